@@ -1,0 +1,103 @@
+package v1alpha1
+
+// TaintPrefixes are the key prefixes a rule's taint may have, and the only ones that are
+// ever removed from a node. The second is for managed clouds whose autoscaler cannot be
+// told about other startup taints.
+var TaintPrefixes = []string{
+	"readiness.k8s.io/",
+	"startup-taint.cluster-autoscaler.kubernetes.io/",
+}
+
+const (
+	// Finalizer keeps a deleted rule until no node carries anything that it put there.
+	Finalizer = "readiness.node.x-k8s.io/cleanup-taints"
+
+	// CompletedPrefix, followed by the rule's UID, is the annotation on a node that says
+	// that a bootstrap-only rule has released the node once. Its value names the rule:
+	// {"rule-name":"<name>"}. Followed by the rule's name it is the older form, which is
+	// read and never written.
+	CompletedPrefix = "readiness.k8s.io/bootstrap-completed-"
+
+	// HoldPrefix, followed by the rule's UID, is the annotation on a node that says that
+	// the rule put or adopted its taint there. It lives exactly as long as the hold.
+	HoldPrefix = "readygate.dev/hold-"
+)
+
+// Types of the conditions in a rule's status.
+const (
+	// ConditionAccepted is True when the rule is valid and conflicts with no older rule.
+	ConditionAccepted = "Accepted"
+
+	// ConditionEnforced is True when every selected node carries the rule's taint exactly
+	// while its requirements are not met.
+	ConditionEnforced = "Enforced"
+)
+
+// Reasons of the condition Accepted.
+const (
+	// ReasonAccepted says that the rule takes part.
+	ReasonAccepted = "Accepted"
+
+	// ReasonConflict says that an older rule manages the same taint on nodes that this
+	// rule can select too. The message names it. This rule does nothing.
+	ReasonConflict = "Conflict"
+
+	// ReasonInvalid says that the spec cannot be enforced, and why. This rule does nothing.
+	ReasonInvalid = "Invalid"
+)
+
+// Reasons of the condition Enforced.
+const (
+	// ReasonEnforced says that every selected node is as the rule wants it.
+	ReasonEnforced = "Enforced"
+
+	// ReasonProgressing says that some nodes are still to be written.
+	ReasonProgressing = "Progressing"
+
+	// ReasonWriteRefused says that the API server refuses to write some nodes. The
+	// message and status.failedNodes say why.
+	ReasonWriteRefused = "WriteRefused"
+
+	// ReasonDryRun says that the rule only previews; status.dryRunResults has the preview.
+	ReasonDryRun = "DryRun"
+
+	// ReasonNotAccepted says that the rule does nothing because it is not Accepted.
+	ReasonNotAccepted = "NotAccepted"
+
+	// ReasonDeleting says that the rule is being deleted and some nodes are still to be
+	// cleaned up.
+	ReasonDeleting = "Deleting"
+)
+
+// Reporter is the reporting controller of every event, as in every implementation of
+// this API.
+const Reporter = "node-readiness-controller"
+
+// Events on a node (Normal), with their action.
+const (
+	EventTaintAdded   = "TaintAdded"
+	ActionAddTaint    = "AddTaint"
+	EventTaintRemoved = "TaintRemoved"
+	ActionRemoveTaint = "RemoveTaint"
+	EventTaintAdopted = "TaintAdopted"
+	ActionAdoptTaint  = "AdoptTaint"
+)
+
+// Events that ask somebody to act (Warning), with their action.
+const (
+	// EventConflict is on a rule that is not accepted because of an older one.
+	EventConflict = "Conflict"
+	// EventInvalid is on a rule that is not accepted because of its own spec.
+	EventInvalid = "Invalid"
+	// ActionAccept is what was tried when EventConflict or EventInvalid happened.
+	ActionAccept = "AcceptRule"
+
+	// EventWriteRefused is on a node whose taints or annotations cannot be written.
+	EventWriteRefused = "WriteRefused"
+	// ActionWriteNode is what was tried when EventWriteRefused happened.
+	ActionWriteNode = "WriteNode"
+)
+
+// LeaseName is the lease of the one active controller. Every implementation of this API
+// uses the same name, each in its own namespace.
+const LeaseName = "ba65f13e.readiness.node.x-k8s.io"

@@ -1,0 +1,29 @@
+package controlplane
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// starter runs on one thread that lives as long as the process: the kernel ends a child
+// with Pdeathsig when the thread that started it ends, not the process.
+var starter = sync.OnceValue(func() chan func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
+
+// startChild starts a child that the kernel ends when this process ends, however it ends.
+func startChild(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	result := make(chan error)
+	starter() <- func() { result <- cmd.Start() }
+	return <-result
+}

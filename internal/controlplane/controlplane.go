@@ -1,0 +1,175 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Options say what to start.
+type Options struct {
+	// Binaries is the directory with etcd and kube-apiserver. Required.
+	Binaries string
+
+	// APIServerArgs are added to the arguments of the API server; zero adds none.
+	APIServerArgs []string
+}
+
+// ControlPlane is a running etcd and API server.
+type ControlPlane struct {
+	// APIServer is the address of the API server, e.g. 127.0.0.1:34567. It stays the same
+	// over restarts.
+	APIServer string
+
+	dir       string
+	ca        *authority
+	etcd      *process
+	apiserver *process
+}
+
+// Start starts etcd and an API server and returns when the API server is ready. Stop ends
+// them and removes their files.
+func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
+	dir, err := os.MkdirTemp("", "controlplane-")
+	if err != nil {
+		return nil, err
+	}
+	c := &ControlPlane{dir: dir}
+	if err := c.start(ctx, opts); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *ControlPlane) start(ctx context.Context, opts Options) error {
+	for _, write := range []func() error{c.writeKeys, c.writeAuditPolicy} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	client, peer := loopbackURL(ports[0]), loopbackURL(ports[1])
+	c.etcd = &process{
+		path: filepath.Join(opts.Binaries, "etcd"),
+		args: []string{
+			"--data-dir", c.file("etcd"), "--name", "default", "--log-level", "error", "--unsafe-no-fsync",
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
+		},
+		log: c.file("etcd.log"),
+	}
+	c.APIServer = net.JoinHostPort(loopback, strconv.Itoa(ports[2]))
+	c.apiserver = &process{
+		path: filepath.Join(opts.Binaries, "kube-apiserver"),
+		args: append([]string{
+			"--etcd-servers", client,
+			"--bind-address", loopback, "--secure-port", strconv.Itoa(ports[2]),
+			"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
+			"--client-ca-file", c.file("ca.crt"),
+			"--service-account-issuer", "https://kubernetes.default.svc",
+			"--service-account-key-file", c.file("apiserver.key"),
+			"--service-account-signing-key-file", c.file("apiserver.key"),
+			"--service-cluster-ip-range", "10.0.0.0/24",
+			"--authorization-mode", "Node,RBAC",
+			"--enable-admission-plugins", "NodeRestriction",
+			"--disable-admission-plugins", "ServiceAccount",
+			"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", c.file("audit.log"),
+			"--audit-log-mode", "blocking",
+		}, opts.APIServerArgs...),
+		log: c.file("apiserver.log"),
+	}
+	if err := c.etcd.start(); err != nil {
+		return err
+	}
+	return c.StartAPIServer(ctx)
+}
+
+// Stop ends every process and removes every file of the control plane.
+func (c *ControlPlane) Stop() error {
+	var errs []error
+	for _, p := range []*process{c.apiserver, c.etcd} {
+		if p != nil {
+			errs = append(errs, p.kill())
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}
+
+// StartAPIServer starts the API server where it was before and waits until it is ready.
+func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
+	if err := c.apiserver.start(); err != nil {
+		return err
+	}
+	return c.waitReady(ctx)
+}
+
+// KillAPIServer ends the API server without warning.
+func (c *ControlPlane) KillAPIServer() error {
+	return c.apiserver.kill()
+}
+
+// AuditLog is the path of the API server's audit log: one line for each finished request,
+// with user, verb, resource and code.
+func (c *ControlPlane) AuditLog() string {
+	return c.file("audit.log")
+}
+
+// Config is a client configuration for a user of these groups. Without a group, the user
+// may do what RBAC grants it.
+func (c *ControlPlane) Config(user string, groups ...string) (*rest.Config, error) {
+	cert, key, err := c.ca.clientCert(user, groups)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host:            "https://" + c.APIServer,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key},
+		QPS:             -1,
+	}, nil
+}
+
+// Admin is the configuration of a user that may do everything.
+func (c *ControlPlane) Admin() (*rest.Config, error) {
+	return c.Config("admin", "system:masters")
+}
+
+// WriteKubeconfig writes the configuration to a file that kubectl reads.
+func WriteKubeconfig(path string, config *rest.Config) error {
+	const name = "default"
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}, path)
+}
+
+func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
+
+const loopback = "127.0.0.1"
+
+func loopbackURL(port int) string { return fmt.Sprintf("http://%s:%d", loopback, port) }
+
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range n {
+		l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+		if err != nil {
+			return nil, fmt.Errorf("finding a free port: %w", err)
+		}
+		defer l.Close() //nolint:errcheck // only held to learn the port
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}

@@ -1,0 +1,95 @@
+package controlplane
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// authority signs the certificate of the API server and those of its users.
+type authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+	pem  []byte
+}
+
+func newAuthority() (*authority, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "controlplane"}, key)
+	if err != nil {
+		return nil, err
+	}
+	return &authority{cert: ca, key: key, pem: encodeCert(ca.Raw)}, nil
+}
+
+// clientCert is a certificate and key with which a client is this user.
+func (a *authority) clientCert(user string, groups []string) ([]byte, []byte, error) {
+	return a.issue(x509.Certificate{
+		Subject:     pkix.Name{CommonName: user, Organization: groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+func (a *authority) serverCert() ([]byte, []byte, error) {
+	return a.issue(x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.ParseIP(loopback)},
+		DNSNames:    []string{"localhost"},
+	})
+}
+
+func (a *authority) issue(template x509.Certificate) ([]byte, []byte, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		return nil, nil, err
+	}
+	template.NotBefore = time.Now().Add(-time.Minute)
+	template.NotAfter = time.Now().Add(24 * time.Hour)
+	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	der, err := x509.CreateCertificate(rand.Reader, &template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing a certificate for %s: %w", template.Subject.CommonName, err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	return encodeCert(der), keyPEM, err
+}
+
+func (c *ControlPlane) writeKeys() error {
+	var err error
+	if c.ca, err = newAuthority(); err != nil {
+		return fmt.Errorf("making a certificate authority: %w", err)
+	}
+	serverCert, serverKey, err := c.ca.serverCert()
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"ca.crt": c.ca.pem, "apiserver.crt": serverCert, "apiserver.key": serverKey} {
+		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encodeCert(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})
+}

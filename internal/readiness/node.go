@@ -1,0 +1,77 @@
+package readiness
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Node is what decisions need to know of a node. It shares its maps and slices with the
+// object that it was made from: nobody may change them.
+type Node struct {
+	Name       string
+	UID        types.UID
+	Created    time.Time
+	Labels     labels.Set
+	Taints     []corev1.Taint
+	Conditions []corev1.NodeCondition
+
+	// Annotations may be cut down to those that IsOurs accepts. Nil means that the node has
+	// no annotation at all.
+	Annotations map[string]string
+}
+
+// NodeOf is the part of the object that decisions need.
+func NodeOf(n *corev1.Node) *Node {
+	return &Node{
+		Name:        n.Name,
+		UID:         n.UID,
+		Created:     n.CreationTimestamp.Time,
+		Labels:      n.Labels,
+		Taints:      n.Spec.Taints,
+		Conditions:  n.Status.Conditions,
+		Annotations: n.Annotations,
+	}
+}
+
+// IsOurs says whether an annotation of this key takes part in decisions.
+func IsOurs(key string) bool {
+	return strings.HasPrefix(key, v1alpha1.HoldPrefix) || strings.HasPrefix(key, v1alpha1.CompletedPrefix)
+}
+
+// TaintID is the identity of a taint on a node. The value is not part of it.
+type TaintID struct {
+	Key    string
+	Effect corev1.TaintEffect
+}
+
+func idOf(t corev1.Taint) TaintID { return TaintID{Key: t.Key, Effect: t.Effect} }
+
+// String is key:effect, as kubectl writes a taint without a value.
+func (id TaintID) String() string { return id.Key + ":" + string(id.Effect) }
+
+// managed says whether a rule may manage such a taint at all.
+func (id TaintID) managed() bool {
+	return slices.ContainsFunc(v1alpha1.TaintPrefixes, func(prefix string) bool { return strings.HasPrefix(id.Key, prefix) })
+}
+
+// Has says whether the node carries the taint, with whatever value.
+func (n *Node) Has(id TaintID) bool {
+	return slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return idOf(t) == id })
+}
+
+// condition is the node's condition of this type, nil if it has none.
+func (n *Node) condition(conditionType string) *corev1.NodeCondition {
+	for i := range n.Conditions {
+		if string(n.Conditions[i].Type) == conditionType {
+			return &n.Conditions[i]
+		}
+	}
+	return nil
+}

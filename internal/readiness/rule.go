@@ -1,0 +1,91 @@
+package readiness
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Rule is a NodeReadinessRule, compiled: its selector is parsed and its standing among the
+// other rules is settled. It is shared and never changed.
+type Rule struct {
+	Name         string
+	UID          types.UID
+	Generation   int64
+	Created      time.Time
+	Requirements []v1alpha1.ConditionRequirement
+	AnyOf        bool
+	Bootstrap    bool
+	Taint        corev1.Taint
+	DryRun       bool
+	Deleting     bool
+
+	// TakenOver is when Readygate first saw the rule; zero means just now.
+	TakenOver time.Time
+
+	// Problem is why the rule does nothing, nil if it takes part.
+	Problem *Problem
+
+	selector     labels.Selector
+	requirements labels.Requirements
+}
+
+// Problem is why a rule is not accepted: something only a user can mend.
+type Problem struct {
+	// Reason is one of the reasons of the condition Accepted.
+	Reason string
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// ID is the identity of the rule's taint.
+func (r *Rule) ID() TaintID { return idOf(r.Taint) }
+
+// Active says whether the rule makes demands on nodes. An inactive rule is being deleted,
+// not accepted, or only previews.
+func (r *Rule) Active() bool { return !r.Deleting && !r.DryRun && r.Problem == nil }
+
+// frozen says that what the rule owns on nodes stays as it is.
+func (r *Rule) frozen() bool { return r.DryRun && !r.Deleting && r.Problem == nil }
+
+// Selects says whether the rule's selector matches the node.
+func (r *Rule) Selects(node *Node) bool { return r.selector.Matches(node.Labels) }
+
+// compile makes a rule of the object. A rule that cannot be enforced gets a Problem and
+// selects nothing.
+func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
+	rule := &Rule{
+		Name:         obj.Name,
+		UID:          obj.UID,
+		Generation:   obj.Generation,
+		Created:      obj.CreationTimestamp.Time,
+		Requirements: obj.Spec.Conditions,
+		AnyOf:        obj.Spec.ConditionPolicy == v1alpha1.ConditionPolicyAnyOf,
+		Bootstrap:    obj.Spec.EnforcementMode == v1alpha1.EnforcementModeBootstrapOnly,
+		Taint:        corev1.Taint{Key: obj.Spec.Taint.Key, Value: obj.Spec.Taint.Value, Effect: obj.Spec.Taint.Effect},
+		DryRun:       obj.Spec.DryRun,
+		Deleting:     !obj.DeletionTimestamp.IsZero(),
+		selector:     labels.Nothing(),
+	}
+	if obj.Status.TakenOverAt != nil {
+		rule.TakenOver = obj.Status.TakenOverAt.Time
+	}
+	selector, errs := validate(&obj.Spec)
+	if len(errs) > 0 {
+		rule.Problem = &Problem{Reason: v1alpha1.ReasonInvalid, Message: errs.ToAggregate().Error()}
+		return rule
+	}
+	rule.selector = selector
+	rule.requirements, _ = selector.Requirements()
+	return rule
+}
+
+// older orders rules by creation time, then UID: of two rules in conflict the first wins.
+func older(a, b *Rule) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+}

@@ -1,0 +1,83 @@
+package readiness
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Rulebook is all rules, compiled, oldest first, with their conflicts settled. It does not
+// depend on the order in which the rules were given.
+type Rulebook struct {
+	rules []*Rule
+	byUID map[types.UID]*Rule
+}
+
+// NewRulebook compiles the rules.
+//
+// Two rules that manage the same taint on selectors that can overlap are in conflict: the
+// older one (creation time, then UID) takes part, the other gets a Problem. A rule that is
+// being deleted or only previews conflicts with nobody, and so does one that has lost.
+func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
+	book := &Rulebook{rules: make([]*Rule, 0, len(objs)), byUID: make(map[types.UID]*Rule, len(objs))}
+	for _, obj := range objs {
+		rule := compile(obj)
+		book.rules = append(book.rules, rule)
+		book.byUID[rule.UID] = rule
+	}
+	slices.SortFunc(book.rules, older)
+
+	winners := map[TaintID][]*Rule{}
+	for _, rule := range book.rules {
+		if !rule.Active() {
+			continue
+		}
+		if winner := firstOverlapping(winners[rule.ID()], rule); winner != nil {
+			rule.Problem = conflict(winner)
+			continue
+		}
+		winners[rule.ID()] = append(winners[rule.ID()], rule)
+	}
+	return book
+}
+
+func firstOverlapping(rules []*Rule, rule *Rule) *Rule {
+	for _, other := range rules {
+		if overlap(other.requirements, rule.requirements) {
+			return other
+		}
+	}
+	return nil
+}
+
+func conflict(winner *Rule) *Problem {
+	return &Problem{
+		Reason: v1alpha1.ReasonConflict,
+		Message: fmt.Sprintf("rule %q is older and manages the taint %s on nodes that this rule can select too, so this rule does nothing: "+
+			"use another taint or a selector that excludes its nodes, or delete one of the two rules", winner.Name, winner.ID()),
+	}
+}
+
+// Rules are all rules, oldest first.
+func (b *Rulebook) Rules() []*Rule { return b.rules }
+
+// Rule is the rule with this UID, nil if there is none.
+func (b *Rulebook) Rule(uid types.UID) *Rule { return b.byUID[uid] }
+
+// Verdicts are the answers of all rules for the node, oldest rule first.
+func (b *Rulebook) Verdicts(node *Node) []Verdict {
+	verdicts := make([]Verdict, len(b.rules))
+	for i, rule := range b.rules {
+		verdicts[i] = Evaluate(rule, node)
+	}
+	return verdicts
+}
+
+// Plan is what all rules together ask to be changed on the node.
+func (b *Rulebook) Plan(node *Node, now time.Time) *Plan {
+	return PlanFor(node, b.Verdicts(node), now)
+}
