@@ -75,3 +75,14 @@ func (n *Node) condition(conditionType string) *corev1.NodeCondition {
 	}
 	return nil
 }
+
+// LastTransition is when a condition that the rule names last changed; zero if never.
+func (n *Node) LastTransition(rule *Rule) time.Time {
+	var last time.Time
+	for _, requirement := range rule.Requirements {
+		if c := n.condition(requirement.Type); c != nil && c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	return last
+}

@@ -72,9 +72,7 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		Deleting:     !obj.DeletionTimestamp.IsZero(),
 		selector:     labels.Nothing(),
 	}
-	if obj.Status.TakenOverAt != nil {
-		rule.TakenOver = obj.Status.TakenOverAt.Time
-	}
+	rule.TakenOver = takenOver(obj)
 	selector, errs := validate(&obj.Spec)
 	if len(errs) > 0 {
 		rule.Problem = &Problem{Reason: v1alpha1.ReasonInvalid, Message: errs.ToAggregate().Error()}
@@ -83,6 +81,23 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 	rule.selector = selector
 	rule.requirements, _ = selector.Requirements()
 	return rule
+}
+
+// IsOf says whether compiling the object would give this rule again, its standing among
+// other rules aside. The spec cannot change within a generation.
+func (r *Rule) IsOf(obj *v1alpha1.NodeReadinessRule) bool {
+	return r.UID == obj.UID && r.Generation == obj.Generation &&
+		r.Deleting == !obj.DeletionTimestamp.IsZero() && r.TakenOver.Equal(takenOver(obj))
+}
+
+// SameRule says whether two states of an object compile to the same rule.
+func SameRule(a, b *v1alpha1.NodeReadinessRule) bool { return compile(a).IsOf(b) }
+
+func takenOver(obj *v1alpha1.NodeReadinessRule) time.Time {
+	if obj.Status.TakenOverAt == nil {
+		return time.Time{}
+	}
+	return obj.Status.TakenOverAt.Time
 }
 
 // older orders rules by creation time, then UID: of two rules in conflict the first wins.

@@ -162,7 +162,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.key == oldSelf.key",message="taint key is immutable: delete this rule and create one with the taint you want"
 // +kubebuilder:validation:XValidation:rule="self.effect == oldSelf.effect",message="taint effect is immutable: delete this rule and create one with the taint you want"
-// +kubebuilder:validation:XValidation:rule="(has(self.value) ? self.value : '') == (has(oldSelf.value) ? oldSelf.value : '')",message="taint value is immutable: delete this rule and create one with the taint you want"
+// +kubebuilder:validation:XValidation:rule="(has(self.value) ? self.value : ”) == (has(oldSelf.value) ? oldSelf.value : ”)",message="taint value is immutable: delete this rule and create one with the taint you want"
 type Taint struct {
 	// key of the taint: a prefix, '/' and a name, e.g. readiness.k8s.io/NetworkReady. The
 	// prefix is readiness.k8s.io, or startup-taint.cluster-autoscaler.kubernetes.io where

@@ -1,0 +1,59 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// record tells of one change on the node. Completion has no event of its own: it comes with
+// the removal of the taint.
+func (r *Reconciler) record(node *readiness.Node, change readiness.Change) {
+	switch change.Kind {
+	case readiness.Added:
+		r.event(node, change, v1alpha1.EventTaintAdded, v1alpha1.ActionAddTaint, "Taint '%s' added by rule '%s'")
+	case readiness.Removed:
+		r.event(node, change, v1alpha1.EventTaintRemoved, v1alpha1.ActionRemoveTaint, "Taint '%s' removed by rule '%s'")
+	case readiness.Adopted:
+		r.event(node, change, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Taint '%s' was there before and is now managed by rule '%s'")
+	}
+}
+
+func (r *Reconciler) event(node *readiness.Node, change readiness.Change, reason, action, format string) {
+	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeNormal, reason, action,
+		format, change.Taint.String(), change.Rule)
+}
+
+func (r *Reconciler) recordRefusal(node *readiness.Node, rules []string, err error) {
+	r.Events.Eventf(nodeObject(node), nil, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s",
+		shorten(fmt.Sprintf("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %v", strings.Join(rules, ", "), err)))
+}
+
+// shorten keeps a note within the 1024 bytes that the API allows.
+func shorten(note string) string {
+	const limit, more = 1024, "…"
+	if len(note) <= limit {
+		return note
+	}
+	return strings.ToValidUTF8(note[:limit-len(more)], "") + more
+}
+
+func nodeObject(node *readiness.Node) *corev1.Node {
+	return &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID},
+	}
+}
+
+func ruleObject(name string, uid types.UID) *v1alpha1.NodeReadinessRule {
+	return &v1alpha1.NodeReadinessRule{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+	}
+}

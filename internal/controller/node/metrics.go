@@ -1,0 +1,108 @@
+package node
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// Metrics of the writer of nodes. Node names are never labels.
+type Metrics struct {
+	operations         *prometheus.CounterVec
+	evaluationSeconds  *prometheus.HistogramVec
+	failures           *prometheus.CounterVec
+	bootstrapCompleted *prometheus.CounterVec
+	bootstrapSeconds   *prometheus.HistogramVec
+	latencySeconds     *prometheus.HistogramVec
+	conditionFailures  *prometheus.CounterVec
+	conflicts          prometheus.Counter
+}
+
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_taint_operations_total",
+			Help: "Taints put on and taken off nodes, by rule and operation (add, remove).",
+		}, []string{"rule", "operation"}),
+		evaluationSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "node_readiness_evaluation_duration_seconds",
+			Help:    "Time to evaluate one rule for one node that it selects.",
+			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
+		}, []string{"rule"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_failures_total",
+			Help: "Writes of nodes that the API server refused, by rule and reason.",
+		}, []string{"rule", "reason"}),
+		bootstrapCompleted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_bootstrap_completed_total",
+			Help: "Nodes that a bootstrap-only rule has released for good.",
+		}, []string{"rule"}),
+		bootstrapSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "node_readiness_bootstrap_duration_seconds",
+			Help:    "Time from the creation of a node until a bootstrap-only rule released it for good.",
+			Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200},
+		}, []string{"rule"}),
+		latencySeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "node_readiness_reconciliation_latency_seconds",
+			Help:    "Time from the last transition of a condition that the rule names until the taint was changed (add_taint, remove_taint). Transition times have a resolution of one second.",
+			Buckets: []float64{.01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300},
+		}, []string{"rule", "operation"}),
+		conditionFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_condition_failures_total",
+			Help: "Evaluations in which a condition held a node back, by rule and condition type.",
+		}, []string{"rule", "condition"}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "node_readiness_write_conflicts_total",
+			Help: "Writes of nodes that met somebody else's write and were decided again.",
+		}),
+	}
+	registerer.MustRegister(m.operations, m.evaluationSeconds, m.failures, m.bootstrapCompleted,
+		m.bootstrapSeconds, m.latencySeconds, m.conditionFailures, m.conflicts)
+	return m
+}
+
+// Forget drops every series of a rule that is gone.
+func (m *Metrics) Forget(rule string) {
+	labels := prometheus.Labels{"rule": rule}
+	for _, vec := range []interface {
+		DeletePartialMatch(prometheus.Labels) int
+	}{m.operations, m.evaluationSeconds, m.failures, m.bootstrapCompleted, m.bootstrapSeconds, m.latencySeconds, m.conditionFailures} {
+		vec.DeletePartialMatch(labels)
+	}
+}
+
+func (m *Metrics) evaluated(verdict readiness.Verdict, took time.Duration) {
+	m.evaluationSeconds.WithLabelValues(verdict.Rule.Name).Observe(took.Seconds())
+	for _, unmet := range verdict.Unmet {
+		m.conditionFailures.WithLabelValues(verdict.Rule.Name, unmet.Requirement.Type).Inc()
+	}
+}
+
+func (m *Metrics) changed(d decision, change readiness.Change, now time.Time) {
+	switch change.Kind {
+	case readiness.Added:
+		m.operations.WithLabelValues(change.Rule, "add").Inc()
+		m.latency(d, change, now, "add_taint")
+	case readiness.Removed:
+		m.operations.WithLabelValues(change.Rule, "remove").Inc()
+		m.latency(d, change, now, "remove_taint")
+	case readiness.Completed:
+		m.bootstrapCompleted.WithLabelValues(change.Rule).Inc()
+		m.bootstrapSeconds.WithLabelValues(change.Rule).Observe(now.Sub(d.node.Created).Seconds())
+	}
+}
+
+// latency is measured only where a condition made the change: not where a rule or a label did.
+func (m *Metrics) latency(d decision, change readiness.Change, now time.Time, operation string) {
+	for _, verdict := range d.verdicts {
+		if verdict.Rule.UID != change.UID || verdict.State == readiness.NotSelected {
+			continue
+		}
+		if last := d.node.LastTransition(verdict.Rule); last.After(verdict.Rule.Created) {
+			m.latencySeconds.WithLabelValues(change.Rule, operation).Observe(max(0, now.Sub(last).Seconds()))
+		}
+	}
+}

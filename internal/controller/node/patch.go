@@ -1,0 +1,135 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// operation is one operation of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string
+	Path  string
+	Value any
+}
+
+// MarshalJSON keeps "value": null, which a test for absence needs.
+func (o operation) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"op": o.Op, "path": o.Path}
+	if o.Op != "remove" {
+		m["value"] = o.Value
+	}
+	return json.Marshal(m)
+}
+
+const (
+	taintsPath      = "/spec/taints"
+	annotationsPath = "/metadata/annotations"
+)
+
+// jsonPatch writes the plan as one JSON patch that applies only to the node that it was
+// made for: to the same object, with the same list of taints. A test of the resourceVersion
+// would fail at every heartbeat; this one fails only if somebody changed the taints.
+func jsonPatch(node *readiness.Node, plan *readiness.Plan) ([]byte, error) {
+	ops := []operation{
+		{Op: "test", Path: "/metadata/uid", Value: node.UID},
+		{Op: "test", Path: taintsPath, Value: orNull(node.Taints)},
+	}
+	if plan.TaintsChanged {
+		ops = append(ops, taintsOperation(node, plan))
+	}
+	return json.Marshal(append(ops, annotationOperations(node, plan)...))
+}
+
+func taintsOperation(node *readiness.Node, plan *readiness.Plan) operation {
+	switch {
+	case len(plan.Taints) == 0:
+		return operation{Op: "remove", Path: taintsPath}
+	case len(node.Taints) == 0:
+		return operation{Op: "add", Path: taintsPath, Value: plan.Taints}
+	default:
+		return operation{Op: "replace", Path: taintsPath, Value: plan.Taints}
+	}
+}
+
+// annotationOperations change single annotations. Where the node has none, the map is
+// created only if nobody else has created it meanwhile: adding it would replace theirs.
+func annotationOperations(node *readiness.Node, plan *readiness.Plan) []operation {
+	var ops []operation
+	if node.Annotations == nil && len(plan.Set) > 0 {
+		ops = append(ops,
+			operation{Op: "test", Path: annotationsPath, Value: nil},
+			operation{Op: "add", Path: annotationsPath, Value: map[string]string{}})
+	}
+	for _, key := range slices.Sorted(maps.Keys(plan.Set)) {
+		ops = append(ops, operation{Op: "add", Path: annotationPath(key), Value: plan.Set[key]})
+	}
+	for _, key := range plan.Remove {
+		ops = append(ops, operation{Op: "remove", Path: annotationPath(key)})
+	}
+	return ops
+}
+
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+func annotationPath(key string) string { return annotationsPath + "/" + pointer.Replace(key) }
+
+// orNull is the list as the API server stores it: an empty one is absent.
+func orNull(taints []corev1.Taint) any {
+	if len(taints) == 0 {
+		return nil
+	}
+	return taints
+}
+
+// isConflict says that the patch did not fit the node as it is now: somebody else wrote
+// first. The API server answers a failed test, and a path that is gone, with 422 without
+// causes; an invalid object or a policy's refusal has causes.
+func isConflict(err error) bool {
+	status, ok := statusOf(err)
+	return ok && (status.Code == http.StatusConflict || status.Code == http.StatusUnprocessableEntity && !hasCauses(status))
+}
+
+// isRefusal says that the API server will answer the same again until somebody changes a
+// policy, a role or a rule.
+func isRefusal(err error) bool {
+	status, ok := statusOf(err)
+	if !ok {
+		return false
+	}
+	switch status.Code {
+	case http.StatusUnprocessableEntity:
+		return hasCauses(status)
+	case http.StatusForbidden, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return true
+	default:
+		return false
+	}
+}
+
+type apiStatus struct {
+	Code   int32
+	Causes int
+}
+
+func hasCauses(s apiStatus) bool { return s.Causes > 0 }
+
+func statusOf(err error) (apiStatus, bool) {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return apiStatus{}, false
+	}
+	status := apiStatus{Code: answer.Status().Code}
+	if details := answer.Status().Details; details != nil {
+		status.Causes = len(details.Causes)
+	}
+	return status, true
+}

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// Back-off of a node whose write failed for a passing reason.
+const (
+	retryFirst = 50 * time.Millisecond
+	retryLast  = 30 * time.Second
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// SetupWithManager starts a controller that looks at a node when something changed on it
+// that a rule names, and at every node when the rules changed.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).
+		Named("node").
+		Watches(&corev1.Node{}, handler.Funcs{CreateFunc: r.onCreate, UpdateFunc: r.onUpdate, DeleteFunc: r.onDelete}).
+		Watches(&v1alpha1.NodeReadinessRule{}, handler.Funcs{
+			CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.all(ctx, q) },
+			UpdateFunc: r.onRuleUpdate,
+			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+				r.Metrics.Forget(e.Object.GetName())
+				r.all(ctx, q)
+			},
+		}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
+		}).
+		Complete(r)
+}
+
+func (r *Reconciler) onCreate(_ context.Context, e event.CreateEvent, q queue) {
+	q.Add(request(e.Object.GetName()))
+}
+
+// onUpdate drops what no rule names: heartbeats first of all.
+func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
+	book, err := r.Rules.Current(ctx)
+	if err == nil && !book.Concerns(readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))) {
+		return
+	}
+	q.Add(request(e.ObjectNew.GetName()))
+}
+
+func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, _ queue) {
+	r.Failures.Clear(e.Object.GetName())
+}
+
+// onRuleUpdate ignores what decisions do not depend on: status above all, which is written
+// as a consequence of looking at nodes.
+func (r *Reconciler) onRuleUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
+	before, after := e.ObjectOld.(*v1alpha1.NodeReadinessRule), e.ObjectNew.(*v1alpha1.NodeReadinessRule)
+	if !readiness.SameRule(before, after) {
+		r.all(ctx, q)
+	}
+}
+
+// all asks for a look at every node.
+func (r *Reconciler) all(ctx context.Context, q queue) {
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		log.FromContext(ctx).Error(err, "Listing nodes from the cache failed")
+		return
+	}
+	for i := range nodes.Items {
+		q.Add(request(nodes.Items[i].Name))
+	}
+}
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// Strip cuts a node down to what decisions need, before it enters the cache: no images,
+// managed fields, addresses, foreign annotations or words of conditions.
+func Strip(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	node.ManagedFields, node.OwnerReferences = nil, nil
+	for key := range node.Annotations {
+		if !readiness.IsOurs(key) {
+			delete(node.Annotations, key)
+		}
+	}
+	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints}
+	conditions := node.Status.Conditions
+	for i, c := range conditions {
+		conditions[i] = corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+	}
+	node.Status = corev1.NodeStatus{Conditions: conditions}
+	return node, nil
+}

@@ -1,0 +1,162 @@
+package rule
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/rulebook"
+)
+
+const (
+	// statusInterval is the least time between two status writes of one rule.
+	statusInterval = time.Second
+
+	// settleTime is how long a change of a node rests before the status follows: the node
+	// is then usually written, and the status needs to be written once, not twice.
+	settleTime = 300 * time.Millisecond
+
+	// conflictRetry is when a write that met another one is tried again from fresh state.
+	conflictRetry = 100 * time.Millisecond
+)
+
+// Reconciler keeps the status and the finalizer of rules. All exported fields are required.
+type Reconciler struct {
+	// Client reads from the cache, own writes included, and writes rules.
+	Client   client.Client
+	Rules    *rulebook.Shelf
+	Failures *ledger.Failures
+	Events   events.EventRecorder
+	Metrics  *Metrics
+	Clock    clock.PassiveClock
+
+	mu      sync.Mutex
+	written map[string]time.Time
+}
+
+// Reconcile brings status and finalizer of one rule up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var obj v1alpha1.NodeReadinessRule
+	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if obj.Status.ObservedGeneration == obj.Generation {
+		if wait := r.untilNextWrite(req.Name); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
+	}
+	err := r.bringUpToDate(ctx, &obj)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
+	book, err := r.Rules.Current(ctx)
+	if err != nil {
+		return err
+	}
+	rule := book.Rule(obj.UID)
+	if rule == nil {
+		return nil // gone, or made again under the same name: that is another event
+	}
+	if err := r.ensureFinalizer(ctx, obj); err != nil {
+		return err
+	}
+	nodes, err := r.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	summary := readiness.Summarize(rule, nodes, v1alpha1.MaxListedNodes)
+	r.Metrics.reconciled(rule.Name, r.Clock.Now())
+	if rule.Deleting && summary.Carrying == 0 {
+		return r.dropFinalizer(ctx, obj)
+	}
+	return r.writeStatus(ctx, obj, rule, summary)
+}
+
+func (r *Reconciler) nodes(ctx context.Context) (iter.Seq[*readiness.Node], error) {
+	var list corev1.NodeList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	return func(yield func(*readiness.Node) bool) {
+		for i := range list.Items {
+			if !yield(readiness.NodeOf(&list.Items[i])) {
+				return
+			}
+		}
+	}, nil
+}
+
+// ensureFinalizer changes only our own finalizer: the write fails if anything else changed.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
+	base := obj.DeepCopy()
+	if !obj.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(obj, v1alpha1.Finalizer) {
+		return nil
+	}
+	return r.Client.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) dropFinalizer(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
+	base := obj.DeepCopy()
+	if !controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer) {
+		return nil
+	}
+	return r.Client.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadinessRule, rule *readiness.Rule, summary readiness.Summary) error {
+	base := obj.DeepCopy()
+	obj.Status = statusOf(rule, summary, r.Failures.Of(rule.Name), &base.Status, metav1.NewTime(r.Clock.Now()))
+	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, obj, client.MergeFrom(base)); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	if r.written == nil {
+		r.written = map[string]time.Time{}
+	}
+	r.written[rule.Name] = r.Clock.Now()
+	r.mu.Unlock()
+	r.announce(base, obj)
+	return nil
+}
+
+func (r *Reconciler) untilNextWrite(rule string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.written[rule]
+	if !ok {
+		return 0
+	}
+	return statusInterval - r.Clock.Since(last)
+}
+
+func (r *Reconciler) forget(rule string) {
+	r.mu.Lock()
+	delete(r.written, rule)
+	r.mu.Unlock()
+	r.Metrics.forget(rule)
+}

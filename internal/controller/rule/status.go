@@ -1,0 +1,186 @@
+package rule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// statusOf is the status of a rule, given how it stands, which nodes cannot be written and
+// what the status was. What did not change keeps its times, so that an equal status means
+// that nothing is to be written.
+func statusOf(rule *readiness.Rule, summary readiness.Summary, failures map[string]ledger.Failure, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time) v1alpha1.NodeReadinessRuleStatus {
+	status := v1alpha1.NodeReadinessRuleStatus{
+		ObservedGeneration: rule.Generation,
+		Conditions:         slices.Clone(old.Conditions),
+		TakenOverAt:        old.TakenOverAt,
+		Summary:            counts(rule, summary, failures),
+		ListsTruncated:     summary.Selected > len(summary.Nodes) || len(failures) > v1alpha1.MaxListedNodes,
+		FailedNodes:        failedNodes(failures),
+		NodeEvaluations:    evaluations(summary.Nodes, old.NodeEvaluations, now),
+		DryRunResults:      dryRunResults(rule, summary),
+	}
+	if status.TakenOverAt == nil {
+		status.TakenOverAt = &now
+	}
+	if rule.Active() {
+		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
+	}
+	for _, condition := range []metav1.Condition{accepted(rule), enforced(rule, summary, status.FailedNodes)} {
+		condition.ObservedGeneration = rule.Generation
+		condition.LastTransitionTime = now
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+func accepted(rule *readiness.Rule) metav1.Condition {
+	if rule.Problem != nil {
+		return condition(v1alpha1.ConditionAccepted, false, rule.Problem.Reason, rule.Problem.Message)
+	}
+	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid and conflicts with no older rule")
+}
+
+func enforced(rule *readiness.Rule, summary readiness.Summary, failed []v1alpha1.NodeFailure) metav1.Condition {
+	not := func(reason, format string, args ...any) metav1.Condition {
+		return condition(v1alpha1.ConditionEnforced, false, reason, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case len(failed) > 0:
+		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write %s: a policy, a role or the rule must change; first %s: %s",
+			nodes(len(failed)), failed[0].NodeName, failed[0].Message)
+	case rule.Deleting:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; %s to be cleaned up", nodes(summary.Carrying))
+	case rule.Problem != nil:
+		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+	case rule.DryRun:
+		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
+	case summary.Unsettled > 0:
+		return not(v1alpha1.ReasonProgressing, "%s still to be written", nodes(summary.Unsettled))
+	}
+	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "every selected node carries the taint exactly while its requirements are not met")
+}
+
+func condition(conditionType string, holds bool, reason, message string) metav1.Condition {
+	status := metav1.ConditionFalse
+	if holds {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: cut(message, 2048)}
+}
+
+// counts are complete, however many nodes are listed. A rule that only previews holds none.
+func counts(rule *readiness.Rule, summary readiness.Summary, failures map[string]ledger.Failure) *v1alpha1.RuleSummary {
+	held := summary.Held
+	if !rule.Active() {
+		held = 0
+	}
+	return &v1alpha1.RuleSummary{
+		Selected: int32(summary.Selected),
+		Held:     int32(held),
+		Released: int32(summary.Selected - held),
+		Failed:   int32(len(failures)),
+	}
+}
+
+func appliedNodes(nodes []readiness.NodeSummary, failures map[string]ledger.Failure) []string {
+	var names []string
+	for _, node := range nodes {
+		if _, failed := failures[node.Name]; node.Settled && !failed {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+func failedNodes(failures map[string]ledger.Failure) []v1alpha1.NodeFailure {
+	var failed []v1alpha1.NodeFailure
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		failure := failures[name]
+		failed = append(failed, v1alpha1.NodeFailure{
+			NodeName:           name,
+			Reason:             failure.Reason,
+			Message:            cut(failure.Message, 1024),
+			LastEvaluationTime: metav1.NewTime(failure.At).Rfc3339Copy(),
+		})
+	}
+	return failed[:min(len(failed), v1alpha1.MaxListedNodes)]
+}
+
+// evaluations keep the time of an answer that did not change.
+func evaluations(nodes []readiness.NodeSummary, old []v1alpha1.NodeEvaluation, now metav1.Time) []v1alpha1.NodeEvaluation {
+	before := make(map[string]v1alpha1.NodeEvaluation, len(old))
+	for _, evaluation := range old {
+		before[evaluation.NodeName] = evaluation
+	}
+	var result []v1alpha1.NodeEvaluation
+	for _, node := range nodes {
+		evaluation := evaluationOf(node)
+		was := before[node.Name]
+		evaluation.LastEvaluationTime = was.LastEvaluationTime
+		if !equality.Semantic.DeepEqual(evaluation, was) {
+			evaluation.LastEvaluationTime = now
+		}
+		result = append(result, evaluation)
+	}
+	return result
+}
+
+func evaluationOf(node readiness.NodeSummary) v1alpha1.NodeEvaluation {
+	evaluation := v1alpha1.NodeEvaluation{NodeName: node.Name, TaintStatus: v1alpha1.TaintStatusAbsent}
+	if node.Tainted {
+		evaluation.TaintStatus = v1alpha1.TaintStatusPresent
+	}
+	for _, o := range node.Observations {
+		evaluation.ConditionResults = append(evaluation.ConditionResults, v1alpha1.ConditionEvaluationResult{
+			Type:           o.Requirement.Type,
+			CurrentStatus:  o.Current,
+			RequiredStatus: o.Requirement.RequiredStatus,
+			DefaultStatus:  o.Requirement.DefaultStatus,
+		})
+	}
+	return evaluation
+}
+
+func dryRunResults(rule *readiness.Rule, s readiness.Summary) *v1alpha1.DryRunResults {
+	if !rule.DryRun || rule.Deleting || rule.Problem != nil {
+		return nil
+	}
+	text := fmt.Sprintf("would add the taint to %s and remove it from %s, of %s selected", nodes(s.ToAdd), nodes(s.ToRemove), nodes(s.Selected))
+	if s.Unreported > 0 {
+		text += fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(s.Unreported))
+	}
+	return &v1alpha1.DryRunResults{
+		AffectedNodes:   int32(s.Selected),
+		TaintsToAdd:     int32(s.ToAdd),
+		TaintsToRemove:  int32(s.ToRemove),
+		RiskyOperations: int32(s.Unreported),
+		Summary:         text,
+	}
+}
+
+// nodes reads as in "1 node", "2 nodes".
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+// cut shortens a text to a number of bytes.
+func cut(text string, limit int) string {
+	const more = "…"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+}

@@ -1,0 +1,85 @@
+// Package ledger remembers which nodes the API server refuses to write, so that the writer
+// of nodes can say it and the writer of rule status can show it without knowing each other.
+// It is memory only: after a restart the next refused write fills it again.
+package ledger
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Failure is a refused write of a node.
+type Failure struct {
+	// Reason is one CamelCase word, Message what the API server said.
+	Reason, Message string
+	// At is when this failure was first seen.
+	At time.Time
+	// Rules are the names of the rules for which the node was to be written.
+	Rules []string
+}
+
+// Failures holds at most one failure a node. The zero value is ready for use.
+type Failures struct {
+	mu       sync.Mutex
+	byNode   map[string]Failure
+	onChange func(rule string)
+}
+
+// OnChange sets who is told the rules whose failures changed. There is one listener; it
+// must not block.
+func (f *Failures) OnChange(listener func(rule string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.onChange = listener
+}
+
+// Record remembers a failure and says whether it is news: a node that failed before in the
+// same way for the same rules is not.
+func (f *Failures) Record(node string, failure Failure) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old, failed := f.byNode[node]
+	if failed && old.Reason == failure.Reason && old.Message == failure.Message && slices.Equal(old.Rules, failure.Rules) {
+		return false
+	}
+	if f.byNode == nil {
+		f.byNode = map[string]Failure{}
+	}
+	f.byNode[node] = failure
+	f.tell(old.Rules)
+	f.tell(failure.Rules)
+	return true
+}
+
+// Clear forgets the node's failure: it was written, is as it should be, or is gone.
+func (f *Failures) Clear(node string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old, failed := f.byNode[node]; failed {
+		delete(f.byNode, node)
+		f.tell(old.Rules)
+	}
+}
+
+// Of are the failures of a rule, by node name.
+func (f *Failures) Of(rule string) map[string]Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	failures := map[string]Failure{}
+	for node, failure := range f.byNode {
+		if slices.Contains(failure.Rules, rule) {
+			failures[node] = failure
+		}
+	}
+	return failures
+}
+
+func (f *Failures) tell(rules []string) {
+	if f.onChange == nil {
+		return
+	}
+	for _, rule := range rules {
+		f.onChange(rule)
+	}
+}

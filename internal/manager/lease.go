@@ -1,0 +1,197 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Times of the election. A standby asks every retryPeriod (to 2.2 times that), which bounds
+// the time without a leader after a clean stop; leaseDuration bounds it after a crash.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = time.Second
+)
+
+// neighbours looks for leaders of this API in other namespaces. Leases are namespaced, so
+// another controller with a lease of the same name elsewhere would not exclude us, nor we it.
+type neighbours struct {
+	leases coordinationclient.LeasesGetter
+	own    string
+	clock  clock.PassiveClock
+	seen   map[string]sighting
+}
+
+// sighting is a lease as it was when it last changed. Whether a lease is alive is told from
+// its changes, not from its times: clocks differ.
+type sighting struct {
+	holder string
+	renew  metav1.MicroTime
+	at     time.Time
+}
+
+// leader describes a live leader in another namespace; empty if there is none.
+func (n *neighbours) leader(ctx context.Context) (string, error) {
+	list, err := n.leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.LeaseName).String(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("looking for other controllers of this API: %w", err)
+	}
+	for i := range list.Items {
+		if lease := &list.Items[i]; lease.Namespace != n.own && n.alive(lease) {
+			return fmt.Sprintf("%s (lease %s/%s)", *lease.Spec.HolderIdentity, lease.Namespace, lease.Name), nil
+		}
+	}
+	return "", nil
+}
+
+func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
+	now := sighting{holder: ptr.Deref(lease.Spec.HolderIdentity, ""), renew: ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}), at: n.clock.Now()}
+	if was, ok := n.seen[lease.Namespace]; ok && was.holder == now.holder && was.renew.Equal(&now.renew) {
+		now.at = was.at
+	}
+	if n.seen == nil {
+		n.seen = map[string]sighting{}
+	}
+	n.seen[lease.Namespace] = now
+	lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, int32(leaseDuration.Seconds()))) * time.Second
+	return now.holder != "" && n.clock.Since(now.at) < lasts
+}
+
+// exclusiveLock is a lease that can be acquired only while no other namespace has a live
+// leader of this API. It knows whether the question of leadership is settled.
+type exclusiveLock struct {
+	resourcelock.Interface
+	neighbours *neighbours
+
+	mu     sync.Mutex
+	held   bool
+	leader string
+	waits  string
+}
+
+// newLock makes the lock in the namespace.
+func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
+	config = rest.AddUserAgent(config, "leader-election")
+	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
+	client, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return &exclusiveLock{
+		Interface: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LeaseName},
+			Client:     client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		neighbours: &neighbours{leases: client, own: namespace, clock: clock.RealClock{}},
+	}, nil
+}
+
+// Get reads the lease and notes who leads.
+func (l *exclusiveLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.mu.Lock()
+		l.leader = record.HolderIdentity
+		l.mu.Unlock()
+	}
+	return record, raw, err
+}
+
+// Create makes the lease, unless another namespace has a leader.
+func (l *exclusiveLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update acquires, renews or releases the lease; it does not acquire it while another
+// namespace has a leader.
+func (l *exclusiveLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+func (l *exclusiveLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held || record.HolderIdentity != l.Identity() { // renewing or releasing
+		l.held = l.held && record.HolderIdentity == l.Identity()
+		return do(ctx, record)
+	}
+	if err := l.alone(ctx); err != nil {
+		return err
+	}
+	if err := do(ctx, record); err != nil {
+		return err
+	}
+	// Another may have acquired its own lease at the same moment. Both look again after
+	// writing, so at least one sees the other and steps back.
+	if err := l.alone(ctx); err != nil {
+		record.HolderIdentity, record.LeaseDurationSeconds = "", 1
+		_ = l.Interface.Update(ctx, record) // if it fails, the lease runs out
+		return err
+	}
+	l.held, l.leader = true, l.Identity()
+	return nil
+}
+
+// alone fails while another namespace has a leader.
+func (l *exclusiveLock) alone(ctx context.Context) error {
+	other, err := l.neighbours.leader(ctx)
+	if err != nil {
+		return err
+	}
+	if other != l.waits {
+		l.waits = other
+		if other != "" {
+			log.Info("Waiting: another controller enforces these rules; stop it to let this one take over", "leader", other)
+		}
+	}
+	if other != "" {
+		return fmt.Errorf("another controller of this API is active: %s", other)
+	}
+	return nil
+}
+
+// settled fails until it is known who leads: this process or another one with this lease.
+func (l *exclusiveLock) settled() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.waits != "":
+		return fmt.Errorf("waiting until another controller of this API stops: %s", l.waits)
+	case l.leader == "":
+		return fmt.Errorf("no leader is elected yet")
+	default:
+		return nil
+	}
+}
+
+// inClusterNamespace is the namespace of the pod that this process runs in.
+func inClusterNamespace() (string, error) {
+	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return "", fmt.Errorf("--leader-election-namespace is needed outside of a cluster, e.g. --leader-election-namespace=readygate-system: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}

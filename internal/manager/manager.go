@@ -1,0 +1,237 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controller/node"
+	"github.com/readygate/readygate/internal/controller/rule"
+	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/rulebook"
+	"github.com/readygate/readygate/internal/version"
+)
+
+var log = logf.Log.WithName("manager")
+
+// stopTimeout is how long a stopping manager waits for work under way.
+const stopTimeout = 10 * time.Second
+
+// Run runs the manager until the context ends. It returns nil after a clean stop.
+func (o *Options) Run(ctx context.Context) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	config, err := o.restConfig()
+	if err != nil {
+		return err
+	}
+	lock, err := o.lock(config)
+	if err != nil {
+		return err
+	}
+	mgr, err := o.newManager(config, lock)
+	if err != nil {
+		return err
+	}
+	if err := o.addControllers(ctx, mgr); err != nil {
+		return err
+	}
+	if err := addHealth(mgr, lock); err != nil {
+		return err
+	}
+	log.Info("Starting", "version", version.Version, "leaderElection", o.LeaderElect)
+	if lock == nil {
+		if err := waitUntilAlone(ctx, config); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+// lock is the lease of the one active manager; nil without leader election.
+func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
+	if !o.LeaderElect {
+		return nil, nil
+	}
+	namespace := o.LeaseSpace
+	if namespace == "" {
+		var err error
+		if namespace, err = inClusterNamespace(); err != nil {
+			return nil, err
+		}
+	}
+	return newLock(config, namespace)
+}
+
+func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	options := manager.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}},
+		},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Metrics:                       o.metrics(),
+		HealthProbeBindAddress:        o.HealthAddr,
+		PprofBindAddress:              o.PprofAddr,
+		LeaderElection:                lock != nil,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(leaseDuration),
+		RenewDeadline:                 ptr.To(renewDeadline),
+		RetryPeriod:                   ptr.To(retryPeriod),
+		GracefulShutdownTimeout:       ptr.To(stopTimeout),
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+	}
+	if lock != nil {
+		options.LeaderElectionResourceLockInterface = lock
+	}
+	return manager.New(cfg, options)
+}
+
+func (o *Options) metrics() metricsserver.Options {
+	options := metricsserver.Options{BindAddress: o.MetricsAddr, SecureServing: o.MetricsSecure, CertDir: o.MetricsCerts}
+	if o.MetricsSecure {
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return options
+}
+
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error {
+	if err := crdInstalled(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	// Caches of a standby are kept warm, so that it takes over at once.
+	for _, obj := range []client.Object{&corev1.Node{}, &v1alpha1.NodeReadinessRule{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watching %T: %w", obj, err)
+		}
+	}
+	rules, failures, events := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, mgr.GetEventRecorder(v1alpha1.Reporter)
+	nodes := &node.Reconciler{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Rules:    rules,
+		Failures: failures,
+		Events:   events,
+		Metrics:  node.NewMetrics(o.Registerer),
+		Clock:    clock.RealClock{},
+	}
+	status := &rule.Reconciler{
+		Client:   mgr.GetClient(),
+		Rules:    rules,
+		Failures: failures,
+		Events:   events,
+		Metrics:  rule.NewMetrics(o.Registerer),
+		Clock:    clock.RealClock{},
+	}
+	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
+	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers))
+}
+
+// crdInstalled says what to do where the API is missing.
+func crdInstalled(mapper meta.RESTMapper) error {
+	kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "NodeReadinessRule"}
+	_, err := mapper.RESTMapping(kind, v1alpha1.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the cluster does not know NodeReadinessRule: install the CRD nodereadinessrules.%s first (kubectl apply -f api/crds): %w", kind.Group, err)
+	}
+	if err != nil {
+		return fmt.Errorf("asking the cluster for NodeReadinessRule: %w", err)
+	}
+	return nil
+}
+
+func buildInfo() prometheus.Collector {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "node_readiness_build_info",
+		Help: "Always 1; the label says which build this is.",
+	}, []string{"version"})
+	gauge.WithLabelValues(version.Version).Set(1)
+	return gauge
+}
+
+// addHealth makes /readyz true only when the caches are synced and it is known who leads.
+func addHealth(mgr manager.Manager, lock *exclusiveLock) error {
+	synced := make(chan struct{})
+	waitForSync := standby(func(ctx context.Context) error {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			close(synced)
+		}
+		<-ctx.Done()
+		return nil
+	})
+	caches := func(*http.Request) error {
+		select {
+		case <-synced:
+			return nil
+		default:
+			return errors.New("caches are not synced yet")
+		}
+	}
+	leader := func(*http.Request) error {
+		if lock == nil {
+			return nil
+		}
+		return lock.settled()
+	}
+	return errors.Join(mgr.Add(waitForSync), mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", caches), mgr.AddReadyzCheck("leader", leader))
+}
+
+// standby is a runnable that runs on every replica, the leader or not.
+type standby func(context.Context) error
+
+func (s standby) Start(ctx context.Context) error { return s(ctx) }
+func (standby) NeedLeaderElection() bool          { return false }
+
+// waitUntilAlone waits, without leader election, until no other controller of this API is
+// active, and says so. Nothing keeps another one from starting later.
+func waitUntilAlone(ctx context.Context, config *rest.Config) error {
+	client, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	others := &exclusiveLock{neighbours: &neighbours{leases: client, clock: clock.RealClock{}}}
+	for {
+		err := others.alone(ctx)
+		if err == nil {
+			return nil
+		}
+		if others.waits == "" {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryPeriod):
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package manager
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Options configure the manager. NewOptions has the defaults; AddFlags lets the command
+// line change them.
+type Options struct {
+	Kubeconfig    string
+	APIQPS        float32
+	APIBurst      int
+	MetricsAddr   string
+	MetricsSecure bool
+	MetricsCerts  string
+	HealthAddr    string
+	PprofAddr     string
+	LeaderElect   bool
+	LeaseSpace    string
+	NodeWorkers   int
+	RuleWorkers   int
+
+	// Logging is how log lines look.
+	Logging zap.Options
+
+	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil means
+	// to look for one of those.
+	RestConfig *rest.Config
+
+	// Registerer gets the metrics; the metrics endpoint serves the default one.
+	Registerer prometheus.Registerer
+}
+
+// NewOptions are the defaults.
+func NewOptions() *Options {
+	return &Options{
+		APIQPS:      -1,
+		APIBurst:    -1,
+		MetricsAddr: "0",
+		HealthAddr:  ":8081",
+		NodeWorkers: 16,
+		RuleWorkers: 4,
+		Registerer:  metrics.Registry,
+	}
+}
+
+// AddFlags adds a flag for every option that a user may set.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
+	flags.Float32Var(&o.APIQPS, "kube-api-qps", o.APIQPS, "Requests a second to the API server; -1: unlimited here, the API server's priority and fairness decides.")
+	flags.IntVar(&o.APIBurst, "kube-api-burst", o.APIBurst, "Requests that may exceed --kube-api-qps for a moment; -1: unlimited.")
+	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint, e.g. :8443; 0: off.")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "Serve metrics over HTTPS, and only to clients that may GET /metrics.")
+	flags.StringVar(&o.MetricsCerts, "metrics-cert-dir", o.MetricsCerts, "Directory with tls.crt and tls.key for --metrics-secure. Empty: a self-signed certificate.")
+	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
+	flags.StringVar(&o.PprofAddr, "pprof-bind-address", o.PprofAddr, "Address of the pprof endpoint, e.g. 127.0.0.1:6060. Empty: off.")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one active manager among several.")
+	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect. Empty: the namespace that the manager runs in.")
+	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time.")
+	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
+
+	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
+	o.Logging.BindFlags(logging)
+	flags.AddGoFlagSet(logging)
+}
+
+// Validate names the first flag that cannot work, and a value that would.
+func (o *Options) Validate() error {
+	for name, workers := range map[string]int{"node-concurrent-reconciles": o.NodeWorkers, "rule-concurrent-reconciles": o.RuleWorkers} {
+		if workers < 1 {
+			return fmt.Errorf("--%s is %d, must be at least 1, e.g. --%s=16", name, workers, name)
+		}
+	}
+	if o.APIQPS == 0 || o.APIQPS > 0 && o.APIBurst < 1 {
+		return fmt.Errorf("--kube-api-qps is %v with --kube-api-burst %d: give both, e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)
+	}
+	if o.MetricsCerts != "" && !o.MetricsSecure {
+		return fmt.Errorf("--metrics-cert-dir is %q but metrics are not served over HTTPS: add --metrics-secure", o.MetricsCerts)
+	}
+	return nil
+}
+
+// restConfig is the configuration of the client: the given one, the file's, or what is found.
+func (o *Options) restConfig() (*rest.Config, error) {
+	cfg := o.RestConfig
+	if cfg == nil {
+		var err error
+		if cfg, err = loadConfig(o.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("finding the cluster (use --kubeconfig, KUBECONFIG or run in a cluster): %w", err)
+		}
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = o.APIQPS, o.APIBurst
+	return rest.AddUserAgent(cfg, "readygate-manager"), nil
+}

@@ -1,0 +1,58 @@
+// Package rulebook keeps the compiled rules at hand for the controllers. It gathers: what
+// the rules mean is decided in package readiness.
+package rulebook
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// Shelf holds the rulebook of the rules that the reader knows now.
+type Shelf struct {
+	// reader answers from memory: it is asked on every look at a node.
+	reader client.Reader
+
+	mu   sync.Mutex
+	book *readiness.Rulebook
+}
+
+// NewShelf makes a shelf over a cache.
+func NewShelf(cache client.Reader) *Shelf { return &Shelf{reader: cache} }
+
+// Current is the rulebook of the rules as the cache has them at the time of the call. It is
+// compiled anew only when a rule came, went or changed in what decisions need.
+func (s *Shelf) Current(ctx context.Context) (*readiness.Rulebook, error) {
+	var list v1alpha1.NodeReadinessRuleList
+	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing rules: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.book == nil || !isOf(s.book, list.Items) {
+		objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
+		for i := range list.Items {
+			objs[i] = list.Items[i].DeepCopy()
+		}
+		s.book = readiness.NewRulebook(objs)
+	}
+	return s.book, nil
+}
+
+// isOf says whether the book was made of just these rules.
+func isOf(book *readiness.Rulebook, rules []v1alpha1.NodeReadinessRule) bool {
+	if len(book.Rules()) != len(rules) {
+		return false
+	}
+	for i := range rules {
+		if known := book.Rule(rules[i].UID); known == nil || !known.IsOf(&rules[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,5 @@
+// Package version says which build this is.
+package version
+
+// Version is set by the build: -ldflags "-X .../internal/version.Version=v1.2.3".
+var Version = "dev"
