@@ -20,8 +20,8 @@ var starter = sync.OnceValue(func() chan func() {
 	return work
 })
 
-// startChild starts a child that the kernel ends when this process ends, however it ends.
-func startChild(cmd *exec.Cmd) error {
+// StartChild starts a child that the kernel ends when this process ends, however it ends.
+func StartChild(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	result := make(chan error)
 	starter() <- func() { result <- cmd.Start() }

@@ -4,5 +4,5 @@ package controlplane
 
 import "os/exec"
 
-// startChild starts a child; it outlives this process if this process is killed.
-func startChild(cmd *exec.Cmd) error { return cmd.Start() }
+// StartChild starts a child; it outlives this process if this process is killed.
+func StartChild(cmd *exec.Cmd) error { return cmd.Start() }

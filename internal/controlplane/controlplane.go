@@ -55,7 +55,7 @@ func (c *ControlPlane) start(ctx context.Context, opts Options) error {
 			return err
 		}
 	}
-	ports, err := freePorts(3)
+	ports, err := FreePorts(3)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,8 @@ const loopback = "127.0.0.1"
 
 func loopbackURL(port int) string { return fmt.Sprintf("http://%s:%d", loopback, port) }
 
-func freePorts(n int) ([]int, error) {
+// FreePorts are ports on loopback that nobody listens on at the moment.
+func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n {
 		l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))

@@ -30,7 +30,7 @@ func (p *process) start() error {
 	defer out.Close() //nolint:errcheck // the child has its own copy
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := startChild(cmd); err != nil {
+	if err := StartChild(cmd); err != nil {
 		return fmt.Errorf("starting %s (is it built? make kube): %w", filepath.Base(p.path), err)
 	}
 	p.cmd, p.done = cmd, make(chan struct{})

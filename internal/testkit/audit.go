@@ -1,0 +1,71 @@
+package testkit
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// Request is one finished request, as the API server's audit log has it.
+type Request struct {
+	User, Agent, Verb, Resource, Subresource, Namespace, Name string
+	Code                                                      int32
+	At                                                        time.Time
+}
+
+var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// IsWrite says whether the request asked for a change.
+func (r Request) IsWrite() bool { return slices.Contains(writes, r.Verb) }
+
+// Requests are all finished requests of a user so far.
+func (c *Cluster) Requests(t testing.TB, user string) []Request {
+	t.Helper()
+	file, err := os.Open(c.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	var requests []Request
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if !strings.Contains(lines.Text(), user) {
+			continue
+		}
+		var event auditv1.Event
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			continue // the last line may not be complete yet
+		}
+		if event.User.Username == user && event.ObjectRef != nil {
+			requests = append(requests, requestOf(&event))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return requests
+}
+
+func requestOf(event *auditv1.Event) Request {
+	r := Request{
+		User:        event.User.Username,
+		Agent:       event.UserAgent,
+		Verb:        event.Verb,
+		Resource:    event.ObjectRef.Resource,
+		Subresource: event.ObjectRef.Subresource,
+		Namespace:   event.ObjectRef.Namespace,
+		Name:        event.ObjectRef.Name,
+		At:          event.RequestReceivedTimestamp.Time,
+	}
+	if event.ResponseStatus != nil {
+		r.Code = event.ResponseStatus.Code
+	}
+	return r
+}

@@ -1,0 +1,213 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+)
+
+const (
+	// ManagerUser is who the manager is: it may do what its generated role grants.
+	ManagerUser = "readygate-manager"
+	// ManagerNamespace is where the manager's lease is.
+	ManagerNamespace = "readygate-system"
+)
+
+// Cluster is a control plane with the CRDs and the manager's role installed.
+type Cluster struct {
+	*controlplane.ControlPlane
+	// Client may do everything, and reads past any cache.
+	Client client.WithWatch
+	Config *rest.Config
+}
+
+// Root is the root of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Binaries is the directory of the control plane's binaries: KUBEBUILDER_ASSETS, else what
+// make kube builds.
+func Binaries() string {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir
+	}
+	return filepath.Join(Root(), "bin", "kube")
+}
+
+var setScheme = sync.OnceValue(func() error {
+	return errors.Join(apiextensionsv1.AddToScheme(scheme.Scheme), v1alpha1.AddToScheme(scheme.Scheme))
+})
+
+// StartCluster starts a control plane of the test's own. It is gone when the test ends.
+func StartCluster(t testing.TB, apiServerArgs ...string) *Cluster {
+	t.Helper()
+	c, err := NewCluster(t.Context(), apiServerArgs...)
+	if err != nil {
+		t.Fatalf("starting a control plane: %v", err)
+	}
+	t.Cleanup(func() { _ = c.Stop() })
+	return c
+}
+
+// NewCluster starts a control plane that the caller stops.
+func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
+	if err := setScheme(); err != nil {
+		return nil, err
+	}
+	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: Binaries(), APIServerArgs: apiServerArgs})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{ControlPlane: cp}
+	if err := c.install(ctx); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return c, nil
+}
+
+// As is a client that is this user.
+func (c *Cluster) As(t testing.TB, user string, groups ...string) client.Client {
+	t.Helper()
+	config, err := c.ControlPlane.Config(user, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}
+
+func (c *Cluster) install(ctx context.Context) error {
+	var err error
+	if c.Config, err = c.Admin(); err != nil {
+		return err
+	}
+	if c.Client, err = client.NewWithWatch(c.Config, client.Options{}); err != nil {
+		return err
+	}
+	if err := c.installCRDs(ctx); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}}
+	if err := c.Client.Create(ctx, namespace); err != nil {
+		return err
+	}
+	return c.installRole(ctx)
+}
+
+func (c *Cluster) installCRDs(ctx context.Context) error {
+	names, err := fs.Glob(crds.Files, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		data, err := crds.Files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(data, &crd); err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if err := c.Client.Create(ctx, &crd); err != nil {
+			return err
+		}
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil, nil
+	})
+}
+
+// installRole grants the manager's user what its generated role says, and nothing else.
+func (c *Cluster) installRole(ctx context.Context) error {
+	data, err := os.ReadFile(filepath.Join(Root(), "charts", "readygate", "files", "role.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, doc := range strings.Split(string(data), "\n---\n") {
+		var role unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(doc), &role.Object); err != nil {
+			return err
+		}
+		if err := c.Client.Create(ctx, &role); err != nil {
+			return err
+		}
+		if err := c.Client.Create(ctx, bindingOf(&role)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bindingOf(role *unstructured.Unstructured) client.Object {
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: ManagerUser}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+	meta := metav1.ObjectMeta{Name: ManagerUser, Namespace: role.GetNamespace()}
+	if role.GetKind() == "Role" {
+		return &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}
+	}
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}
+}
+
+// Events are the events about an object, in the order of their creation.
+func (c *Cluster) Events(t testing.TB, obj client.Object) []eventsv1.Event {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := c.Client.List(t.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		t.Fatal(err)
+	}
+	var about []eventsv1.Event
+	for _, event := range list.Items {
+		if event.Regarding.UID == obj.GetUID() {
+			about = append(about, event)
+		}
+	}
+	return about
+}
+
+// Apply makes the objects of YAML documents, as kubectl create does.
+func (c *Cluster) Apply(ctx context.Context, manifests string) error {
+	for _, doc := range strings.Split(manifests, "\n---\n") {
+		obj := &unstructured.Unstructured{}
+		data, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			return err
+		}
+		if err := kruntime.DecodeInto(unstructured.UnstructuredJSONScheme, data, obj); err != nil {
+			return err
+		}
+		if err := c.Client.Create(ctx, obj, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

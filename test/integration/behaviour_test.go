@@ -1,0 +1,215 @@
+package integration_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// TestBehaviour is the table of what a rule does to a node, row by row: requirements met or
+// not, taint there before or not, both modes.
+func TestBehaviour(t *testing.T) {
+	const (
+		met   = corev1.ConditionTrue
+		unmet = corev1.ConditionFalse
+	)
+	tests := map[string]struct {
+		mode      v1alpha1.EnforcementMode
+		status    corev1.ConditionStatus
+		tainted   bool
+		completed bool
+
+		wantTaint     bool
+		wantCompleted bool
+		wantEvents    []string
+	}{
+		"continuous: met and tainted, the taint is removed": {
+			mode: v1alpha1.EnforcementModeContinuous, status: met, tainted: true,
+			wantEvents: []string{v1alpha1.EventTaintRemoved},
+		},
+		"continuous: met and not tainted, nothing happens": {
+			mode: v1alpha1.EnforcementModeContinuous, status: met,
+		},
+		"continuous: not met and not tainted, the taint is added": {
+			mode: v1alpha1.EnforcementModeContinuous, status: unmet,
+			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdded},
+		},
+		"continuous: not met and tainted, the taint is adopted": {
+			mode: v1alpha1.EnforcementModeContinuous, status: unmet, tainted: true,
+			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdopted},
+		},
+		"continuous: never reported counts as not met": {
+			mode:      v1alpha1.EnforcementModeContinuous,
+			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdded},
+		},
+		"bootstrap-only: met and tainted, the taint is removed and completion remembered": {
+			mode: v1alpha1.EnforcementModeBootstrapOnly, status: met, tainted: true,
+			wantCompleted: true, wantEvents: []string{v1alpha1.EventTaintRemoved},
+		},
+		"bootstrap-only: met and not tainted, completion is remembered": {
+			mode: v1alpha1.EnforcementModeBootstrapOnly, status: met,
+			wantCompleted: true,
+		},
+		"bootstrap-only: not met and not tainted, the taint is added": {
+			mode: v1alpha1.EnforcementModeBootstrapOnly, status: unmet,
+			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdded},
+		},
+		"bootstrap-only: not met and tainted, the taint is adopted": {
+			mode: v1alpha1.EnforcementModeBootstrapOnly, status: unmet, tainted: true,
+			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdopted},
+		},
+		"bootstrap-only: not met but completed before, nothing happens": {
+			mode: v1alpha1.EnforcementModeBootstrapOnly, status: unmet, completed: true,
+			wantCompleted: true,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, id := cluster(t), nameOf(t)
+			rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.EnforcementMode = tc.mode })
+			c.Create(t, rule)
+			node := testkit.Node(id, testkit.Pool(id))
+			if tc.tainted {
+				testkit.WithTaint(rule.Spec.Taint.Key)(node)
+			}
+			if tc.completed {
+				node.Annotations = map[string]string{completedKey(rule): `{"rule-name":"` + id + `"}`}
+			}
+			c.CreateNode(t, node, tc.status)
+
+			got := c.EventuallyNode(t, id, "as the table says", func(n *corev1.Node) bool {
+				_, completed := n.Annotations[completedKey(rule)]
+				return testkit.HasTaint(n, rule.Spec.Taint.Key) == tc.wantTaint && completed == tc.wantCompleted &&
+					owned(n, rule) == tc.wantTaint
+			})
+			if value := got.Annotations[completedKey(rule)]; tc.wantCompleted && value != `{"rule-name":"`+id+`"}` {
+				t.Errorf("completion annotation is %q", value)
+			}
+			c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+				return testkit.Enforced(r) && r.Status.Summary.Selected == 1
+			})
+			wantEvents(t, c, got, tc.wantEvents...)
+		})
+	}
+}
+
+func TestBootstrapOnlyStopsAtTheFirstRelease(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionFalse)
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released", free(rule))
+
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.EventuallyRule(t, id, "aware of the change", func(r *v1alpha1.NodeReadinessRule) bool {
+		return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionFalse
+	})
+	c.EventuallyNode(t, id, "still released", free(rule))
+}
+
+func TestContinuousHoldsAgain(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionTrue)
+	for range 3 {
+		c.EventuallyNode(t, id, "released", free(rule))
+		c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+		c.EventuallyNode(t, id, "held", held(rule))
+		c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	}
+	c.EventuallyNode(t, id, "released", free(rule))
+}
+
+func TestAnyOfReleasesWithOneOfMany(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
+		r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf
+		r.Spec.Conditions = append(r.Spec.Conditions,
+			v1alpha1.ConditionRequirement{Type: "example.com/Backup", RequiredStatus: corev1.ConditionTrue})
+	})
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionFalse)
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.SetCondition(t, id, "example.com/Backup", corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released", free(rule))
+}
+
+func TestDefaultStatusCountsWhileTheConditionIsAbsent(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].DefaultStatus = corev1.ConditionTrue })
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key)), "")
+	c.EventuallyNode(t, id, "released", free(rule))
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.EventuallyNode(t, id, "held", held(rule))
+}
+
+func TestANodeMadeAgainStartsAnew(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	c.Create(t, rule)
+	node := testkit.Node(id, testkit.Pool(id))
+	c.CreateNode(t, node, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "completed", func(n *corev1.Node) bool { return n.Annotations[completedKey(rule)] != "" })
+	if err := c.Client.Delete(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	c.EventuallyNode(t, id, "held", held(rule))
+}
+
+// Both rules hold the same node, with one write for both.
+func TestTwoRulesShareANode(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	network := testkit.Rule(id + "-net")
+	storage := testkit.Rule(id + "-csi")
+	for _, rule := range []*v1alpha1.NodeReadinessRule{network, storage} {
+		rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": v1alpha1.LabelValue(id)}
+		c.Create(t, rule)
+	}
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.EventuallyNode(t, id, "held by both", func(n *corev1.Node) bool { return held(network)(n) && held(storage)(n) })
+	if err := c.Client.Delete(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	c.EventuallyNode(t, id, "held by one", func(n *corev1.Node) bool {
+		return held(storage)(n) && !testkit.HasTaint(n, network.Spec.Taint.Key) && !owned(n, network)
+	})
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released", free(storage))
+}
+
+// completedKey is the annotation that remembers a bootstrap-only rule's release.
+func completedKey(rule client.Object) string {
+	return v1alpha1.CompletedPrefix + string(rule.GetUID())
+}
+
+// owned says whether the node carries the rule's record.
+func owned(node *corev1.Node, rule client.Object) bool {
+	_, ok := node.Annotations[v1alpha1.HoldPrefix+string(rule.GetUID())]
+	return ok
+}
+
+// held says whether the rule holds the node, with its record.
+func held(rule *v1alpha1.NodeReadinessRule) func(*corev1.Node) bool {
+	return func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) && owned(n, rule) }
+}
+
+// free says whether nothing of the rule's holds the node.
+func free(rule *v1alpha1.NodeReadinessRule) func(*corev1.Node) bool {
+	return func(n *corev1.Node) bool { return !testkit.HasTaint(n, rule.Spec.Taint.Key) && !owned(n, rule) }
+}

@@ -1,0 +1,78 @@
+// Package integration tests the manager against a real API server and etcd.
+//
+// Most tests share one control plane and one manager; each has rules, labels and taints of
+// its own, so they run side by side. Tests that stop, kill or count have a control plane to
+// themselves.
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+var shared struct {
+	start    sync.Once
+	cluster  *testkit.Cluster
+	metrics  *prometheus.Registry
+	stop     func() error
+	startErr error
+}
+
+func TestMain(m *testing.M) {
+	logger := zap.New(zap.Level(zapcore.DPanicLevel)) // what fails, a test says
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	code := m.Run()
+	if shared.stop != nil {
+		if err := shared.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "manager:", err)
+			code = 1
+		}
+	}
+	if shared.cluster != nil {
+		_ = shared.cluster.Stop()
+	}
+	os.Exit(code)
+}
+
+// cluster is the control plane that tests share, with a manager running in this process.
+func cluster(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	shared.start.Do(func() {
+		shared.cluster, shared.startErr = testkit.NewCluster(context.Background())
+		if shared.startErr == nil {
+			shared.metrics, shared.stop, shared.startErr = shared.cluster.RunManager()
+		}
+	})
+	if shared.startErr != nil {
+		t.Fatalf("starting the shared control plane: %v", shared.startErr)
+	}
+	return shared.cluster
+}
+
+// nameOf is a name that no other test uses, fit for objects, labels and taints.
+func nameOf(t *testing.T) string {
+	name := strings.ToLower(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, t.Name()))
+	if len(name) > 40 {
+		name = fmt.Sprintf("%s-%08x", name[:30], crc32.ChecksumIEEE([]byte(name)))
+	}
+	return strings.Trim(name, "-")
+}
