@@ -1,0 +1,320 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// Each test here shows that we do not have a fault that is known in the wild.
+
+func TestRelabellingOrphansNoTaint(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint("example.com/foreign"))
+	c.CreateNode(t, node, "")
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.Patch(t, node, func() { node.Labels = map[string]string{"pool": "other"} })
+	got := c.EventuallyNode(t, id, "let go", free(rule))
+	if !testkit.HasTaint(got, "example.com/foreign") {
+		t.Error("a foreign taint is lost")
+	}
+}
+
+func TestATaintThatNoRuleOwnedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	node := testkit.Node(id, map[string]string{"pool": "other"}, testkit.WithTaint(rule.Spec.Taint.Key))
+	c.Create(t, node)
+	c.Create(t, rule)
+	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, rule)
+	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
+}
+
+func TestDeletingARuleTakesBackAllThatItPut(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id+"-held", testkit.Pool(id)), corev1.ConditionFalse)
+	c.CreateNode(t, testkit.Node(id+"-done", testkit.Pool(id)), corev1.ConditionTrue)
+	c.EventuallyNode(t, id+"-held", "held", held(rule))
+	c.EventuallyNode(t, id+"-done", "completed", func(n *corev1.Node) bool { return n.Annotations[completedKey(rule)] != "" })
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, rule)
+	// The finalizer went last: whoever saw the rule go sees clean nodes.
+	for _, name := range []string{id + "-held", id + "-done"} {
+		var node corev1.Node
+		if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &node); err != nil {
+			t.Fatal(err)
+		}
+		if !free(rule)(&node) || len(node.Annotations) > 0 {
+			t.Errorf("%s still has taints %v, annotations %v", name, node.Spec.Taints, node.Annotations)
+		}
+	}
+}
+
+func TestDeletingADryRunRuleTouchesNothing(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.DryRun)
+	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key))
+	c.CreateNode(t, node, corev1.ConditionTrue)
+	c.Create(t, rule)
+	c.EventuallyRule(t, id, "previewed", func(r *v1alpha1.NodeReadinessRule) bool {
+		return r.Status.DryRunResults != nil && r.Status.DryRunResults.TaintsToRemove == 1
+	})
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, rule)
+	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
+	wantEvents(t, c, node)
+}
+
+func TestDryRunIsAlwaysLive(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.DryRun)
+	c.Create(t, rule)
+	previews := func(selected, add, remove, risky int32) func(*v1alpha1.NodeReadinessRule) bool {
+		return func(r *v1alpha1.NodeReadinessRule) bool {
+			got := r.Status.DryRunResults
+			return got != nil && got.AffectedNodes == selected && got.TaintsToAdd == add && got.TaintsToRemove == remove && got.RiskyOperations == risky
+		}
+	}
+	c.EventuallyRule(t, id, "no node", previews(0, 0, 0, 0))
+	c.CreateNode(t, testkit.Node(id+"-1", testkit.Pool(id)), "")
+	c.EventuallyRule(t, id, "one to taint, never reported", previews(1, 1, 0, 1))
+	c.SetCondition(t, id+"-1", testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, id, "nothing to do", previews(1, 0, 0, 0))
+	c.CreateNode(t, testkit.Node(id+"-2", testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key)), corev1.ConditionTrue)
+	got := c.EventuallyRule(t, id, "one to untaint", previews(2, 0, 1, 0))
+	if !testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(got) || got.Status.Summary.Held != 0 {
+		t.Errorf("a preview claims to act: %+v", got.Status)
+	}
+
+	c.Patch(t, rule, func() { rule.Spec.DryRun = false })
+	c.EventuallyNode(t, id+"-2", "released", free(rule))
+	got = c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	if got.Status.DryRunResults != nil {
+		t.Error("an enforced rule still shows a preview")
+	}
+}
+
+// A rule that becomes a preview keeps its hands off what it holds, and takes it back when
+// it is deleted.
+func TestARuleThatBecomesAPreviewFreezes(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.Patch(t, rule, func() { rule.Spec.DryRun = true })
+	c.EventuallyRule(t, id, "a preview", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, id, "one to untaint", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.DryRunResults.TaintsToRemove == 1 })
+	c.EventuallyNode(t, id, "still held", held(rule))
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, rule)
+	c.EventuallyNode(t, id, "let go", free(rule))
+}
+
+func TestOwnTaintsAreNotAdoptedAgain(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	node := testkit.Node(id, testkit.Pool(id))
+	c.CreateNode(t, node, "")
+	c.EventuallyNode(t, id, "held", held(rule))
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionFalse} {
+		c.SetCondition(t, id, testkit.Condition, status)
+		c.EventuallyRule(t, id, "aware of the change", func(r *v1alpha1.NodeReadinessRule) bool {
+			return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == status
+		})
+	}
+	wantEvents(t, c, node, v1alpha1.EventTaintAdded)
+}
+
+func TestATaintRemovedByHandComesBack(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	node := testkit.Node(id, testkit.Pool(id))
+	c.CreateNode(t, node, "")
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.Patch(t, node, func() { node.Spec.Taints = nil })
+	c.EventuallyNode(t, id, "held again", held(rule))
+}
+
+func TestTwoRulesInConflictDoNotFight(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	first := testkit.Rule(id)
+	c.Create(t, first)
+	// The younger rule wants the same taint on the same nodes for another condition.
+	second := testkit.Rule(id+"-2", func(r *v1alpha1.NodeReadinessRule) {
+		r.Spec.Taint, r.Spec.NodeSelector = first.Spec.Taint, first.Spec.NodeSelector
+		r.Spec.Conditions[0].Type = "example.com/Other"
+	})
+	testkit.Eventually(t, "a later second", func(ctx context.Context) error {
+		return orderedAfter(ctx, c, first)
+	})
+	c.Create(t, second)
+	loser := c.EventuallyRule(t, second.Name, "refused", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
+	if message := loser.Status.Conditions[0].Message; !strings.Contains(message, first.Name) || !strings.Contains(message, first.Spec.Taint.Key) {
+		t.Errorf("the message names neither rule nor taint: %s", message)
+	}
+	if event := eventOf(t, c, second, v1alpha1.EventConflict); event.Type != corev1.EventTypeWarning {
+		t.Errorf("the event is %s", event.Type)
+	}
+	node := testkit.Node(id, testkit.Pool(id))
+	c.CreateNode(t, node, corev1.ConditionTrue)
+	c.EventuallyRule(t, first.Name, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Released == 1
+	})
+	wantEvents(t, c, node)
+
+	// When the winner goes, the other takes over, without anybody touching it.
+	if err := c.Client.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	c.EventuallyNode(t, id, "held by the other", held(second))
+	c.EventuallyRule(t, second.Name, "enforced", testkit.Enforced)
+}
+
+// orderedAfter says whether an object made now would be younger than the rule: creation
+// times have a resolution of one second.
+func orderedAfter(ctx context.Context, c *testkit.Cluster, rule client.Object) error {
+	probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "clock-"}}
+	if err := c.Client.Create(ctx, probe, client.DryRunAll); err != nil {
+		return err
+	}
+	if probe.CreationTimestamp.Time.After(rule.GetCreationTimestamp().Time) {
+		return nil
+	}
+	return fmt.Errorf("still the same second")
+}
+
+func TestAForeignStatusWriteIsMended(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	right := func(r *v1alpha1.NodeReadinessRule) bool { return testkit.Enforced(r) && r.Status.Summary.Held == 1 }
+	c.EventuallyRule(t, id, "right", right)
+	base := rule.DeepCopy()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), base); err != nil {
+		t.Fatal(err)
+	}
+	wrong := base.DeepCopy()
+	wrong.Status.Summary.Held, wrong.Status.Conditions = 99, nil
+	if err := c.Client.Status().Patch(t.Context(), wrong, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+	c.EventuallyRule(t, id, "right again", right)
+}
+
+func TestForeignFinalizersSurvive(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/before"} })
+	c.Create(t, rule)
+	c.EventuallyRule(t, id, "ours is there", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
+	c.Patch(t, rule, func() { rule.Finalizers = append(rule.Finalizers, "example.com/after") })
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	c.EventuallyRule(t, id, "only ours is gone", func(r *v1alpha1.NodeReadinessRule) bool {
+		return slices.Equal(r.Finalizers, []string{"example.com/before", "example.com/after"})
+	})
+	c.Patch(t, rule, func() { rule.Finalizers = nil })
+	gone(t, c, rule)
+}
+
+// A node that joins cannot say of itself, by the older and guessable record, that it is done.
+func TestANewNodeCannotMarkItselfCompleted(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	old := testkit.Node(id+"-old", testkit.Pool(id), func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.CompletedPrefix + id: "true"}
+	})
+	c.Create(t, old)
+	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
+	c.Create(t, rule)
+	taken := c.EventuallyRule(t, id, "taken over", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.TakenOverAt != nil })
+	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, taken) })
+
+	young := testkit.Node(id+"-new", testkit.Pool(id), func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.CompletedPrefix + id: "true"}
+	})
+	c.Create(t, young)
+	c.EventuallyNode(t, young.Name, "held", held(rule))
+	got := c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Selected == 2
+	})
+	if got.Status.Summary.Held != 1 {
+		t.Errorf("holds %d nodes: the record of a node that was there before must count", got.Status.Summary.Held)
+	}
+	c.EventuallyNode(t, old.Name, "left alone", free(rule))
+}
+
+func TestRecordsOfUnknownRulesAreSwept(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	const uid = "00000000-1111-2222-3333-444444444444"
+	node := testkit.Node(id, nil, testkit.WithTaint("readiness.k8s.io/"+id), testkit.WithTaint("example.com/foreign"), func(n *corev1.Node) {
+		n.Annotations = map[string]string{
+			v1alpha1.HoldPrefix + uid:      `{"rule":"gone","taint":"readiness.k8s.io/` + id + `:NoSchedule","origin":"added"}`,
+			v1alpha1.CompletedPrefix + uid: `{"rule-name":"gone"}`,
+			v1alpha1.HoldPrefix + "forged": `{"rule":"forged","taint":"example.com/foreign:NoSchedule","origin":"added"}`,
+			"example.com/foreign":          "stays",
+		}
+	})
+	c.Create(t, node)
+	got := c.EventuallyNode(t, id, "swept", func(n *corev1.Node) bool {
+		return !testkit.HasTaint(n, "readiness.k8s.io/"+id) && len(n.Annotations) == 1
+	})
+	if !testkit.HasTaint(got, "example.com/foreign") || got.Annotations["example.com/foreign"] != "stays" {
+		t.Errorf("what is not ours is lost: %v, %v", got.Spec.Taints, got.Annotations)
+	}
+}
+
+// gone waits until the object is gone.
+func gone(t *testing.T, c *testkit.Cluster, obj client.Object) {
+	t.Helper()
+	testkit.Eventually(t, obj.GetName()+" to be gone", func(ctx context.Context) error {
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("still there (%v)", err)
+	})
+}
