@@ -17,6 +17,8 @@ type Failure struct {
 	At time.Time
 	// Rules are the names of the rules for which the node was to be written.
 	Rules []string
+	// Again counts how often the same failure was recorded since.
+	Again int
 }
 
 // Failures holds at most one failure a node. The zero value is ready for use.
@@ -34,14 +36,16 @@ func (f *Failures) OnChange(listener func(rule string)) {
 	f.onChange = listener
 }
 
-// Record remembers a failure and says whether it is news: a node that failed before in the
-// same way for the same rules is not.
-func (f *Failures) Record(node string, failure Failure) bool {
+// Record remembers a failure and returns how often the node has failed before in the same
+// way for the same rules: 0 means that it is news.
+func (f *Failures) Record(node string, failure Failure) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old, failed := f.byNode[node]
 	if failed && old.Reason == failure.Reason && old.Message == failure.Message && slices.Equal(old.Rules, failure.Rules) {
-		return false
+		old.Again++
+		f.byNode[node] = old
+		return old.Again
 	}
 	if f.byNode == nil {
 		f.byNode = map[string]Failure{}
@@ -49,7 +53,7 @@ func (f *Failures) Record(node string, failure Failure) bool {
 	f.byNode[node] = failure
 	f.tell(old.Rules)
 	f.tell(failure.Rules)
-	return true
+	return 0
 }
 
 // Clear forgets the node's failure: it was written, is as it should be, or is gone.

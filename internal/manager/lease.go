@@ -89,7 +89,7 @@ type exclusiveLock struct {
 
 // newLock makes the lock in the namespace.
 func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
-	config = rest.AddUserAgent(config, "leader-election")
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
 	client, err := coordinationclient.NewForConfig(config)
 	if err != nil {

@@ -34,6 +34,8 @@ import (
 const (
 	// ManagerUser is who the manager is: it may do what its generated role grants.
 	ManagerUser = "readygate-manager"
+	// SecondManagerUser may do the same; a second manager is told apart by it.
+	SecondManagerUser = "readygate-manager-second"
 	// ManagerNamespace is where the manager's lease is.
 	ManagerNamespace = "readygate-system"
 )
@@ -169,7 +171,10 @@ func (c *Cluster) installRole(ctx context.Context) error {
 }
 
 func bindingOf(role *unstructured.Unstructured) client.Object {
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: ManagerUser}}
+	subjects := []rbacv1.Subject{
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: ManagerUser},
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: SecondManagerUser},
+	}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
 	meta := metav1.ObjectMeta{Name: ManagerUser, Namespace: role.GetNamespace()}
 	if role.GetKind() == "Role" {

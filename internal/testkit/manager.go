@@ -59,14 +59,15 @@ type Process struct {
 	log  string
 }
 
-// StartProcess starts the manager's binary as a user would. It is gone when the test ends.
-func (c *Cluster) StartProcess(t testing.TB, args ...string) *Process {
+// StartProcess starts the manager's binary with this identity, as somebody would who runs it
+// by hand. It is gone when the test ends.
+func (c *Cluster) StartProcess(t testing.TB, user string, args ...string) *Process {
 	t.Helper()
 	binary, err := buildManager()
 	if err != nil {
 		t.Fatalf("building the manager: %v", err)
 	}
-	config, err := c.ControlPlane.Config(ManagerUser)
+	config, err := c.ControlPlane.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,10 @@ const (
 	// conflicts that often is in a loop of its own; the queue backs off then.
 	attempts = 5
 
-	// refusedRetry is how long a refused write rests. Only a user can mend it, and the mend
-	// (a policy, a role) may not touch the node: so look again, but rarely.
-	refusedRetry = 5 * time.Minute
+	// A refused write rests for refusedFirst, then twice as long each time, to refusedLast.
+	// Only a user can mend it, and the mend (a policy, a role) may not touch the node.
+	refusedFirst = 10 * time.Second
+	refusedLast  = 5 * time.Minute
 )
 
 // Reconciler brings single nodes to what the rules want. All fields are required.
@@ -72,8 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 				return r.gone(req.Name, err)
 			}
 		case isRefusal(err):
-			r.refused(ctx, decision, err)
-			return reconcile.Result{RequeueAfter: refusedRetry}, nil
+			return reconcile.Result{RequeueAfter: r.refused(ctx, decision, err)}, nil
 		default:
 			return r.gone(req.Name, fmt.Errorf("patching node: %w", err))
 		}
@@ -125,8 +125,8 @@ func (r *Reconciler) announce(ctx context.Context, d decision) {
 	}
 }
 
-// refused remembers a write that only a user can make possible.
-func (r *Reconciler) refused(ctx context.Context, d decision, err error) {
+// refused remembers a write that only a user can make possible, and says when to try again.
+func (r *Reconciler) refused(ctx context.Context, d decision, err error) time.Duration {
 	reason := string(apierrors.ReasonForError(err))
 	var rules []string
 	for _, change := range d.plan.Changes {
@@ -135,10 +135,12 @@ func (r *Reconciler) refused(ctx context.Context, d decision, err error) {
 			r.Metrics.failures.WithLabelValues(change.Rule, reason).Inc()
 		}
 	}
-	if r.Failures.Record(d.node.Name, ledger.Failure{Reason: reason, Message: err.Error(), At: r.Clock.Now(), Rules: rules}) {
-		log.FromContext(ctx).Error(err, "Node write refused", "rules", rules, "retryIn", refusedRetry.String())
+	before := r.Failures.Record(d.node.Name, ledger.Failure{Reason: reason, Message: err.Error(), At: r.Clock.Now(), Rules: rules})
+	if before == 0 {
+		log.FromContext(ctx).Error(err, "Node write refused", "rules", rules)
 		r.recordRefusal(d.node, rules, err)
 	}
+	return min(refusedFirst<<min(before, 10), refusedLast)
 }
 
 // gone is the result of a failed request: a node that does not exist needs nothing.

@@ -1,0 +1,136 @@
+package integration_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	nodecontroller "github.com/readygate/readygate/internal/controller/node"
+	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/rulebook"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// These tests run a reconciler by hand against a real API server without a manager, and let
+// somebody else write exactly between its decision and its PATCH.
+
+// raced reconciles the node once, with the writer coming in between, and returns how many
+// PATCHes were sent and what came of it.
+func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *corev1.Node) {
+	t.Helper()
+	patches := 0
+	racing := interceptor.NewClient(c.Client, interceptor.Funcs{
+		Patch: func(ctx context.Context, next client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patches++; patches == 1 {
+				writer()
+			}
+			return next.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	reconciler := &nodecontroller.Reconciler{
+		Client: racing, Live: c.Client, Rules: rulebook.NewShelf(c.Client), Failures: &ledger.Failures{},
+		Events: events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
+	}
+	if _, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+		t.Fatalf("reconcile: %v", err)
+	}
+	var node corev1.Node
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return patches, &node
+}
+
+func TestConflicts(t *testing.T) {
+	c := testkit.StartCluster(t)
+	rule := testkit.Rule("rule")
+	c.Create(t, rule)
+	foreign := corev1.Taint{Key: "example.com/foreign", Effect: corev1.TaintEffectNoExecute}
+
+	t.Run("a decision is not retried but made again", func(t *testing.T) {
+		node := testkit.Node("again", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		patches, got := raced(t, c, node.Name, func() {
+			c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+			c.Patch(t, node, func() { node.Spec.Taints = append(node.Spec.Taints, foreign) })
+		})
+		if patches != 1 || testkit.HasTaint(got, rule.Spec.Taint.Key) {
+			t.Errorf("%d patches, taints %v: the node was ready when its taints had changed", patches, got.Spec.Taints)
+		}
+	})
+	t.Run("a foreign taint that comes in between survives", func(t *testing.T) {
+		node := testkit.Node("taint", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		patches, got := raced(t, c, node.Name, func() {
+			c.Patch(t, node, func() { node.Spec.Taints = append(node.Spec.Taints, foreign) })
+		})
+		if patches != 2 || !held(rule)(got) || len(got.Spec.Taints) != 3 {
+			t.Errorf("%d patches, taints %v", patches, got.Spec.Taints)
+		}
+	})
+	t.Run("an annotations map that comes in between survives", func(t *testing.T) {
+		node := testkit.Node("annotations", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		patches, got := raced(t, c, node.Name, func() {
+			c.Patch(t, node, func() { node.Annotations = map[string]string{"example.com/a": "1"} })
+		})
+		if patches != 2 || !held(rule)(got) || got.Annotations["example.com/a"] != "1" {
+			t.Errorf("%d patches, annotations %v", patches, got.Annotations)
+		}
+	})
+	t.Run("an annotations map that goes in between is no obstacle", func(t *testing.T) {
+		node := testkit.Node("unannotated", testkit.Pool(rule.Name))
+		node.Annotations = map[string]string{"example.com/a": "1"}
+		c.Create(t, node)
+		patches, got := raced(t, c, node.Name, func() {
+			c.Patch(t, node, func() { node.Annotations = nil })
+		})
+		if patches != 2 || !held(rule)(got) {
+			t.Errorf("%d patches, taints %v", patches, got.Spec.Taints)
+		}
+	})
+	t.Run("a heartbeat or a label that comes in between is no conflict", func(t *testing.T) {
+		node := testkit.Node("heartbeat", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		patches, got := raced(t, c, node.Name, func() {
+			c.SetCondition(t, node.Name, "Ready", corev1.ConditionTrue)
+			c.Patch(t, node, func() { node.Labels["example.com/a"] = "1" })
+		})
+		if patches != 1 || !held(rule)(got) || got.Labels["example.com/a"] != "1" {
+			t.Errorf("%d patches, taints %v", patches, got.Spec.Taints)
+		}
+	})
+	t.Run("a node made again in between is not touched by the old decision", func(t *testing.T) {
+		node := testkit.Node("reborn", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		_, got := raced(t, c, node.Name, func() {
+			if err := c.Client.Delete(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			c.Create(t, testkit.Node("reborn", nil))
+		})
+		if testkit.HasTaint(got, rule.Spec.Taint.Key) || len(got.Annotations) > 0 {
+			t.Errorf("taints %v, annotations %v", got.Spec.Taints, got.Annotations)
+		}
+	})
+	t.Run("a node deleted in between is no error", func(t *testing.T) {
+		node := testkit.Node("deleted", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		_, got := raced(t, c, node.Name, func() {
+			if err := c.Client.Delete(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got.UID != "" {
+			t.Errorf("the node is back: %v", got)
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+var elect = []string{"--leader-elect", "--leader-election-namespace", testkit.ManagerNamespace}
+
+// Two managers, with conditions flipping all the time: at any time one of them writes, after
+// a clean stop the other takes over soon, and after a crash when the lease has run out.
+func TestNeverTwoWriters(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	rule := testkit.Rule("leader")
+	c.Create(t, rule)
+	c.Create(t, testkit.Node("leader", testkit.Pool(rule.Name)))
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	go func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			_ = c.TrySetCondition(ctx, "leader", testkit.Condition, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[i%2])
+			pause(ctx, 20*time.Millisecond)
+		}
+	}()
+	first := c.StartProcess(t, testkit.ManagerUser, elect...)
+	writesAgain(t, c, testkit.ManagerUser)
+	second := c.StartProcess(t, testkit.SecondManagerUser, elect...)
+	ready(t, second)
+
+	stopped := time.Now()
+	if code := first.Terminate(); code != 0 {
+		t.Errorf("the first manager ended with %d after SIGTERM", code)
+	}
+	writesAgain(t, c, testkit.SecondManagerUser)
+	t.Logf("SIGTERM to the first write of the next leader: %v", firstWrite(t, c, testkit.SecondManagerUser).Sub(stopped).Round(time.Millisecond))
+
+	third := c.StartProcess(t, testkit.ManagerUser, elect...)
+	ready(t, third)
+	second.Kill()
+	writesAgain(t, c, testkit.ManagerUser)
+
+	if got, want := writers(t, c), []string{testkit.ManagerUser, testkit.SecondManagerUser, testkit.ManagerUser}; !slices.Equal(got, want) {
+		t.Errorf("writers took turns as %v, want %v", got, want)
+	}
+	if gap := firstWrite(t, c, testkit.SecondManagerUser).Sub(stopped); gap > 10*time.Second {
+		t.Errorf("no leader for %v after a clean stop: the lease was not released", gap)
+	}
+}
+
+// nodeWrites are the PATCHes of nodes by both managers, in the order in which they came.
+func nodeWrites(t *testing.T, c *testkit.Cluster) []testkit.Request {
+	t.Helper()
+	requests := slices.Concat(c.Requests(t, testkit.ManagerUser), c.Requests(t, testkit.SecondManagerUser))
+	requests = slices.DeleteFunc(requests, func(r testkit.Request) bool { return r.Verb != "patch" || r.Resource != "nodes" })
+	slices.SortFunc(requests, func(a, b testkit.Request) int { return a.At.Compare(b.At) })
+	return requests
+}
+
+// writers are the managers in the order of their turns.
+func writers(t *testing.T, c *testkit.Cluster) []string {
+	t.Helper()
+	var users []string
+	for _, request := range nodeWrites(t, c) {
+		users = append(users, request.User)
+	}
+	return slices.Compact(users)
+}
+
+func firstWrite(t *testing.T, c *testkit.Cluster, user string) time.Time {
+	t.Helper()
+	for _, request := range nodeWrites(t, c) {
+		if request.User == user {
+			return request.At
+		}
+	}
+	return time.Time{}
+}
+
+// writesAgain waits until the user has written from now on.
+func writesAgain(t *testing.T, c *testkit.Cluster, user string) {
+	t.Helper()
+	from := time.Now()
+	testkit.Eventually(t, "a write by "+user, func(context.Context) error {
+		if writes := nodeWrites(t, c); len(writes) == 0 || writes[len(writes)-1].User != user || writes[len(writes)-1].At.Before(from) {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+}
+
+// ready waits until the manager says that it is ready.
+func ready(t *testing.T, p *testkit.Process) {
+	t.Helper()
+	testkit.Eventually(t, "readyz", func(ctx context.Context) error {
+		if code, body := get(ctx, p.Health, "/readyz"); code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, body)
+		}
+		return nil
+	})
+}
+
+func get(ctx context.Context, address, path string) (int, string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read
+	body, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body)
+}
+
+// Another controller of this API is active in its own namespace: we wait, say so, write
+// nothing, and take over when it has stopped.
+func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"with leader election": elect, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := testkit.StartCluster(t)
+			rule := testkit.Rule("waiting")
+			c.Create(t, rule)
+			c.Create(t, testkit.Node("waiting", testkit.Pool(rule.Name)))
+			stopOther := runOther(t, c)
+			p := c.StartProcess(t, testkit.ManagerUser, args...)
+			testkit.Eventually(t, "the manager to say that it waits", func(context.Context) error {
+				if !strings.Contains(p.Log(), "nrr-system/"+v1alpha1.LeaseName) {
+					return errors.New(p.Log())
+				}
+				return nil
+			})
+			if args != nil {
+				notReady(t, p, "leader", "nrr-system")
+			}
+			if n := len(nodeWrites(t, c)); n > 0 {
+				t.Errorf("%d writes while another controller was active", n)
+			}
+			stopOther()
+			c.EventuallyNode(t, "waiting", "held", held(rule))
+		})
+	}
+}
+
+// runOther renews a lease as another controller would.
+func runOther(t *testing.T, c *testkit.Cluster) func() {
+	t.Helper()
+	c.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "nrr-system"}})
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "nrr-system", Name: v1alpha1.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("other"), LeaseDurationSeconds: ptr.To[int32](3)},
+	}
+	c.Create(t, lease)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			base := lease.DeepCopy()
+			lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+			_ = c.Client.Patch(ctx, lease, client.MergeFrom(base))
+			pause(ctx, 500*time.Millisecond)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// notReady checks that the manager lives and is not ready, and says why.
+func notReady(t *testing.T, p *testkit.Process, check, word string) {
+	t.Helper()
+	testkit.Eventually(t, "healthz", func(ctx context.Context) error {
+		if code, body := get(ctx, p.Health, "/healthz"); code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, body)
+		}
+		return nil
+	})
+	for range 20 {
+		if code, body := get(t.Context(), p.Health, "/readyz"); code == http.StatusOK {
+			t.Fatalf("ready: %s", body)
+		}
+		if _, body := get(t.Context(), p.Health, "/readyz/"+check); word != "" && !strings.Contains(body+p.Log(), word) {
+			t.Fatalf("not ready, but the reason is not said: %s", body)
+		}
+	}
+}
+
+// A manager that cannot read nodes lives and is not ready; when it may, it is.
+func TestReadyOnlyWhenCachesAreSynced(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	const user = "blind"
+	grant := func(name string, rules ...rbacv1.PolicyRule) {
+		c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+		c.Create(t, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		})
+	}
+	grant("rules",
+		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}})
+	p := c.StartProcess(t, user, elect...)
+	notReady(t, p, "caches", "")
+	grant("nodes", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"*"}})
+	ready(t, p)
+}
+
+func TestAMissingCRDIsSaid(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.Client.DeleteAllOf(t.Context(), crdObject()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
+		if err := c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}); err == nil {
+			return errors.New("still there")
+		}
+		return nil
+	})
+	p := c.StartProcess(t, testkit.ManagerUser)
+	<-p.Done()
+	if !strings.Contains(p.Log(), "install the CRD") {
+		t.Errorf("the message does not say what to do:\n%s", p.Log())
+	}
+}

@@ -1,0 +1,125 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// refuseWrites makes the API server refuse every change of nodes in the pool by the manager,
+// until the returned function is called.
+func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
+	t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: id},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+				},
+			}}},
+			MatchConditions: []admissionv1.MatchCondition{
+				{Name: "manager", Expression: `request.userInfo.username == "` + testkit.ManagerUser + `"`},
+				{Name: "pool", Expression: `has(oldObject.metadata.labels) && "pool" in oldObject.metadata.labels && oldObject.metadata.labels["pool"] in ["` + id + `", "` + id + `-probe"]`},
+			},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: "the windmills are closed today"}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: id},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: id, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	probe := testkit.Node(id+"-probe", testkit.Pool(id+"-probe"))
+	c.Create(t, probe)
+	manager := c.As(t, testkit.ManagerUser)
+	refused := func(ctx context.Context) bool {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`))
+		err := manager.Patch(ctx, probe.DeepCopy(), patch, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "windmills")
+	}
+	c.Create(t, policy)
+	c.Create(t, binding)
+	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+		if !refused(ctx) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	return func() {
+		t.Helper()
+		for _, obj := range []client.Object{binding, policy} {
+			if err := c.Client.Delete(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+		testkit.Eventually(t, "the policy to be gone", func(ctx context.Context) error {
+			if refused(ctx) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+}
+
+// A write that the API server refuses is no loop and no secret: the rule says it, the node
+// says it, nothing is half done, and when the cause is gone all is well.
+func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	allow := refuseWrites(t, c, id)
+	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key))
+	c.CreateNode(t, node, corev1.ConditionTrue)
+	c.Create(t, rule)
+
+	got := c.EventuallyRule(t, id, "says that it is refused", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWriteRefused))
+	if got.Status.Summary.Failed != 1 || len(got.Status.FailedNodes) != 1 || got.Status.FailedNodes[0].NodeName != id {
+		t.Errorf("failed nodes: %+v", got.Status)
+	}
+	if message := got.Status.FailedNodes[0].Message; !strings.Contains(message, "windmills") {
+		t.Errorf("the cause is not named: %s", message)
+	}
+	event := eventOf(t, c, node, v1alpha1.EventWriteRefused)
+	if event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, "windmills") || !strings.Contains(event.Note, id) {
+		t.Errorf("event: %s %s", event.Type, event.Note)
+	}
+	c.EventuallyNode(t, id, "untouched", func(n *corev1.Node) bool {
+		return testkit.HasTaint(n, rule.Spec.Taint.Key) && n.Annotations[completedKey(rule)] == ""
+	})
+	if tries := patchesOf(t, c, id); tries > 4 {
+		t.Errorf("%d tries for one cause", tries)
+	}
+
+	// Somebody mends the cause. Nothing happens on the node, and yet it is written.
+	allow()
+	c.EventuallyNode(t, id, "released and completed in one", func(n *corev1.Node) bool {
+		return free(rule)(n) && n.Annotations[completedKey(rule)] != ""
+	})
+	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Failed == 0 && len(r.Status.FailedNodes) == 0
+	})
+}
+
+// patchesOf counts the manager's PATCHes of a node, whatever the answer.
+func patchesOf(t *testing.T, c *testkit.Cluster, node string) int {
+	t.Helper()
+	count := 0
+	for _, request := range c.Requests(t, testkit.ManagerUser) {
+		if request.Verb == "patch" && request.Resource == "nodes" && request.Name == node {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,258 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+const (
+	stormNodes   = 50
+	stormWriters = 5
+	stormTime    = 30 * time.Second
+)
+
+// storm is many writers on the same nodes. Each foreign writer owns one taint, one label and
+// one annotation on every node, remembers what it wrote last, and looks each time whether it
+// is still there. Others flip the condition and move nodes in and out of the rule's pool.
+type storm struct {
+	c    *testkit.Cluster
+	t    *testing.T
+	rule *v1alpha1.NodeReadinessRule
+
+	mu     sync.Mutex
+	lost   []string
+	writes int
+}
+
+func newStorm(t *testing.T, c *testkit.Cluster) *storm {
+	s := &storm{c: c, t: t, rule: testkit.Rule("storm")}
+	c.Create(t, s.rule)
+	for i := range stormNodes {
+		c.Create(t, testkit.Node(stormNode(i), testkit.Pool(s.rule.Name)))
+	}
+	return s
+}
+
+func stormNode(i int) string { return fmt.Sprintf("storm-%02d", i) }
+
+// blow runs all writers until the context ends.
+func (s *storm) blow(ctx context.Context) {
+	var wait sync.WaitGroup
+	for i := range stormWriters {
+		wait.Go(func() { s.write(ctx, i) })
+	}
+	wait.Go(func() { s.flip(ctx) })
+	wait.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.t.Logf("%d foreign writes", s.writes)
+	if s.writes < stormNodes {
+		s.t.Errorf("only %d foreign writes: that was no storm", s.writes)
+	}
+	for _, lost := range s.lost {
+		s.t.Error(lost)
+	}
+}
+
+// write adds and removes what one writer owns, with optimistic locking as most do.
+func (s *storm) write(ctx context.Context, writer int) {
+	wrote := map[string]bool{}
+	key := fmt.Sprintf("example.com/writer-%d", writer)
+	for ctx.Err() == nil {
+		name := stormNode(rand.IntN(stormNodes))
+		var node corev1.Node
+		if s.c.Client.Get(ctx, types.NamespacedName{Name: name}, &node) != nil {
+			continue // the API server is away, or the storm is over
+		}
+		s.inspect(&node, key, wrote)
+		present := !bears(&node, key)
+		put(&node, key, present)
+		if writer == 0 && rand.IntN(4) == 0 {
+			node.Labels["pool"] = []string{s.rule.Name, "elsewhere"}[rand.IntN(2)]
+		}
+		switch err := s.c.Client.Update(ctx, &node); {
+		case err == nil:
+			wrote[name] = present
+			s.mu.Lock()
+			s.writes++
+			s.mu.Unlock()
+		case !apierrors.IsConflict(err):
+			delete(wrote, name) // whether it was written is not known
+		}
+	}
+}
+
+// inspect complains if what the writer wrote last is not there.
+func (s *storm) inspect(node *corev1.Node, key string, wrote map[string]bool) {
+	_, label := node.Labels[key]
+	_, annotation := node.Annotations[key]
+	want, known := wrote[node.Name]
+	if known && (bears(node, key) != want || label != want || annotation != want) {
+		s.mu.Lock()
+		s.lost = append(s.lost, fmt.Sprintf("%s wrote %v on %s, found taint %v, label %v, annotation %v", key, want, node.Name, bears(node, key), label, annotation))
+		s.mu.Unlock()
+	}
+}
+
+func bears(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+func put(node *corev1.Node, key string, present bool) {
+	if !present {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+		delete(node.Labels, key)
+		delete(node.Annotations, key)
+		return
+	}
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectPreferNoSchedule})
+	node.Labels[key] = "x"
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[key] = "x"
+}
+
+// flip changes the condition of random nodes.
+func (s *storm) flip(ctx context.Context) {
+	statuses := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
+	for ctx.Err() == nil {
+		_ = s.c.TrySetCondition(ctx, stormNode(rand.IntN(stormNodes)), testkit.Condition, statuses[rand.IntN(len(statuses))])
+	}
+}
+
+// calm waits until every node is as the rule wants it, and the rule says so.
+func (s *storm) calm() {
+	s.t.Helper()
+	for i := range stormNodes {
+		s.c.EventuallyNode(s.t, stormNode(i), "as the rule wants it", func(n *corev1.Node) bool {
+			if wantHeld(n, s.rule.Name) {
+				return held(s.rule)(n)
+			}
+			return free(s.rule)(n)
+		})
+	}
+	s.c.EventuallyRule(s.t, s.rule.Name, "enforced", testkit.Enforced)
+}
+
+// wantHeld is what the rule says, in the plainest words.
+func wantHeld(node *corev1.Node, pool string) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == testkit.Condition && condition.Status == corev1.ConditionTrue {
+			return false
+		}
+	}
+	return node.Labels["pool"] == pool
+}
+
+// silence waits until the manager has not written for a while: nothing is repeated for ever.
+func silence(t *testing.T, c *testkit.Cluster, users ...string) {
+	t.Helper()
+	const quiet = 3 * time.Second
+	last, since := -1, time.Now()
+	testkit.Eventually(t, "the manager to be done", func(context.Context) error {
+		count := 0
+		for _, user := range users {
+			for _, request := range c.Requests(t, user) {
+				if request.IsWrite() && request.Resource != "leases" {
+					count++
+				}
+			}
+		}
+		if count != last {
+			last, since = count, time.Now()
+		}
+		if time.Since(since) < quiet {
+			return fmt.Errorf("%d writes, last seen %v ago", count, time.Since(since))
+		}
+		return nil
+	})
+}
+
+func TestNothingOfForeignWritersIsLost(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	_, stop, err := c.RunManager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := newStorm(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), stormTime)
+	defer cancel()
+	s.blow(ctx)
+	s.calm()
+	silence(t, c, testkit.ManagerUser)
+}
+
+// The manager is killed thirty times at random moments, and the API server once: whatever
+// was half done is finished by the next look.
+func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	s := newStorm(t, c)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() { s.blow(ctx) })
+	const crashes = 30
+	for i := range crashes {
+		p := c.StartProcess(t, testkit.ManagerUser)
+		wrote := patchCount(t, c)
+		testkit.Eventually(t, "the manager to write", func(context.Context) error {
+			if patchCount(t, c) == wrote {
+				return fmt.Errorf("no PATCH yet:\n%s", p.Log())
+			}
+			return nil
+		})
+		pause(ctx, rand.N(500*time.Millisecond)) // the moment of the crash
+		if i == crashes/2 {
+			if err := c.KillAPIServer(); err != nil {
+				t.Error(err)
+			}
+			pause(ctx, rand.N(time.Second))
+			if err := c.StartAPIServer(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Kill()
+	}
+	c.StartProcess(t, testkit.ManagerUser)
+	cancel()
+	wait.Wait()
+	s.calm()
+	silence(t, c, testkit.ManagerUser)
+}
+
+func patchCount(t *testing.T, c *testkit.Cluster) int {
+	count := 0
+	for _, request := range c.Requests(t, testkit.ManagerUser) {
+		if request.Verb == "patch" && request.Resource == "nodes" && request.Code == 200 {
+			count++
+		}
+	}
+	return count
+}
+
+// pause lets random time pass: here time is the input, not a substitute for a condition.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
