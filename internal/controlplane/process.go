@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,7 +53,7 @@ func (p *process) kill() error {
 	err := p.cmd.Process.Kill()
 	<-p.done
 	p.cmd = nil
-	if err == os.ErrProcessDone {
+	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	return err

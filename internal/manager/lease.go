@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -181,7 +182,7 @@ func (l *exclusiveLock) settled() error {
 	case l.waits != "":
 		return fmt.Errorf("waiting until another controller of this API stops: %s", l.waits)
 	case l.leader == "":
-		return fmt.Errorf("no leader is elected yet")
+		return errors.New("no leader is elected yet")
 	default:
 		return nil
 	}

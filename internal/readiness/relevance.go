@@ -14,7 +14,7 @@ import (
 // What no rule names does not: a heartbeat, a foreign label, taint or condition.
 func (b *Rulebook) Concerns(before, after *Node) bool {
 	c := changeOf(before, after)
-	return !c.none() && (b.stray(c, after) || slices.ContainsFunc(b.rules, func(r *Rule) bool { return c.concerns(r) }))
+	return !c.none() && (b.stray(c, after) || slices.ContainsFunc(b.rules, c.concerns))
 }
 
 // Concerned are the rules for which the change of a node from before to after can matter.

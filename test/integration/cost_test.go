@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,8 +113,8 @@ func noise(ctx context.Context, t *testing.T, c *testkit.Cluster, nodes int) {
 		node.Name = name
 		if ctx.Err() == nil {
 			c.Patch(t, node, func() {
-				node.Labels["example.com/noise"] = fmt.Sprint(i)
-				node.Annotations["example.com/noise"] = fmt.Sprint(i)
+				node.Labels["example.com/noise"] = strconv.Itoa(i)
+				node.Annotations["example.com/noise"] = strconv.Itoa(i)
 				put(node, "example.com/noise", !bears(node, "example.com/noise"))
 			})
 		}

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func eventOf(t *testing.T, c *testkit.Cluster, obj client.Object, reason string)
 				return nil
 			}
 		}
-		return fmt.Errorf("not there")
+		return errors.New("not there")
 	})
 	return found
 }

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -215,10 +216,10 @@ func orderedAfter(ctx context.Context, c *testkit.Cluster, rule client.Object) e
 	if err := c.Client.Create(ctx, probe, client.DryRunAll); err != nil {
 		return err
 	}
-	if probe.CreationTimestamp.Time.After(rule.GetCreationTimestamp().Time) {
+	if probe.CreationTimestamp.After(rule.GetCreationTimestamp().Time) {
 		return nil
 	}
-	return fmt.Errorf("still the same second")
+	return errors.New("still the same second")
 }
 
 func TestAForeignStatusWriteIsMended(t *testing.T) {

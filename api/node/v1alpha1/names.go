@@ -12,14 +12,14 @@ const (
 	// Finalizer keeps a deleted rule until no node carries anything that it put there.
 	Finalizer = "readiness.node.x-k8s.io/cleanup-taints"
 
-	// CompletedPrefix, followed by the rule's UID, is the annotation on a node that says
-	// that a bootstrap-only rule has released the node once. Its value names the rule:
-	// {"rule-name":"<name>"}. Followed by the rule's name it is the older form, which is
-	// read and never written.
+	// CompletedPrefix and the rule's UID are the annotation on a node that says that a
+	// bootstrap-only rule has released the node once. Its value names the rule:
+	// {"rule-name":"<name>"}. The older form, CompletedPrefix and the rule's name, is read
+	// and never written.
 	CompletedPrefix = "readiness.k8s.io/bootstrap-completed-"
 
-	// HoldPrefix, followed by the rule's UID, is the annotation on a node that says that
-	// the rule put or adopted its taint there. It lives exactly as long as the hold.
+	// HoldPrefix and the rule's UID are the annotation on a node that says that the rule put
+	// or adopted its taint there. It lives exactly as long as the hold.
 	HoldPrefix = "readygate.dev/hold-"
 )
 

@@ -5,9 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeReadinessRule says: nodes like these keep this taint until these node conditions hold.
+// NodeReadinessRule says: nodes like these keep this taint until these node
+// conditions hold.
 //
-// Example: keep pods away from new workers until the CNI has reported that it is ready.
+// Example: keep pods away from new workers until the CNI has reported that
+// it is ready.
 //
 //	apiVersion: readiness.node.x-k8s.io/v1alpha1
 //	kind: NodeReadinessRule
@@ -44,8 +46,8 @@ type NodeReadinessRule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the rule asks for. Only dryRun can be changed later; for anything else
-	// delete the rule and create another.
+	// spec is what the rule asks for. Only dryRun can be changed later; for
+	// anything else delete the rule and create another.
 	Spec NodeReadinessRuleSpec `json:"spec"`
 
 	// status is what became of it. Written by the manager only.
@@ -68,8 +70,8 @@ type NodeReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'",fieldPath=".conditionPolicy",message="anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous"
 // +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))",fieldPath=".conditions",message="defaultStatus cannot be used with enforcementMode bootstrap-only, where a condition that was never reported must hold the node: remove defaultStatus, or use enforcementMode continuous"
 type NodeReadinessRuleSpec struct {
-	// conditions are the requirements: node conditions that must hold before a node is
-	// released. 1 to 32, each type once. Immutable.
+	// conditions are the requirements: node conditions that must hold before a
+	// node is released. 1 to 32, each type once. Immutable.
 	//
 	// +required
 	// +listType=map
@@ -79,33 +81,37 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && self.all(c, oldSelf.exists(o, o.type == c.type && o.requiredStatus == c.requiredStatus && (has(o.defaultStatus) ? o.defaultStatus : '') == (has(c.defaultStatus) ? c.defaultStatus : '')))",message="conditions is immutable: delete this rule and create one with the conditions you want"
 	Conditions []ConditionRequirement `json:"conditions"`
 
-	// conditionPolicy says how many of the conditions must hold: allOf (meant when absent)
-	// or anyOf, which cannot be used with enforcementMode bootstrap-only. Immutable.
+	// conditionPolicy says how many of the conditions must hold: allOf (meant
+	// when absent) or anyOf, which cannot be used with enforcementMode
+	// bootstrap-only. Immutable.
 	//
 	// +optional
 	ConditionPolicy ConditionPolicy `json:"conditionPolicy,omitempty"`
 
-	// enforcementMode says for how long the rule looks at a node. With bootstrap-only the
-	// first release is final and remembered on the node. With continuous a node is held
-	// again whenever the conditions stop to hold. Immutable.
+	// enforcementMode says for how long the rule looks at a node. With
+	// bootstrap-only the first release is final and remembered on the node. With
+	// continuous a node is held again whenever the conditions stop to hold.
+	// Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="enforcementMode is immutable: delete this rule and create one with the mode you want"
 	EnforcementMode EnforcementMode `json:"enforcementMode"`
 
-	// taint is what a held node carries. Pods that do not tolerate it stay away. Immutable.
+	// taint is what a held node carries. Pods that do not tolerate it stay away.
+	// Immutable.
 	//
 	// +required
 	Taint Taint `json:"taint"`
 
-	// nodeSelector selects nodes by their labels. It must not be empty; for every Linux
-	// node use matchLabels {kubernetes.io/os: linux}. Immutable.
+	// nodeSelector selects nodes by their labels. It must not be empty; for
+	// every Linux node use matchLabels {kubernetes.io/os: linux}. Immutable.
 	//
 	// +required
 	NodeSelector NodeSelector `json:"nodeSelector"`
 
-	// dryRun makes the rule a preview: status.dryRunResults says what it would do to the
-	// nodes as they are now, and no node is touched. Absent means false.
+	// dryRun makes the rule a preview: status.dryRunResults says what it would
+	// do to the nodes as they are now, and no node is touched. Absent means
+	// false.
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
@@ -120,15 +126,16 @@ type ConditionRequirement struct {
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
 
-	// requiredStatus is the status that the condition must have: True, False or Unknown.
+	// requiredStatus is the status that the condition must have: True, False or
+	// Unknown.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	RequiredStatus corev1.ConditionStatus `json:"requiredStatus"`
 
-	// defaultStatus is the status that counts while the node has no such condition: True,
-	// False or Unknown. Absent means Unknown. Cannot be used with enforcementMode
-	// bootstrap-only.
+	// defaultStatus is the status that counts while the node has no such
+	// condition: True, False or Unknown. Absent means Unknown. Cannot be used
+	// with enforcementMode bootstrap-only.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=True;False;Unknown
@@ -157,16 +164,18 @@ const (
 	EnforcementModeContinuous EnforcementMode = "continuous"
 )
 
-// Taint is the taint of a rule. Its identity is key and effect; a taint with the same key
-// and effect and another value is the same taint and is left as it is.
+// Taint is the taint of a rule. Its identity is key and effect; a taint with
+// the same key and effect and another value is the same taint and is left as
+// it is.
 //
 // +kubebuilder:validation:XValidation:rule="self.key == oldSelf.key",message="taint key is immutable: delete this rule and create one with the taint you want"
 // +kubebuilder:validation:XValidation:rule="self.effect == oldSelf.effect",message="taint effect is immutable: delete this rule and create one with the taint you want"
 // +kubebuilder:validation:XValidation:rule="(has(self.value) ? self.value : ”) == (has(oldSelf.value) ? oldSelf.value : ”)",message="taint value is immutable: delete this rule and create one with the taint you want"
 type Taint struct {
-	// key of the taint: a prefix, '/' and a name, e.g. readiness.k8s.io/NetworkReady. The
-	// prefix is readiness.k8s.io, or startup-taint.cluster-autoscaler.kubernetes.io where
-	// an autoscaler must recognise it.
+	// key of the taint: a prefix, '/' and a name, e.g.
+	// readiness.k8s.io/NetworkReady. The prefix is readiness.k8s.io, or
+	// startup-taint.cluster-autoscaler.kubernetes.io where an autoscaler must
+	// recognise it.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=253
@@ -184,9 +193,10 @@ type Taint struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="taint value must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character, e.g. 'pending'"
 	Value string `json:"value,omitempty"`
 
-	// effect of the taint on pods that do not tolerate it: NoSchedule, PreferNoSchedule or
-	// NoExecute. NoExecute also evicts running pods: with enforcementMode continuous one
-	// failed condition empties the node. Prefer NoSchedule.
+	// effect of the taint on pods that do not tolerate it: NoSchedule,
+	// PreferNoSchedule or NoExecute. NoExecute also evicts running pods: with
+	// enforcementMode continuous one failed condition empties the node. Prefer
+	// NoSchedule.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
@@ -198,14 +208,15 @@ type Taint struct {
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 
-// NodeSelector selects nodes by their labels, as a LabelSelector does: every label in
-// matchLabels and every entry of matchExpressions must match.
+// NodeSelector selects nodes by their labels, as a LabelSelector does: every
+// label in matchLabels and every entry of matchExpressions must match.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="nodeSelector must not be empty: an empty selector would hold every node, control plane included; name at least one label, e.g. matchLabels {kubernetes.io/os: linux}"
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nodeSelector is immutable: delete this rule and create one with the selector you want"
 type NodeSelector struct {
-	// matchLabels are labels that a node must have, each with exactly this value.
+	// matchLabels are labels that a node must have, each with exactly this
+	// value.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
@@ -232,15 +243,15 @@ type NodeSelectorRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="label key must be a name of 1-63 characters (alphanumeric, '-', '_' or '.', alphanumeric at both ends), optionally after a lower-case DNS prefix and '/', e.g. 'node-role.kubernetes.io/worker'"
 	Key string `json:"key"`
 
-	// operator is In, NotIn, Exists or DoesNotExist. A node without the label matches
-	// NotIn and DoesNotExist.
+	// operator is In, NotIn, Exists or DoesNotExist. A node without the label
+	// matches NotIn and DoesNotExist.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values are compared with the label's value. Needed for In and NotIn, forbidden for
-	// Exists and DoesNotExist.
+	// values are compared with the label's value. Needed for In and NotIn,
+	// forbidden for Exists and DoesNotExist.
 	//
 	// +optional
 	// +listType=atomic

@@ -9,17 +9,19 @@ import (
 // status.summary are always complete.
 const MaxListedNodes = 100
 
-// NodeReadinessRuleStatus is what became of a rule. Its size does not grow with the
-// cluster: the per-node lists are cut, held nodes first.
+// NodeReadinessRuleStatus is what became of a rule. Its size does not grow
+// with the cluster: the per-node lists are cut, held nodes first.
 type NodeReadinessRuleStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status speaks
+	// of.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the rule: Accepted (valid, and in conflict with no older rule) and
-	// Enforced (every selected node is as the rule wants it), each with its reason.
+	// conditions of the rule: Accepted (valid, and in conflict with no older
+	// rule) and Enforced (every selected node is as the rule wants it), each
+	// with its reason.
 	//
 	// +optional
 	// +listType=map
@@ -31,19 +33,21 @@ type NodeReadinessRuleStatus struct {
 	// +optional
 	Summary *RuleSummary `json:"summary,omitempty"`
 
-	// listsTruncated says that appliedNodes, failedNodes or nodeEvaluations are cut at 100
-	// nodes, held nodes first. The counts in summary are complete.
+	// listsTruncated says that appliedNodes, failedNodes or nodeEvaluations are
+	// cut at 100 nodes, held nodes first. The counts in summary are complete.
 	//
 	// +optional
 	ListsTruncated bool `json:"listsTruncated,omitempty"`
 
-	// takenOverAt is when Readygate first saw the rule. Completion records of the older
-	// form (named after the rule) count only on nodes that were created before.
+	// takenOverAt is when Readygate first saw the rule. Completion records of
+	// the older form (named after the rule) count only on nodes that were
+	// created before.
 	//
 	// +optional
 	TakenOverAt *metav1.Time `json:"takenOverAt,omitempty"`
 
-	// appliedNodes are the selected nodes that are as the rule wants them; at most 100.
+	// appliedNodes are the selected nodes that are as the rule wants them; at
+	// most 100.
 	//
 	// +optional
 	// +listType=set
@@ -51,8 +55,8 @@ type NodeReadinessRuleStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	AppliedNodes []string `json:"appliedNodes,omitempty"`
 
-	// failedNodes are the selected nodes that the API server refuses to write, and why; at
-	// most 100.
+	// failedNodes are the selected nodes that the API server refuses to write,
+	// and why; at most 100.
 	//
 	// +optional
 	// +listType=map
@@ -60,8 +64,8 @@ type NodeReadinessRuleStatus struct {
 	// +kubebuilder:validation:MaxItems=5000
 	FailedNodes []NodeFailure `json:"failedNodes,omitempty"`
 
-	// nodeEvaluations say for single nodes how each condition compares; at most 100, held
-	// nodes first.
+	// nodeEvaluations say for single nodes how each condition compares; at most
+	// 100, held nodes first.
 	//
 	// +optional
 	// +listType=map
@@ -69,8 +73,8 @@ type NodeReadinessRuleStatus struct {
 	// +kubebuilder:validation:MaxItems=5000
 	NodeEvaluations []NodeEvaluation `json:"nodeEvaluations,omitempty"`
 
-	// dryRunResults is what the rule would do to the nodes as they are now. Present only
-	// while spec.dryRun is true.
+	// dryRunResults is what the rule would do to the nodes as they are now.
+	// Present only while spec.dryRun is true.
 	//
 	// +optional
 	DryRunResults *DryRunResults `json:"dryRunResults,omitempty"`
@@ -84,7 +88,8 @@ type RuleSummary struct {
 	Held int32 `json:"held"`
 	// released is the number of selected nodes that the rule does not hold.
 	Released int32 `json:"released"`
-	// failed is the number of selected nodes that the API server refuses to write.
+	// failed is the number of selected nodes that the API server refuses to
+	// write.
 	Failed int32 `json:"failed"`
 }
 
@@ -139,14 +144,16 @@ type NodeEvaluation struct {
 	LastEvaluationTime metav1.Time `json:"lastEvaluationTime"`
 }
 
-// ConditionEvaluationResult compares one condition of a node with what the rule requires.
+// ConditionEvaluationResult compares one condition of a node with what the
+// rule requires.
 type ConditionEvaluationResult struct {
 	// type of the condition.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
-	// currentStatus is the status that counts: the node's, else the default, else Unknown.
+	// currentStatus is the status that counts: the node's, else the default,
+	// else Unknown.
 	//
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	CurrentStatus corev1.ConditionStatus `json:"currentStatus"`
@@ -154,14 +161,16 @@ type ConditionEvaluationResult struct {
 	//
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	RequiredStatus corev1.ConditionStatus `json:"requiredStatus"`
-	// defaultStatus is the rule's default for a node without the condition, if it has one.
+	// defaultStatus is the rule's default for a node without the condition, if
+	// it has one.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	DefaultStatus corev1.ConditionStatus `json:"defaultStatus,omitempty"`
 }
 
-// DryRunResults is what a dry-run rule would do to the nodes as they are now.
+// DryRunResults is what a dry-run rule would do to the nodes as they are
+// now.
 type DryRunResults struct {
 	// affectedNodes is the number of nodes that the rule selects.
 	//
@@ -178,8 +187,8 @@ type DryRunResults struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TaintsToRemove int32 `json:"taintsToRemove"`
-	// riskyOperations is the number of selected nodes on which a condition that the rule
-	// names does not exist at all: nobody may be reporting it.
+	// riskyOperations is the number of selected nodes on which a condition that
+	// the rule names does not exist at all: nobody may be reporting it.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

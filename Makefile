@@ -1,0 +1,76 @@
+# Everything that people and CI run. `make help` is the map.
+
+SHELL       := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/readygate/readygate/internal/version.Version=$(VERSION)
+TOOL    := $(GO) tool -modfile=hack/tools/go.mod
+KUBE    := $(CURDIR)/bin/kube
+
+# The race detector needs a C compiler; without one the tests run without it.
+RACE := $(shell test "$$($(GO) env CGO_ENABLED)" = 1 && command -v $$($(GO) env CC) >/dev/null && echo -race)
+
+##@ Main
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nSet KUBEBUILDER_ASSETS to use control plane binaries of your own instead of building them.\n'
+
+.PHONY: build
+build: ## Build the binaries into bin/.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: test
+test: kube ## Run every test that needs no root: pure core, then a real API server.
+	@echo "test: unit tests, then integration tests on a real API server: about 4 minutes on 2 cores"
+	$(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: bench
+bench: ## Run the benchmarks of the pure core.
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: fuzz
+fuzz: ## Fuzz the planner for a minute (FUZZTIME=1m).
+	$(GO) test -run '^$$' -fuzz FuzzPlan -fuzztime $(or $(FUZZTIME),1m) ./internal/readiness
+
+##@ Control plane
+
+.PHONY: kube
+kube: ## Build kube-apiserver, etcd, kubectl, KWOK and others from source into bin/kube/.
+	@hack/kube/build $(KUBE)
+
+##@ Source
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs, RBAC and the API reference.
+	$(TOOL) controller-gen object crd paths=./api/... output:crd:artifacts:config=api/crds
+	$(TOOL) controller-gen rbac:roleName=readygate-manager paths=./internal/manager/... output:rbac:artifacts:config=charts/readygate/files
+	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path docs/api.md
+	@sed -i.bak '1i <!-- Generated from api/ by make generate. Do not edit. -->' docs/api.md && rm docs/api.md.bak
+
+.PHONY: fmt
+fmt: ## Format the source.
+	$(TOOL) golangci-lint fmt
+
+.PHONY: verify
+verify: verify-generated verify-modules lint ## Check generated files, modules, format, vet, lint and import direction.
+	$(GO) vet ./...
+	$(GO) test -count=1 ./test/architecture
+
+.PHONY: verify-generated
+verify-generated: generate
+	@git diff --exit-code -- api charts docs || { echo "verify: generated files are not up to date: run make generate and commit"; exit 1; }
+	@test -z "$$(git status --porcelain -- api charts docs | grep '^??')" || { git status --short -- api charts docs; echo "verify: generated files are not committed"; exit 1; }
+
+.PHONY: verify-modules
+verify-modules:
+	@for dir in . hack/kube hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
+
+.PHONY: lint
+lint: ## Lint with golangci-lint (gofmt and go vet included).
+	$(TOOL) golangci-lint run

@@ -1,0 +1,99 @@
+// Package architecture tests the shape of the project: which package may know which.
+package architecture_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/readygate/readygate/"
+
+// pure packages decide and touch nothing.
+var pure = []string{"internal/readiness"}
+
+// impure is what a pure package may not import: clients, clocks, loggers, the system.
+var impure = []string{
+	"os", "os/*", "net", "net/*", "syscall", "log", "log/*", "context", "io/fs", "math/rand", "math/rand/*",
+	"k8s.io/client-go/*", "k8s.io/klog/*", "k8s.io/utils/clock", "sigs.k8s.io/controller-runtime/*", "github.com/go-logr/*",
+}
+
+// mayImport says for each package of ours which others of ours it may import. A package
+// that is not named may import none: whoever adds one decides its place here.
+var mayImport = map[string][]string{
+	"api/node/v1alpha1":        {},
+	"api/crds":                 {},
+	"internal/version":         {},
+	"internal/readiness":       {"api/node/v1alpha1"},
+	"internal/ledger":          {},
+	"internal/rulebook":        {"api/node/v1alpha1", "internal/readiness"},
+	"internal/controller/node": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger"},
+	"internal/controller/rule": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger"},
+	"internal/manager":         {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/controller/*"},
+	"internal/controlplane":    {},
+	"internal/testkit":         {"api/*", "internal/manager", "internal/controlplane"},
+	"cmd/readygate-manager":    {"internal/manager"},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("listing packages: %v", err)
+	}
+	var all []pkg
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = strings.TrimPrefix(p.ImportPath, module)
+		all = append(all, p)
+	}
+}
+
+// matches says whether the import path is one of the patterns; "x/*" is all below x.
+func matches(importPath string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		below, all := strings.CutSuffix(pattern, "/*")
+		return importPath == pattern || all && strings.HasPrefix(importPath, below+"/")
+	})
+}
+
+func TestImportsPointToTheCore(t *testing.T) {
+	all := packages(t)
+	if len(all) < len(mayImport) {
+		t.Fatalf("found only %d packages", len(all))
+	}
+	for _, p := range all {
+		if path.Dir(p.ImportPath) == "test" {
+			continue // tests may use anything; they have no importers
+		}
+		allowed, known := mayImport[p.ImportPath]
+		if !known {
+			t.Errorf("%s has no place in the order of packages: name it in mayImport", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			if ours, ok := strings.CutPrefix(imported, module); ok && !matches(ours, allowed) {
+				t.Errorf("%s may not import %s", p.ImportPath, ours)
+			}
+			if slices.Contains(pure, p.ImportPath) && matches(imported, impure) {
+				t.Errorf("%s is pure and may not import %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
