@@ -1,0 +1,163 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+var (
+	foreign = corev1.Taint{Key: "example.com/foreign", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: time.Unix(1e9, 0)}}
+	ours    = corev1.Taint{Key: "readiness.k8s.io/x", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+)
+
+// A patch does to the JSON of the node what the plan says.
+func TestJSONPatchDoesWhatThePlanSays(t *testing.T) {
+	tests := map[string]struct {
+		taints      []corev1.Taint
+		annotations map[string]string
+		plan        readiness.Plan
+	}{
+		"the first taint and the first annotation": {
+			plan: readiness.Plan{Taints: []corev1.Taint{ours}, TaintsChanged: true, Set: map[string]string{"a/b~c": "1"}},
+		},
+		"one more taint and annotation": {
+			taints: []corev1.Taint{foreign}, annotations: map[string]string{"x": "y"},
+			plan: readiness.Plan{Taints: []corev1.Taint{foreign, ours}, TaintsChanged: true, Set: map[string]string{"a": "1"}},
+		},
+		"the last taint and annotation go": {
+			taints: []corev1.Taint{ours}, annotations: map[string]string{"a/b": "1"},
+			plan: readiness.Plan{TaintsChanged: true, Remove: []string{"a/b"}},
+		},
+		"one taint goes, one annotation for another": {
+			taints: []corev1.Taint{ours, foreign}, annotations: map[string]string{"a": "1", "x": "y"},
+			plan: readiness.Plan{Taints: []corev1.Taint{foreign}, TaintsChanged: true, Set: map[string]string{"b": "2"}, Remove: []string{"a"}},
+		},
+		"only an annotation": {
+			taints: []corev1.Taint{foreign}, annotations: map[string]string{"a": "1"},
+			plan: readiness.Plan{Taints: []corev1.Taint{foreign}, Set: map[string]string{"a": "2"}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Annotations: tc.annotations}, Spec: corev1.NodeSpec{Taints: tc.taints}}
+			node := readiness.NodeOf(obj)
+			want := tc.plan.Apply(node)
+			got := apply(t, obj, node, &tc.plan)
+			if !equality.Semantic.DeepEqual(got.Spec.Taints, want.Taints) || !equality.Semantic.DeepEqual(got.Annotations, want.Annotations) {
+				t.Errorf("got %v %v, want %v %v", got.Spec.Taints, got.Annotations, want.Taints, want.Annotations)
+			}
+		})
+	}
+}
+
+func apply(t *testing.T, obj *corev1.Node, node *readiness.Node, plan *readiness.Plan) *corev1.Node {
+	t.Helper()
+	before, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := jsonPatch(node, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		t.Fatalf("applying %s to %s: %v", data, before, err)
+	}
+	var got corev1.Node
+	if err := json.Unmarshal(after, &got); err != nil {
+		t.Fatal(err)
+	}
+	return &got
+}
+
+func TestAnswersAreTold(t *testing.T) {
+	answer := func(code int32, causes ...string) error {
+		status := metav1.Status{Status: metav1.StatusFailure, Code: code, Details: &metav1.StatusDetails{}}
+		for _, cause := range causes {
+			status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Message: cause})
+		}
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	tests := map[string]struct {
+		err               error
+		conflict, refusal bool
+	}{
+		"a failed test of the patch is a conflict":       {err: answer(http.StatusUnprocessableEntity), conflict: true},
+		"an invalid taint or a policy's no is a refusal": {err: answer(http.StatusUnprocessableEntity, "invalid"), refusal: true},
+		"a version conflict is a conflict":               {err: answer(http.StatusConflict), conflict: true},
+		"a missing permission is a refusal":              {err: answer(http.StatusForbidden), refusal: true},
+		"too many requests is neither":                   {err: answer(http.StatusTooManyRequests)},
+		"a timeout of etcd is neither":                   {err: answer(http.StatusInternalServerError)},
+		"a missing token is neither":                     {err: answer(http.StatusUnauthorized)},
+		"a broken connection is neither":                 {err: errors.New("connection refused")},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if isConflict(tc.err) != tc.conflict || isRefusal(tc.err) != tc.refusal {
+				t.Errorf("conflict %v, refusal %v", isConflict(tc.err), isRefusal(tc.err))
+			}
+		})
+	}
+}
+
+func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"},
+			Annotations:   map[string]string{"example.com/x": "y", "readygate.dev/hold-u": "{}", "readiness.k8s.io/bootstrap-completed-u": "{}"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{}},
+		},
+		Spec: corev1.NodeSpec{PodCIDR: "10.0.0.0/24", ProviderID: "p", Taints: []corev1.Taint{foreign}},
+		Status: corev1.NodeStatus{
+			Images:     []corev1.ContainerImage{{Names: []string{"x"}}},
+			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Message: "long", Reason: "r", LastHeartbeatTime: metav1.Now()}},
+		},
+	}
+	before := readiness.NodeOf(node.DeepCopy())
+	stripped, err := Strip(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := stripped.(*corev1.Node)
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n", UID: "u", ResourceVersion: "7", Labels: before.Labels,
+			Annotations: map[string]string{"readygate.dev/hold-u": "{}", "readiness.k8s.io/bootstrap-completed-u": "{}"},
+		},
+		Spec:   corev1.NodeSpec{Taints: before.Taints},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}}},
+	}
+	if !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A node without foreign annotations and one without any are told apart: the patch must
+// create the map only where there is none.
+func TestStripKeepsThatThereAreAnnotations(t *testing.T) {
+	for name, annotations := range map[string]map[string]string{"none": nil, "foreign ones only": {"example.com/x": "y"}} {
+		stripped, err := Strip(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := stripped.(*corev1.Node).DeepCopy().Annotations; (kept == nil) != (annotations == nil) {
+			t.Errorf("%s: kept %v", name, kept)
+		}
+	}
+}

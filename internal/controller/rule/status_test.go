@@ -1,0 +1,96 @@
+package rule
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+var (
+	then = metav1.NewTime(time.Unix(1e9, 0))
+	now  = metav1.NewTime(time.Unix(1e9+60, 0))
+)
+
+func summaryOf(current corev1.ConditionStatus, tainted bool) readiness.Summary {
+	required := v1alpha1.ConditionRequirement{Type: "example.com/A", RequiredStatus: corev1.ConditionTrue}
+	node := readiness.NodeSummary{
+		Name: "n1", State: readiness.Held, Tainted: tainted, Settled: true,
+		Observations: []readiness.Observation{{Requirement: required, Current: current}},
+	}
+	return readiness.Summary{Selected: 1, Held: 1, Nodes: []readiness.NodeSummary{node}}
+}
+
+// What did not change keeps its times: so an unchanged status is equal, and is not written.
+func TestAnUnchangedStatusIsEqual(t *testing.T) {
+	rule, summary := &readiness.Rule{Generation: 1}, summaryOf(corev1.ConditionFalse, true)
+	first := statusOf(rule, summary, nil, &v1alpha1.NodeReadinessRuleStatus{}, then)
+	second := statusOf(rule, summary, nil, &first, now)
+	if !equality.Semantic.DeepEqual(first, second) {
+		t.Errorf("changed from %+v to %+v", first, second)
+	}
+	third := statusOf(rule, summaryOf(corev1.ConditionUnknown, true), nil, &second, now)
+	if got := third.NodeEvaluations[0].LastEvaluationTime; !got.Equal(&now) {
+		t.Errorf("a changed answer has the time %v", got)
+	}
+	if !third.TakenOverAt.Equal(&then) {
+		t.Errorf("taken over at %v", third.TakenOverAt)
+	}
+}
+
+func TestConditionsSayWhy(t *testing.T) {
+	refused := map[string]ledger.Failure{"n1": {Reason: "Forbidden", Message: "policy says no", At: then.Time}}
+	problem := &readiness.Problem{Reason: v1alpha1.ReasonConflict, Message: "rule \"older\" is older"}
+	tests := map[string]struct {
+		rule     readiness.Rule
+		summary  readiness.Summary
+		failures map[string]ledger.Failure
+		accepted bool
+		enforced string
+		words    string
+	}{
+		"all nodes as they should be":  {accepted: true, enforced: v1alpha1.ReasonEnforced},
+		"some nodes to be written":     {summary: readiness.Summary{Selected: 9, Unsettled: 2}, accepted: true, enforced: v1alpha1.ReasonProgressing, words: "2 nodes still"},
+		"a node that is refused":       {summary: readiness.Summary{Selected: 9, Unsettled: 1}, failures: refused, accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "n1: policy says no"},
+		"a preview":                    {rule: readiness.Rule{DryRun: true}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "dryRunResults"},
+		"a rule that lost":             {rule: readiness.Rule{Problem: problem}, enforced: v1alpha1.ReasonNotAccepted, words: "Accepted"},
+		"a rule that is being deleted": {rule: readiness.Rule{Deleting: true}, summary: readiness.Summary{Carrying: 1}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "1 node to be"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := statusOf(&tc.rule, tc.summary, tc.failures, &v1alpha1.NodeReadinessRuleStatus{}, now)
+			if got := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted); got != tc.accepted {
+				t.Errorf("accepted is %v", got)
+			}
+			got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEnforced)
+			if got.Reason != tc.enforced || !strings.Contains(got.Message, tc.words) {
+				t.Errorf("enforced: %s %s", got.Reason, got.Message)
+			}
+			if (got.Status == metav1.ConditionTrue) != (tc.enforced == v1alpha1.ReasonEnforced) {
+				t.Errorf("enforced is %s with reason %s", got.Status, got.Reason)
+			}
+		})
+	}
+}
+
+func TestAPreviewSaysWhatItWouldDo(t *testing.T) {
+	rule := &readiness.Rule{DryRun: true}
+	summary := readiness.Summary{Selected: 5, Held: 3, ToAdd: 3, ToRemove: 1, Unreported: 2}
+	status := statusOf(rule, summary, nil, &v1alpha1.NodeReadinessRuleStatus{}, now)
+	want := v1alpha1.DryRunResults{AffectedNodes: 5, TaintsToAdd: 3, TaintsToRemove: 1, RiskyOperations: 2, Summary: "would add the taint to 3 nodes " +
+		"and remove it from 1 node, of 5 nodes selected; on 2 nodes a condition of the rule does not exist: is something reporting it?"}
+	if status.DryRunResults == nil || *status.DryRunResults != want {
+		t.Errorf("got %+v", status.DryRunResults)
+	}
+	if status.Summary.Held != 0 {
+		t.Errorf("a preview holds %d nodes", status.Summary.Held)
+	}
+}

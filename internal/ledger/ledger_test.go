@@ -1,0 +1,42 @@
+package ledger_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/readygate/readygate/internal/ledger"
+)
+
+func TestFailures(t *testing.T) {
+	var failures ledger.Failures
+	var told []string
+	failures.OnChange(func(rule string) { told = append(told, rule) })
+	failure := ledger.Failure{Reason: "Forbidden", Message: "no", Rules: []string{"a", "b"}}
+
+	for i := range 3 {
+		if again := failures.Record("n1", failure); again != i {
+			t.Errorf("the same failure was recorded %d times before, want %d", again, i)
+		}
+	}
+	if want := []string{"a", "b"}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v: a failure is news once", told, want)
+	}
+	if of := failures.Of("a"); len(of) != 1 || of["n1"].Message != "no" {
+		t.Errorf("failures of a: %v", of)
+	}
+	if of := failures.Of("c"); len(of) != 0 {
+		t.Errorf("failures of c: %v", of)
+	}
+
+	other := failure
+	other.Message = "still no"
+	if again := failures.Record("n1", other); again != 0 {
+		t.Errorf("another message is not news: %d", again)
+	}
+	told = nil
+	failures.Clear("n1")
+	failures.Clear("n1")
+	if want := []string{"a", "b"}; !slices.Equal(told, want) || len(failures.Of("a")) != 0 {
+		t.Errorf("told %v, left %v", told, failures.Of("a"))
+	}
+}

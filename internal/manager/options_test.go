@@ -1,0 +1,60 @@
+package manager_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/readygate/readygate/internal/manager"
+)
+
+// The flags that exist in the wild are there, with their meaning in the help.
+func TestFlags(t *testing.T) {
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	manager.NewOptions().AddFlags(flags)
+	for name, def := range map[string]string{
+		"metrics-bind-address": "0", "metrics-secure": "false", "metrics-cert-dir": "", "health-probe-bind-address": ":8081",
+		"pprof-bind-address": "", "leader-elect": "false", "leader-election-namespace": "", "kube-api-qps": "-1", "kube-api-burst": "-1",
+		"node-concurrent-reconciles": "16", "rule-concurrent-reconciles": "4", "kubeconfig": "",
+	} {
+		flag := flags.Lookup(name)
+		if flag == nil {
+			t.Errorf("--%s is missing", name)
+		} else if flag.DefValue != def || flag.Usage == "" {
+			t.Errorf("--%s is %q by default, want %q; help: %s", name, flag.DefValue, def, flag.Usage)
+		}
+	}
+}
+
+func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no workers":                     {[]string{"--node-concurrent-reconciles=0"}, []string{"--node-concurrent-reconciles is 0", "e.g. --node-concurrent-reconciles=16"}},
+		"no rule workers":                {[]string{"--rule-concurrent-reconciles=-1"}, []string{"--rule-concurrent-reconciles is -1", "at least 1"}},
+		"a rate without a burst":         {[]string{"--kube-api-qps=5"}, []string{"--kube-api-qps is 5", "--kube-api-burst=200"}},
+		"a rate of nothing":              {[]string{"--kube-api-qps=0"}, []string{"--kube-api-qps is 0"}},
+		"certificates for plain HTTP":    {[]string{"--metrics-cert-dir=/certs"}, []string{"--metrics-cert-dir", "add --metrics-secure"}},
+		"a kubeconfig that is not there": {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			options := manager.NewOptions()
+			options.AddFlags(flags)
+			if err := flags.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			err := options.Run(t.Context())
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
