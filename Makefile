@@ -44,6 +44,10 @@ fuzz: ## Fuzz the planner for a minute (FUZZTIME=1m).
 kube: ## Build kube-apiserver, etcd, kubectl, KWOK and others from source into bin/kube/.
 	@hack/kube/build $(KUBE)
 
+.PHONY: cluster
+cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends it.
+	@$(GO) run ./hack/cluster $(or $(KUBEBUILDER_ASSETS),$(KUBE)) bin/kubeconfig
+
 ##@ Source
 
 .PHONY: generate

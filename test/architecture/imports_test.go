@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/controlplane":    {},
 	"internal/testkit":         {"api/*", "internal/manager", "internal/controlplane"},
 	"cmd/readygate-manager":    {"internal/manager"},
+	"hack/cluster":             {"internal/controlplane"},
 }
 
 type pkg struct {
