@@ -75,9 +75,10 @@ func PlanFor(node *Node, verdicts []Verdict, now time.Time) *Plan {
 			p.records[record.RuleUID] = record
 		}
 	}
-	known := make(map[types.UID]bool, len(verdicts))
+	rules := make(map[types.UID]bool, len(verdicts))
+	names := make(map[string]bool, len(verdicts))
 	for _, v := range verdicts {
-		known[v.Rule.UID] = true
+		rules[v.Rule.UID], names[v.Rule.Name] = true, true
 		if v.Rule.Active() && v.State == Held {
 			p.wanted[v.Rule.ID()] = true
 		}
@@ -86,7 +87,7 @@ func PlanFor(node *Node, verdicts []Verdict, now time.Time) *Plan {
 	for _, v := range verdicts {
 		p.settle(v)
 	}
-	p.sweep(known)
+	p.sweep(rules, names)
 	slices.Sort(p.plan.Remove)
 	return &p.plan
 }
@@ -151,27 +152,27 @@ func (p *planner) letGo(rule *Rule) {
 	}
 }
 
-// sweep takes back what rules left that no longer exist.
-func (p *planner) sweep(known map[types.UID]bool) {
+// sweep takes back what rules left that no longer exist. A completion of the older form
+// ends in a rule's name, which may look like a UID.
+func (p *planner) sweep(rules map[types.UID]bool, names map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(p.node.Annotations)) {
 		value := p.node.Annotations[key]
-		if uid, ok := completionOf(key, value); ok && !known[uid] {
+		if uid, ok := completionOf(key, value); ok && !rules[uid] && !names[string(uid)] {
 			p.plan.Remove = append(p.plan.Remove, key)
 		}
 		record, ok := parseRecord(key, value)
-		if !ok || known[record.RuleUID] {
+		if !ok || rules[record.RuleUID] {
 			continue
 		}
-		if record.Taint.managed() {
-			p.drop(record.Rule, record.RuleUID, record.Taint)
-		}
+		p.drop(record.Rule, record.RuleUID, record.Taint)
 		p.forget(record.RuleUID)
 	}
 }
 
-// drop takes the taint off unless some rule wants it there.
+// drop takes the taint off, unless some rule wants it there or no rule may manage it: a rule
+// that was stored under another CRD, or a forged record, can name any taint.
 func (p *planner) drop(rule string, uid types.UID, id TaintID) {
-	if p.wanted[id] || !p.has(id) {
+	if p.wanted[id] || !id.managed() || !p.has(id) {
 		return
 	}
 	p.plan.Taints = slices.DeleteFunc(p.plan.Taints, func(t corev1.Taint) bool { return idOf(t) == id })

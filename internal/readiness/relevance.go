@@ -35,10 +35,11 @@ func (b *Rulebook) Concerned(before, after *Node) []*Rule {
 // stray says that a record appeared whose rule does not exist.
 func (b *Rulebook) stray(c change, after *Node) bool {
 	return slices.ContainsFunc(c.annotations, func(key string) bool {
-		if record, ok := parseRecord(key, after.Annotations[key]); ok {
-			return b.byUID[record.RuleUID] == nil
+		value, there := after.Annotations[key]
+		if record, ok := parseRecord(key, value); ok {
+			return there && b.byUID[record.RuleUID] == nil
 		}
-		uid, ok := completionOf(key, after.Annotations[key])
+		uid, ok := completionOf(key, value)
 		return ok && b.byUID[uid] == nil
 	})
 }
@@ -79,8 +80,10 @@ func (c change) concerns(rule *Rule) bool {
 			return true
 		}
 	}
-	return selected && (slices.Contains(c.taints, rule.ID()) ||
-		slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return slices.Contains(c.conditions, r.Type) }))
+	if slices.Contains(c.taints, rule.ID()) && (selected || owns(rule, c.after)) {
+		return true
+	}
+	return selected && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return slices.Contains(c.conditions, r.Type) })
 }
 
 // speaksOf says whether the annotation is a record of the rule.
@@ -100,7 +103,9 @@ func changedConditions(before, after []corev1.NodeCondition) []string {
 	}
 	was := make(map[corev1.NodeConditionType]corev1.ConditionStatus, len(before))
 	for _, c := range before {
-		was[c.Type] = c.Status
+		if _, twice := was[c.Type]; !twice { // of two of a type the first one counts
+			was[c.Type] = c.Status
+		}
 	}
 	var changed []string
 	for _, c := range after {

@@ -78,7 +78,7 @@ type NodeReadinessRuleSpec struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && self.all(c, oldSelf.exists(o, o.type == c.type && o.requiredStatus == c.requiredStatus && (has(o.defaultStatus) ? o.defaultStatus : '') == (has(c.defaultStatus) ? c.defaultStatus : '')))",message="conditions is immutable: delete this rule and create one with the conditions you want"
+	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && self.all(c, oldSelf.exists(o, o.type == c.type && o.requiredStatus == c.requiredStatus && (has(o.defaultStatus) ? o.defaultStatus : 'absent') == (has(c.defaultStatus) ? c.defaultStatus : 'absent')))",message="conditions is immutable: delete this rule and create one with the conditions you want"
 	Conditions []ConditionRequirement `json:"conditions"`
 
 	// conditionPolicy says how many of the conditions must hold: allOf (meant
@@ -170,7 +170,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.key == oldSelf.key",message="taint key is immutable: delete this rule and create one with the taint you want"
 // +kubebuilder:validation:XValidation:rule="self.effect == oldSelf.effect",message="taint effect is immutable: delete this rule and create one with the taint you want"
-// +kubebuilder:validation:XValidation:rule="(has(self.value) ? self.value : ”) == (has(oldSelf.value) ? oldSelf.value : ”)",message="taint value is immutable: delete this rule and create one with the taint you want"
+// +kubebuilder:validation:XValidation:rule=`(has(self.value) ? self.value : "") == (has(oldSelf.value) ? oldSelf.value : "")`,message="taint value is immutable: delete this rule and create one with the taint you want"
 type Taint struct {
 	// key of the taint: a prefix, '/' and a name, e.g.
 	// readiness.k8s.io/NetworkReady. The prefix is readiness.k8s.io, or
