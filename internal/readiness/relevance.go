@@ -10,6 +10,10 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
+// Differs says whether two states of a node differ in anything that a rule could name. It
+// is cheap and needs no rules: most changes of nodes are heartbeats.
+func Differs(before, after *Node) bool { return !changeOf(before, after).none() }
+
 // Concerns says whether the change of a node from before to after can change any plan.
 // What no rule names does not: a heartbeat, a foreign label, taint or condition.
 func (b *Rulebook) Concerns(before, after *Node) bool {

@@ -1,7 +1,6 @@
 package readiness
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -75,16 +74,16 @@ func compileSelector(path *field.Path, s *v1alpha1.NodeSelector) (labels.Selecto
 	var errs field.ErrorList
 	selector := labels.NewSelector()
 	add := func(at *field.Path, key string, op selection.Operator, values []v1alpha1.LabelValue) {
-		plain := make([]string, len(values))
-		for i, v := range values {
-			plain[i] = string(v)
+		plain, bad := validateLabel(at, key, values)
+		if len(bad) == 0 {
+			requirement, err := labels.NewRequirement(key, op, plain)
+			if err != nil {
+				bad = field.ErrorList{field.Invalid(at, key, err.Error())}
+			} else {
+				selector = selector.Add(*requirement)
+			}
 		}
-		requirement, err := labels.NewRequirement(key, op, plain, field.WithPath(at))
-		if err != nil {
-			errs = append(errs, field.Invalid(at, key, fmt.Sprintf("is not a valid label requirement: %v", err)))
-			return
-		}
-		selector = selector.Add(*requirement)
+		errs = append(errs, bad...)
 	}
 	for key, value := range s.MatchLabels {
 		add(path.Child("matchLabels").Key(key), key, selection.Equals, []v1alpha1.LabelValue{value})
@@ -100,6 +99,22 @@ func compileSelector(path *field.Path, s *v1alpha1.NodeSelector) (labels.Selecto
 	}
 	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return selector, errs
+}
+
+// validateLabel returns the values as plain strings.
+func validateLabel(at *field.Path, key string, values []v1alpha1.LabelValue) ([]string, field.ErrorList) {
+	var errs field.ErrorList
+	for _, msg := range validation.IsQualifiedName(key) {
+		errs = append(errs, field.Invalid(at, key, "label key: "+msg))
+	}
+	plain := make([]string, len(values))
+	for i, v := range values {
+		plain[i] = string(v)
+		for _, msg := range validation.IsValidLabelValue(plain[i]) {
+			errs = append(errs, field.Invalid(at, plain[i], "label value: "+msg))
+		}
+	}
+	return plain, errs
 }
 
 var operators = map[string]selection.Operator{

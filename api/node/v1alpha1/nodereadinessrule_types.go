@@ -168,9 +168,9 @@ const (
 // the same key and effect and another value is the same taint and is left as
 // it is.
 //
-// +kubebuilder:validation:XValidation:rule="self.key == oldSelf.key",message="taint key is immutable: delete this rule and create one with the taint you want"
-// +kubebuilder:validation:XValidation:rule="self.effect == oldSelf.effect",message="taint effect is immutable: delete this rule and create one with the taint you want"
-// +kubebuilder:validation:XValidation:rule=`(has(self.value) ? self.value : "") == (has(oldSelf.value) ? oldSelf.value : "")`,message="taint value is immutable: delete this rule and create one with the taint you want"
+// +kubebuilder:validation:XValidation:rule="self.key == oldSelf.key",fieldPath=".key",message="taint key is immutable: delete this rule and create one with the taint you want"
+// +kubebuilder:validation:XValidation:rule="self.effect == oldSelf.effect",fieldPath=".effect",message="taint effect is immutable: delete this rule and create one with the taint you want"
+// +kubebuilder:validation:XValidation:rule=`(has(self.value) ? self.value : "") == (has(oldSelf.value) ? oldSelf.value : "")`,fieldPath=".value",message="taint value is immutable: delete this rule and create one with the taint you want"
 type Taint struct {
 	// key of the taint: a prefix, '/' and a name, e.g.
 	// readiness.k8s.io/NetworkReady. The prefix is readiness.k8s.io, or
@@ -233,13 +233,14 @@ type NodeSelector struct {
 
 // NodeSelectorRequirement is a requirement on one label.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)",fieldPath=".values",message="values must not be empty when operator is In or NotIn"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)",fieldPath=".values",message="values must not be empty when operator is In or NotIn: add values, or use Exists or DoesNotExist"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || self.values.size() == 0",fieldPath=".values",message="values must be empty when operator is Exists or DoesNotExist: remove them, or use In or NotIn"
 type NodeSelectorRequirement struct {
 	// key of the label, e.g. topology.kubernetes.io/zone.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="label key must have at most 253 characters before its '/', e.g. 'node-role.kubernetes.io/worker'"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="label key must be a name of 1-63 characters (alphanumeric, '-', '_' or '.', alphanumeric at both ends), optionally after a lower-case DNS prefix and '/', e.g. 'node-role.kubernetes.io/worker'"
 	Key string `json:"key"`
 
@@ -259,8 +260,9 @@ type NodeSelectorRequirement struct {
 	Values []LabelValue `json:"values,omitempty"`
 }
 
-// LabelValue is the value of a label; it may be empty.
+// LabelValue is the value of a label; it may be empty. Null, as in a manifest
+// with nothing after the colon, is empty too.
 //
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="label value must be empty or consist of alphanumeric characters, '-', '_' or '.', with an alphanumeric character at both ends"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="label value must be empty or consist of alphanumeric characters, '-', '_' or '.', with an alphanumeric character at both ends, e.g. 'workers'"
 type LabelValue string

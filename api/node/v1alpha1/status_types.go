@@ -10,7 +10,8 @@ import (
 const MaxListedNodes = 100
 
 // NodeReadinessRuleStatus is what became of a rule. Its size does not grow
-// with the cluster: the per-node lists are cut, held nodes first.
+// with the cluster: the per-node lists are cut, held nodes first, and atomic:
+// who owns each single entry would be stored in the object too.
 type NodeReadinessRuleStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks
 	// of.
@@ -50,7 +51,7 @@ type NodeReadinessRuleStatus struct {
 	// most 100.
 	//
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	// +kubebuilder:validation:items:MaxLength=253
 	AppliedNodes []string `json:"appliedNodes,omitempty"`
@@ -59,8 +60,7 @@ type NodeReadinessRuleStatus struct {
 	// and why; at most 100.
 	//
 	// +optional
-	// +listType=map
-	// +listMapKey=nodeName
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	FailedNodes []NodeFailure `json:"failedNodes,omitempty"`
 
@@ -68,8 +68,7 @@ type NodeReadinessRuleStatus struct {
 	// 100, held nodes first.
 	//
 	// +optional
-	// +listType=map
-	// +listMapKey=nodeName
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	NodeEvaluations []NodeEvaluation `json:"nodeEvaluations,omitempty"`
 
@@ -134,8 +133,7 @@ type NodeEvaluation struct {
 	NodeName string `json:"nodeName"`
 	// conditionResults compare each condition of the rule with the node's.
 	//
-	// +listType=map
-	// +listMapKey=type
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	ConditionResults []ConditionEvaluationResult `json:"conditionResults"`
 	// taintStatus says whether the node carries the rule's taint.

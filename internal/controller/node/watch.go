@@ -55,11 +55,14 @@ func (r *Reconciler) onCreate(_ context.Context, e event.CreateEvent, q queue) {
 
 // onUpdate drops what no rule names: heartbeats first of all.
 func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
-	book, err := r.Rules.Current(ctx)
-	if err == nil && !book.Concerns(readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))) {
+	before, after := readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))
+	if !readiness.Differs(before, after) {
 		return
 	}
-	q.Add(request(e.ObjectNew.GetName()))
+	if book, err := r.Rules.Current(ctx); err == nil && !book.Concerns(before, after) {
+		return
+	}
+	q.Add(request(after.Name))
 }
 
 func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, _ queue) {

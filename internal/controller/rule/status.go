@@ -24,11 +24,11 @@ func statusOf(rule *readiness.Rule, summary readiness.Summary, failures map[stri
 		Conditions:         slices.Clone(old.Conditions),
 		TakenOverAt:        old.TakenOverAt,
 		Summary:            counts(rule, summary, failures),
-		ListsTruncated:     summary.Selected > len(summary.Nodes) || len(failures) > v1alpha1.MaxListedNodes,
 		FailedNodes:        failedNodes(failures),
 		NodeEvaluations:    evaluations(summary.Nodes, old.NodeEvaluations, now),
 		DryRunResults:      dryRunResults(rule, summary),
 	}
+	status.ListsTruncated = len(status.NodeEvaluations) < summary.Selected || len(status.FailedNodes) < len(failures)
 	if status.TakenOverAt == nil {
 		status.TakenOverAt = &now
 	}
@@ -116,6 +116,19 @@ func failedNodes(failures map[string]ledger.Failure) []v1alpha1.NodeFailure {
 	return failed[:min(len(failed), v1alpha1.MaxListedNodes)]
 }
 
+// maxEvaluationBytes bounds the list of evaluations where a rule names many long condition
+// types: an object must stay far below what etcd takes.
+const maxEvaluationBytes = 256 << 10
+
+// sizeOf is about the size of an evaluation in JSON.
+func sizeOf(evaluation v1alpha1.NodeEvaluation) int {
+	size := 150 + len(evaluation.NodeName)
+	for _, result := range evaluation.ConditionResults {
+		size += 80 + len(result.Type)
+	}
+	return size
+}
+
 // evaluations keep the time of an answer that did not change.
 func evaluations(nodes []readiness.NodeSummary, old []v1alpha1.NodeEvaluation, now metav1.Time) []v1alpha1.NodeEvaluation {
 	before := make(map[string]v1alpha1.NodeEvaluation, len(old))
@@ -123,8 +136,12 @@ func evaluations(nodes []readiness.NodeSummary, old []v1alpha1.NodeEvaluation, n
 		before[evaluation.NodeName] = evaluation
 	}
 	var result []v1alpha1.NodeEvaluation
+	size := 0
 	for _, node := range nodes {
 		evaluation := evaluationOf(node)
+		if size += sizeOf(evaluation); size > maxEvaluationBytes {
+			break
+		}
 		was := before[node.Name]
 		evaluation.LastEvaluationTime = was.LastEvaluationTime
 		if !equality.Semantic.DeepEqual(evaluation, was) {

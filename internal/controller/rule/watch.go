@@ -75,12 +75,16 @@ func (r *Reconciler) onNode(ctx context.Context, obj client.Object, q queue) {
 }
 
 func (r *Reconciler) onNodeUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
+	before, after := readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))
+	if !readiness.Differs(before, after) {
+		return
+	}
 	book, err := r.Rules.Current(ctx)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Reading rules from the cache failed")
 		return
 	}
-	for _, rule := range book.Concerned(readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))) {
+	for _, rule := range book.Concerned(before, after) {
 		q.AddAfter(request(rule.Name), settleTime)
 	}
 }

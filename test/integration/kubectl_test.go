@@ -1,0 +1,259 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// kubectl is the real binary with a home of its own.
+type kubectl struct {
+	path, home string
+}
+
+// newKubectl is kubectl as a user that may do everything.
+func newKubectl(t *testing.T, c *testkit.Cluster) *kubectl {
+	t.Helper()
+	k := &kubectl{path: filepath.Join(testkit.Binaries(), "kubectl"), home: t.TempDir()}
+	if _, err := os.Stat(k.path); err != nil {
+		if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+			t.Skipf("KUBEBUILDER_ASSETS=%s has no kubectl", dir)
+		}
+		t.Fatalf("no kubectl (make kube builds it): %v", err)
+	}
+	if err := controlplane.WriteKubeconfig(filepath.Join(k.home, "kubeconfig"), c.Config); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// try runs kubectl in its home and returns what it printed.
+func (k *kubectl) try(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, k.path, args...)
+	cmd.Dir = k.home
+	cmd.Env = []string{"HOME=" + k.home, "KUBECONFIG=" + filepath.Join(k.home, "kubeconfig")}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// run runs kubectl, which must succeed.
+func (k *kubectl) run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := k.try(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestKubectlGetShowsHowARuleStands(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	k := newKubectl(t, c)
+	c.Create(t, testkit.Rule(id))
+	preview := testkit.Rule(id+"-preview", testkit.DryRun, testkit.BootstrapOnly)
+	c.Create(t, preview)
+	for _, node := range []string{id + "-1", id + "-2"} {
+		c.Create(t, testkit.Node(node, testkit.Pool(id)))
+	}
+	c.SetCondition(t, id+"-2", testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, id, "one node held", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.Summary.Selected == 2
+	})
+	c.EventuallyRule(t, preview.Name, "previewed", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
+
+	lines := strings.Split(k.run(t, "get", "nrr", id, preview.Name), "\n")
+	want := [][]string{
+		{"NAME", "MODE", "TAINT", "EFFECT", "DRYRUN", "HELD", "NODES", "ENFORCED", "AGE"},
+		{id, "continuous", testkit.TaintKey(id), "NoSchedule", "", "1", "2", "Enforced"},
+		{preview.Name, "bootstrap-only", testkit.TaintKey(preview.Name), "NoSchedule", "true", "0", "0", "DryRun"},
+	}
+	for row := range want {
+		got := cells(lines[0], lines[row])
+		if len(got) != len(want[0]) || !slices.Equal(got[:len(want[row])], want[row]) {
+			t.Errorf("want %q, got %q", want[row], got)
+		}
+	}
+}
+
+// cells are the cells of a line of kubectl's under its header; an empty cell counts.
+func cells(header, line string) []string {
+	var starts []int
+	for i := range header {
+		if header[i] != ' ' && (i == 0 || header[i-1] == ' ') {
+			starts = append(starts, i)
+		}
+	}
+	var result []string
+	for i, start := range starts {
+		end := len(line)
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		result = append(result, strings.TrimSpace(line[start:end]))
+	}
+	return result
+}
+
+func TestKubectlWaitsForConditions(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	k := newKubectl(t, c)
+	c.Create(t, testkit.Rule(id))
+	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	for _, arg := range []string{"condition=Accepted", "condition=Enforced", "jsonpath={.status.summary.held}=1"} {
+		k.run(t, "wait", "--timeout=90s", "--for="+arg, "nrr/"+id)
+	}
+	k.run(t, "delete", "nrr", id, "--timeout=90s")
+	wantNoRule(t, c, id)
+}
+
+func TestKubectlSelectsByField(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	k := newKubectl(t, c)
+	plain, other := id+"-plain", id+"-other"
+	c.Create(t, testkit.Rule(plain))
+	c.Create(t, testkit.Rule(other, testkit.BootstrapOnly, testkit.DryRun))
+	for selector, want := range map[string]string{
+		"spec.taint.key=" + testkit.TaintKey(plain): plain,
+		"spec.taint.key=" + testkit.TaintKey(other): other,
+		"spec.enforcementMode=continuous":           plain,
+		"spec.enforcementMode=bootstrap-only":       other,
+		"spec.dryRun!=true":                         plain,
+		"spec.dryRun=true":                          other,
+	} {
+		var mine []string
+		for _, name := range strings.Fields(k.run(t, "get", "nrr", "--field-selector", selector, "-o", "name")) {
+			if _, name, _ := strings.Cut(name, "/"); name == plain || name == other {
+				mine = append(mine, name)
+			}
+		}
+		if !slices.Equal(mine, []string{want}) {
+			t.Errorf("%s: want %s, got %v", selector, want, mine)
+		}
+	}
+}
+
+func TestKubectlExplainsEveryField(t *testing.T) {
+	t.Parallel()
+	k := newKubectl(t, cluster(t))
+	for field, words := range map[string][]string{
+		"nrr":                              {"nodes like these keep this taint until", "enforcementMode: bootstrap-only"},
+		"nrr.spec":                         {"Only dryRun can be changed", "conditions", "nodeSelector", "-required-"},
+		"nrr.spec.conditions":              {"1 to 32", "Immutable", "requiredStatus"},
+		"nrr.spec.conditionPolicy":         {"allOf (meant when absent)", "ENUM: allOf anyOf"},
+		"nrr.spec.enforcementMode":         {"first release is final", "ENUM: bootstrap-only continuous"},
+		"nrr.spec.taint.key":               {"readiness.k8s.io/NetworkReady", "startup-taint.cluster-autoscaler.kubernetes.io"},
+		"nrr.spec.taint.effect":            {"NoExecute also evicts", "Prefer NoSchedule"},
+		"nrr.spec.nodeSelector":            {"must not be empty", "kubernetes.io/os: linux"},
+		"nrr.spec.dryRun":                  {"no node is touched", "Absent means false"},
+		"nrr.status.summary":               {"held", "number of selected nodes that the rule"},
+		"nrr.status.conditions":            {"Accepted", "Enforced"},
+		"nrr.status.dryRunResults.summary": {"in a sentence"},
+	} {
+		testkit.Eventually(t, "kubectl explain "+field, func(ctx context.Context) error { // the schema is published a little later
+			out, err := k.try(ctx, "explain", field)
+			if err != nil {
+				return err
+			}
+			text := strings.Join(strings.Fields(out), " ")
+			for _, word := range words {
+				if !strings.Contains(text, word) {
+					return fmt.Errorf("%q is not in\n%s", word, out)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestKubectlDescribeShowsEvents(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	k := newKubectl(t, c)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	bad := testkit.Rule(id+"-bad", func(r *v1alpha1.NodeReadinessRule) { r.Spec.NodeSelector.MatchLabels["node pool"] = "a" })
+	c.Create(t, bad)
+	node := testkit.Node(id, testkit.Pool(id))
+	c.CreateNode(t, node, "")
+	eventOf(t, c, node, v1alpha1.EventTaintAdded)
+	eventOf(t, c, bad, v1alpha1.EventInvalid)
+
+	wantLine(t, k.run(t, "describe", "node", id), "Normal", v1alpha1.EventTaintAdded, v1alpha1.Reporter, testkit.TaintKey(id), "rule '"+id+"'")
+	wantLine(t, k.run(t, "describe", "nrr", bad.Name), "Warning", v1alpha1.EventInvalid, v1alpha1.Reporter, "spec.nodeSelector.matchLabels")
+	wantLine(t, k.run(t, "events", "--for", "node/"+id), "Normal", v1alpha1.EventTaintAdded, testkit.TaintKey(id))
+}
+
+// wantLine checks that one line has all the words.
+func wantLine(t *testing.T, out string, words ...string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			return
+		}
+	}
+	t.Errorf("no line has all of %q:\n%s", words, out)
+}
+
+// TestKubectlHasTextForEveryField walks all definitions: each field is described, and the
+// text starts with the name that a user writes.
+func TestKubectlHasTextForEveryField(t *testing.T) {
+	names, err := crds.Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		data, err := crds.Files.ReadFile(name.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(data, &crd); err != nil {
+			t.Fatal(err)
+		}
+		for _, version := range crd.Spec.Versions {
+			root := version.Schema.OpenAPIV3Schema
+			for _, field := range []string{"apiVersion", "kind", "metadata"} { // Kubernetes' own
+				delete(root.Properties, field)
+			}
+			described(t, crd.Spec.Names.Kind, root)
+		}
+	}
+}
+
+func described(t *testing.T, path string, schema *apiextensionsv1.JSONSchemaProps) {
+	if schema.Items != nil {
+		described(t, path+"[]", schema.Items.Schema)
+	}
+	for name, field := range schema.Properties {
+		if first, _, _ := strings.Cut(field.Description, " "); first != name {
+			t.Errorf("the description of %s.%s does not start with its name: %q", path, name, field.Description)
+		}
+		if len(strings.Fields(field.Description)) < 4 {
+			t.Errorf("%s.%s is described in less than four words: %q", path, name, field.Description)
+		}
+		described(t, path+"."+name, &field)
+	}
+}
