@@ -19,15 +19,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: cluster BINARIES KUBECONFIG, e.g. cluster bin/kube bin/kubeconfig")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binaries, kubeconfig string) (err error) {
+func run(binaries, kubeconfig string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	fmt.Println("cluster: starting etcd and kube-apiserver")
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
