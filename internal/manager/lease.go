@@ -77,13 +77,14 @@ func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
 }
 
 // exclusiveLock is a lease that can be acquired only while no other namespace has a live
-// leader of this API. It knows whether the question of leadership is settled.
+// leader of this API. It knows whether the question of leadership is settled. The election
+// uses it from one goroutine; anybody may ask settled at any time, also during a request.
 type exclusiveLock struct {
 	resourcelock.Interface
 	neighbours *neighbours
+	held       bool
 
 	mu     sync.Mutex
-	held   bool
 	leader string
 	waits  string
 }
@@ -114,9 +115,7 @@ func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
 func (l *exclusiveLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
-		l.mu.Lock()
-		l.leader = record.HolderIdentity
-		l.mu.Unlock()
+		l.setLeader(record.HolderIdentity)
 	}
 	return record, raw, err
 }
@@ -133,8 +132,6 @@ func (l *exclusiveLock) Update(ctx context.Context, record resourcelock.LeaderEl
 }
 
 func (l *exclusiveLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.held || record.HolderIdentity != l.Identity() { // renewing or releasing
 		l.held = l.held && record.HolderIdentity == l.Identity()
 		return do(ctx, record)
@@ -152,8 +149,15 @@ func (l *exclusiveLock) write(ctx context.Context, record resourcelock.LeaderEle
 		_ = l.Interface.Update(ctx, record) // if it fails, the lease runs out
 		return err
 	}
-	l.held, l.leader = true, l.Identity()
+	l.held = true
+	l.setLeader(record.HolderIdentity)
 	return nil
+}
+
+func (l *exclusiveLock) setLeader(identity string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leader = identity
 }
 
 // alone fails while another namespace has a leader.
@@ -162,13 +166,14 @@ func (l *exclusiveLock) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if other != l.waits {
-		l.waits = other
-		if other != "" {
+	l.mu.Lock()
+	news := other != l.waits
+	l.waits = other
+	l.mu.Unlock()
+	if other != "" {
+		if news {
 			log.Info("Waiting: another controller enforces these rules; stop it to let this one take over", "leader", other)
 		}
-	}
-	if other != "" {
 		return fmt.Errorf("another controller of this API is active: %s", other)
 	}
 	return nil

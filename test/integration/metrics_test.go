@@ -1,0 +1,138 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// metricsOf are the series of a rule, by name and other labels, with their value (the count,
+// of histograms).
+func metricsOf(t *testing.T, rule string) map[string]float64 {
+	t.Helper()
+	families, err := shared.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, pair := range metric.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			if of, ok := labels["rule"]; ok && of != rule {
+				continue
+			}
+			delete(labels, "rule")
+			series[family.GetName()+format(labels)] = valueOf(metric)
+		}
+	}
+	return series
+}
+
+func format(labels map[string]string) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, name+"="+labels[name])
+	}
+	return "{" + strings.Join(pairs, ",") + "}"
+}
+
+func valueOf(metric *dto.Metric) float64 {
+	switch {
+	case metric.Counter != nil:
+		return metric.Counter.GetValue()
+	case metric.Gauge != nil:
+		return metric.Gauge.GetValue()
+	default:
+		return float64(metric.Histogram.GetSampleCount())
+	}
+}
+
+func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	c.Create(t, rule)
+	for _, name := range []string{id + "-1", id + "-2"} {
+		c.CreateNode(t, testkit.Node(name, testkit.Pool(id)), corev1.ConditionFalse)
+		c.EventuallyNode(t, name, "held", held(rule))
+	}
+	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, rule) })
+	c.SetCondition(t, id+"-1", testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id+"-1", "released", free(rule))
+	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+
+	want := map[string]float64{
+		"node_readiness_taint_operations_total{operation=add}":                  2,
+		"node_readiness_taint_operations_total{operation=remove}":               1,
+		"node_readiness_bootstrap_completed_total{}":                            1,
+		"node_readiness_bootstrap_duration_seconds{}":                           1,
+		"node_readiness_reconciliation_latency_seconds{operation=remove_taint}": 1,
+		"node_readiness_rule_nodes{state=held}":                                 1,
+		"node_readiness_rule_nodes{state=released}":                             1,
+		"node_readiness_blocked_nodes{condition=" + testkit.Condition + "}":     1,
+		"node_readiness_build_info{version=dev}":                                1,
+	}
+	testkit.Eventually(t, "the metrics", func(context.Context) error {
+		got := metricsOf(t, id)
+		for name, value := range want {
+			if got[name] != value {
+				return fmt.Errorf("%s is %v, want %v", name, got[name], value)
+			}
+		}
+		return nil
+	})
+	for _, name := range []string{
+		"node_readiness_rules_total{}", "node_readiness_evaluation_duration_seconds{}", "node_readiness_rule_last_reconciliation_timestamp_seconds{}",
+		"node_readiness_condition_failures_total{condition=" + testkit.Condition + "}",
+	} {
+		if metricsOf(t, id)[name] == 0 {
+			t.Errorf("%s is missing", name)
+		}
+	}
+
+	// When the rule is gone, so are its series.
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, rule)
+	testkit.Eventually(t, "the series to be gone", func(context.Context) error {
+		for name := range metricsOf(t, id) {
+			if !strings.HasPrefix(name, "node_readiness_rules_total") && !strings.HasPrefix(name, "node_readiness_build_info") &&
+				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") {
+				return errors.New(name)
+			}
+		}
+		return nil
+	})
+}
+
+// A refused write is counted by rule and reason.
+func TestRefusedWritesAreCounted(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	refuseWrites(t, c, id)
+	c.Create(t, testkit.Rule(id))
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.EventuallyRule(t, id, "refused", func(r *v1alpha1.NodeReadinessRule) bool {
+		return r.Status.Summary != nil && r.Status.Summary.Failed == 1
+	})
+	testkit.Eventually(t, "the count", func(context.Context) error {
+		if got := metricsOf(t, id)["node_readiness_failures_total{reason=Invalid}"]; got < 1 {
+			return fmt.Errorf("is %v", got)
+		}
+		return nil
+	})
+}
