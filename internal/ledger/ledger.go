@@ -25,6 +25,7 @@ type Failure struct {
 type Failures struct {
 	mu       sync.Mutex
 	byNode   map[string]Failure
+	passing  map[string]int
 	onChange func(rule string)
 }
 
@@ -42,8 +43,8 @@ func (f *Failures) Record(node string, failure Failure) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old, failed := f.byNode[node]
-	if failed && old.Reason == failure.Reason && old.Message == failure.Message && slices.Equal(old.Rules, failure.Rules) {
-		old.Again++
+	if failed && old.Reason == failure.Reason && slices.Equal(old.Rules, failure.Rules) {
+		old.Again++ // the message may differ each time, by a time or a number in it
 		f.byNode[node] = old
 		return old.Again
 	}
@@ -56,10 +57,22 @@ func (f *Failures) Record(node string, failure Failure) int {
 	return 0
 }
 
+// Passing counts a failure that may pass by itself, and returns how many there were in a row.
+func (f *Failures) Passing(node string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.passing == nil {
+		f.passing = map[string]int{}
+	}
+	f.passing[node]++
+	return f.passing[node]
+}
+
 // Clear forgets the node's failure: it was written, is as it should be, or is gone.
 func (f *Failures) Clear(node string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	delete(f.passing, node)
 	if old, failed := f.byNode[node]; failed {
 		delete(f.byNode, node)
 		f.tell(old.Rules)

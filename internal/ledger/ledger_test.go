@@ -29,13 +29,23 @@ func TestFailures(t *testing.T) {
 	}
 
 	other := failure
-	other.Message = "still no"
+	other.Message = "no, at another time"
+	if again := failures.Record("n1", other); again != 3 {
+		t.Errorf("another message of the same reason was recorded %d times before, want 3", again)
+	}
+	other.Reason = "Invalid"
 	if again := failures.Record("n1", other); again != 0 {
-		t.Errorf("another message is not news: %d", again)
+		t.Errorf("another reason is news, but was recorded %d times before", again)
+	}
+	if first, second := failures.Passing("n1"), failures.Passing("n1"); first != 1 || second != 2 {
+		t.Errorf("passing failures in a row: %d, %d", first, second)
 	}
 	told = nil
 	failures.Clear("n1")
 	failures.Clear("n1")
+	if n := failures.Passing("n1"); n != 1 {
+		t.Errorf("%d passing failures in a row after a success", n)
+	}
 	if want := []string{"a", "b"}; !slices.Equal(told, want) || len(failures.Of("a")) != 0 {
 		t.Errorf("told %v, left %v", told, failures.Of("a"))
 	}

@@ -23,6 +23,9 @@ type Plan struct {
 	Remove []string
 	// Changes say what the plan does and for which rule, in a stable order.
 	Changes []Change
+	// Swept are the rules of which something is swept because they are not among the rules.
+	// Whoever applies the plan must be sure that they do not exist: it cannot be undone.
+	Swept []types.UID
 }
 
 // ChangeKind is a kind of Change.
@@ -38,6 +41,8 @@ const (
 	Adopted ChangeKind = "Adopted"
 	// Completed: a bootstrap-only rule is done with the node.
 	Completed ChangeKind = "Completed"
+	// Forgotten: what the node remembers of the rule is deleted, and no taint is.
+	Forgotten ChangeKind = "Forgotten"
 )
 
 // Change is one thing that a plan does, and the rule for which it does it.
@@ -104,7 +109,7 @@ type planner struct {
 func (p *planner) settle(v Verdict) {
 	switch {
 	case v.Rule.frozen():
-	case !v.Rule.Active() || v.State == NotSelected:
+	case !v.Rule.Active() || v.State == NotSelected || v.Completed:
 		p.letGo(v.Rule)
 	case v.State == Held:
 		p.hold(v.Rule)
@@ -133,22 +138,22 @@ func (p *planner) hold(rule *Rule) {
 
 func (p *planner) release(v Verdict) {
 	p.drop(v.Rule.Name, v.Rule.UID, v.Rule.ID())
-	p.forget(v.Rule.UID)
-	if v.Rule.Bootstrap && !v.Completed {
+	p.forget(v.Rule.Name, v.Rule.UID, v.Rule.ID())
+	if v.Rule.Bootstrap {
 		p.set(completion(v.Rule))
 		p.change(Completed, v.Rule.Name, v.Rule.UID, v.Rule.ID())
 	}
 }
 
-// letGo takes back what a rule put on a node that it does not speak of. A rule that is
-// being deleted also takes its memory along.
+// letGo takes back what a rule put on a node that it does not speak of, or is done with. A
+// rule that is being deleted also takes its memory along.
 func (p *planner) letGo(rule *Rule) {
-	if _, owned := p.records[rule.UID]; owned {
+	if owns(rule, p.node) || rule.inherits(p.node) {
 		p.drop(rule.Name, rule.UID, rule.ID())
-		p.forget(rule.UID)
+		p.forget(rule.Name, rule.UID, rule.ID())
 	}
 	if key := v1alpha1.CompletedPrefix + string(rule.UID); rule.Deleting && has(p.node.Annotations, key) {
-		p.plan.Remove = append(p.plan.Remove, key)
+		p.remove(key, rule.Name, rule.UID, rule.ID())
 	}
 }
 
@@ -158,14 +163,16 @@ func (p *planner) sweep(rules map[types.UID]bool, names map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(p.node.Annotations)) {
 		value := p.node.Annotations[key]
 		if uid, ok := completionOf(key, value); ok && !rules[uid] && !names[string(uid)] {
-			p.plan.Remove = append(p.plan.Remove, key)
+			p.plan.Swept = append(p.plan.Swept, uid)
+			p.remove(key, unknownRule, uid, TaintID{})
 		}
 		record, ok := parseRecord(key, value)
 		if !ok || rules[record.RuleUID] {
 			continue
 		}
+		p.plan.Swept = append(p.plan.Swept, record.RuleUID)
 		p.drop(record.Rule, record.RuleUID, record.Taint)
-		p.forget(record.RuleUID)
+		p.forget(record.Rule, record.RuleUID, record.Taint)
 	}
 }
 
@@ -181,9 +188,18 @@ func (p *planner) drop(rule string, uid types.UID, id TaintID) {
 }
 
 // forget deletes the rule's record, if there is one.
-func (p *planner) forget(uid types.UID) {
+func (p *planner) forget(rule string, uid types.UID, id TaintID) {
 	if _, owned := p.records[uid]; owned {
-		p.plan.Remove = append(p.plan.Remove, v1alpha1.HoldPrefix+string(uid))
+		p.remove(v1alpha1.HoldPrefix+string(uid), rule, uid, id)
+	}
+}
+
+// remove deletes an annotation of the rule. Every rule that the plan serves has a change in
+// it, be it only this one.
+func (p *planner) remove(key, rule string, uid types.UID, id TaintID) {
+	p.plan.Remove = append(p.plan.Remove, key)
+	if !slices.ContainsFunc(p.plan.Changes, func(c Change) bool { return c.UID == uid }) {
+		p.change(Forgotten, rule, uid, id)
 	}
 }
 

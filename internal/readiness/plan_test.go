@@ -55,10 +55,14 @@ func (c planCase) check(t *testing.T) {
 	}
 }
 
-// changes are written "Added network", with the taint only if it is not the usual one.
+// changes are written "Added network", with the taint only if it is not the usual one. What is
+// only forgotten is left out: a property says that it is there.
 func changes(plan *readiness.Plan) []string {
 	var written []string
 	for _, c := range plan.Changes {
+		if c.Kind == readiness.Forgotten {
+			continue
+		}
 		words := fmt.Sprintf("%s %s", c.Kind, c.Rule)
 		if c.Taint.String() != holdRecord {
 			words += " " + c.Taint.String()

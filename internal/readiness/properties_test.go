@@ -97,8 +97,20 @@ func TestAPlanDoesWhatRulesAskForAndNoMore(t *testing.T) {
 		}
 		checkReported(t, plan, readiness.Added, came)
 		checkReported(t, plan, readiness.Removed, went)
+		checkServed(t, plan)
 		d.checkMet(t, applied)
 	})
+}
+
+// checkServed checks that each rule whose annotation the plan touches has a change in it: a
+// write that is refused must be told to every rule that needs it.
+func checkServed(t *rapid.T, plan *readiness.Plan) {
+	keys := slices.AppendSeq(slices.Clone(plan.Remove), maps.Keys(plan.Set))
+	for _, key := range keys {
+		if !slices.ContainsFunc(plan.Changes, func(c readiness.Change) bool { return strings.HasSuffix(key, string(c.UID)) }) {
+			t.Fatalf("%s is touched for a rule that is not named in %v", key, plan.Changes)
+		}
+	}
 }
 
 // notIn are those of the taints that the node does not have.
@@ -143,8 +155,9 @@ func (d *demands) add(v readiness.Verdict, n *readiness.Node) {
 		return
 	}
 	d.others = append(d.others, key)
-	d.released[v.Rule.ID()] = d.released[v.Rule.ID()] || v.State == readiness.Released
-	d.removable[v.Rule.ID()] = d.removable[v.Rule.ID()] || recorded || v.State == readiness.Released
+	releases := v.State == readiness.Released && !v.Completed // a rule that is done looks away
+	d.released[v.Rule.ID()] = d.released[v.Rule.ID()] || releases
+	d.removable[v.Rule.ID()] = d.removable[v.Rule.ID()] || recorded || releases
 }
 
 // addStray lets a record of an unknown rule remove a taint that rules may manage.

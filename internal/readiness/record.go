@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
@@ -51,19 +52,25 @@ func (r Record) annotation() (string, string) {
 	return v1alpha1.HoldPrefix + string(r.RuleUID), string(value)
 }
 
+// unknownRule stands for the name of a rule that a record does not tell.
+const unknownRule = "unknown"
+
 // parseRecord reads a record back. A value that cannot be read still says which rule it
-// speaks of; its taint is then empty.
+// speaks of, by the UID in the key; its taint is then empty.
 func parseRecord(key, value string) (Record, bool) {
 	uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix)
 	if !ok {
 		return Record{}, false
 	}
-	record := Record{RuleUID: types.UID(uid)}
+	record := Record{RuleUID: types.UID(uid), Rule: unknownRule}
 	var j recordJSON
 	if json.Unmarshal([]byte(value), &j) != nil {
 		return record, true
 	}
-	record.Rule, record.Origin = j.Rule, j.Origin
+	record.Origin = j.Origin
+	if len(validation.IsDNS1123Subdomain(j.Rule)) == 0 {
+		record.Rule = j.Rule
+	}
 	if i := strings.LastIndexByte(j.Taint, ':'); i >= 0 {
 		record.Taint = TaintID{Key: j.Taint[:i], Effect: corev1.TaintEffect(j.Taint[i+1:])}
 	}

@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +26,18 @@ type Rule struct {
 	DryRun       bool
 	Deleting     bool
 
-	// TakenOver is when Readygate first saw the rule; zero means just now.
+	// TakenOver is when Readygate first saw the rule; zero means that it has not said so yet.
 	TakenOver time.Time
+
+	// Inherited says that another controller of this API enforced the rule, and somebody
+	// deleted it, before Readygate first saw it: what it put on nodes has no record.
+	Inherited bool
 
 	// Problem is why the rule does nothing, nil if it takes part.
 	Problem *Problem
+
+	// Rival is, for a rule that only previews, the rule that it would be in conflict with.
+	Rival *Rule
 
 	selector     labels.Selector
 	requirements labels.Requirements
@@ -73,6 +81,7 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		selector:     labels.Nothing(),
 	}
 	rule.TakenOver = takenOver(obj)
+	rule.Inherited = rule.Deleting && !rule.DryRun && rule.TakenOver.IsZero() && slices.Contains(obj.Finalizers, v1alpha1.Finalizer)
 	selector, errs := validate(&obj.Spec)
 	if len(errs) > 0 {
 		rule.Problem = &Problem{Reason: v1alpha1.ReasonInvalid, Message: errs.ToAggregate().Error()}
@@ -83,11 +92,13 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 	return rule
 }
 
-// IsOf says whether compiling the object would give this rule again, its standing among
-// other rules aside. The spec cannot change within a generation.
+// IsOf says whether compiling the object would give the same answers as this rule, its
+// standing among other rules aside. The spec cannot change within a generation; when the
+// rule was taken over matters for older completion records only.
 func (r *Rule) IsOf(obj *v1alpha1.NodeReadinessRule) bool {
 	return r.UID == obj.UID && r.Generation == obj.Generation &&
-		r.Deleting == !obj.DeletionTimestamp.IsZero() && r.TakenOver.Equal(takenOver(obj))
+		r.Deleting == !obj.DeletionTimestamp.IsZero() &&
+		(!r.Bootstrap || r.TakenOver.Equal(takenOver(obj)))
 }
 
 // SameRule says whether two states of an object compile to the same rule.

@@ -18,6 +18,9 @@ func TestWhatMakesARuleAnotherOne(t *testing.T) {
 		r.Status.ObservedGeneration = 1
 		r.Status.AppliedNodes = []string{"n1"}
 	}
+	boot := func(change ruleOption) ruleOption {
+		return func(r *v1alpha1.NodeReadinessRule) { bootstrapOnly(r); change(r) }
+	}
 	labelled := func(r *v1alpha1.NodeReadinessRule) { r.Labels = map[string]string{"team": "net"} }
 	for name, c := range map[string]struct {
 		before, after ruleOption
@@ -29,9 +32,10 @@ func TestWhatMakesARuleAnotherOne(t *testing.T) {
 		"its spec":                          {status, newGeneration, false},
 		"it is being deleted":               {status, deleting, false},
 		"it was replaced under its name":    {status, replaced, false},
-		"it was taken over":                 {status, takenOverAt(noon), false},
-		"it was taken over at another time": {takenOverAt(dayOne), takenOverAt(noon), false},
-		"the same time in another zone":     {takenOverAt(noon), takenOverAt(noon.In(time.FixedZone("CET", 3600))), true},
+		"it was taken over":                 {boot(status), boot(takenOverAt(noon)), false},
+		"it was taken over at another time": {boot(takenOverAt(dayOne)), boot(takenOverAt(noon)), false},
+		"the same time in another zone":     {boot(takenOverAt(noon)), boot(takenOverAt(noon.In(time.FixedZone("CET", 3600)))), true},
+		"a continuous one was taken over":   {status, takenOverAt(noon), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := rule("net", c.before), rule("net", c.after)

@@ -42,6 +42,11 @@ func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 		}
 		winners[rule.ID()] = append(winners[rule.ID()], rule)
 	}
+	for _, rule := range book.rules {
+		if rule.frozen() {
+			rule.Rival = firstOverlapping(winners[rule.ID()], rule)
+		}
+	}
 	return book
 }
 

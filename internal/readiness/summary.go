@@ -14,8 +14,9 @@ type Summary struct {
 
 	// Unsettled counts the nodes that are not yet as the rule wants them.
 	Unsettled int
-	// Carrying counts the nodes that carry something that the rule put there.
-	Carrying int
+	// Carrying counts the nodes that carry something that the rule put there, and Holding
+	// the selected ones that carry its taint and its record.
+	Carrying, Holding int
 
 	// ToAdd and ToRemove count the nodes whose taint would change if the rule were
 	// enforced, and Unreported those on which a condition does not exist at all.
@@ -44,7 +45,7 @@ func Summarize(rule *Rule, nodes iter.Seq[*Node], limit int) Summary {
 	var selected []standing
 	for node := range nodes {
 		verdict := Evaluate(rule, node)
-		s := standing{node: node, state: verdict.State, tainted: node.Has(rule.ID())}
+		s := standing{node: node, state: verdict.State, completed: verdict.Completed, tainted: node.Has(rule.ID())}
 		summary.count(rule, s, verdict)
 		if s.state != NotSelected {
 			selected = append(selected, s)
@@ -86,11 +87,14 @@ func (s *Summary) count(rule *Rule, on standing, verdict Verdict) {
 		}
 	case Released:
 		s.Released++
-		if on.tainted {
+		if on.tainted && (!on.completed || owns(rule, on.node)) {
 			s.ToRemove++
 		}
 	}
 	s.Selected++
+	if on.tainted && owns(rule, on.node) {
+		s.Holding++
+	}
 	if slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return on.node.condition(r.Type) == nil }) {
 		s.Unreported++
 	}
@@ -98,7 +102,13 @@ func (s *Summary) count(rule *Rule, on standing, verdict Verdict) {
 
 // Carries says whether the node carries something that the rule put there.
 func Carries(rule *Rule, node *Node) bool {
-	return owns(rule, node) || has(node.Annotations, v1alpha1.CompletedPrefix+string(rule.UID))
+	return owns(rule, node) || rule.inherits(node) || has(node.Annotations, v1alpha1.CompletedPrefix+string(rule.UID))
+}
+
+// inherits says whether the node carries the taint of a rule that was deleted before
+// Readygate first saw it. Another controller put it there, without a record.
+func (r *Rule) inherits(node *Node) bool {
+	return r.Inherited && r.Selects(node) && node.Has(r.ID())
 }
 
 // owns says whether the node carries the rule's record of ownership.
@@ -108,9 +118,10 @@ func owns(rule *Rule, node *Node) bool {
 
 // standing is one node on the way into a summary.
 type standing struct {
-	node    *Node
-	state   State
-	tainted bool
+	node      *Node
+	state     State
+	completed bool
+	tainted   bool
 }
 
 // settled says whether the node is as the rule wants it.
@@ -119,7 +130,7 @@ func (s standing) settled(rule *Rule) bool {
 	case Held:
 		return s.tainted && owns(rule, s.node)
 	case Released:
-		return !s.tainted && !owns(rule, s.node) && (!rule.Bootstrap || completed(rule, s.node))
+		return !owns(rule, s.node) && (s.completed || !s.tainted && !rule.Bootstrap)
 	default:
 		return !owns(rule, s.node)
 	}

@@ -86,7 +86,7 @@ func TestABootstrapOnlyNodeIsSettledOnceItIsRemembered(t *testing.T) {
 		"not remembered":                 {worker(ready), 1},
 		"remembered":                     {worker(ready, completed("boot")), 0},
 		"remembered in the older form":   {worker(ready, annotated(v1alpha1.CompletedPrefix+"boot", "x")), 0},
-		"remembered, but tainted":        {worker(completed("boot"), tainted(hold)), 1},
+		"remembered, but tainted":        {worker(completed("boot"), tainted(hold)), 0},
 		"remembered, with a record left": {worker(completed("boot"), owned("boot", holdRecord)), 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/rulebook"
@@ -30,6 +33,10 @@ const (
 	// Only a user can mend it, and the mend (a policy, a role) may not touch the node.
 	refusedFirst = 10 * time.Second
 	refusedLast  = 5 * time.Minute
+
+	// passingLimit is how many failures of the server in a row are shown as a refusal: what
+	// answers with an error for so long (a webhook that is down) needs somebody, too.
+	passingLimit = 5
 )
 
 // Reconciler brings single nodes to what the rules want. All fields are required.
@@ -51,29 +58,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
 		return r.gone(req.Name, err)
 	}
+	now := r.Clock.Now() // once: the same decision must make the same patch
+	var before []byte
 	for range attempts {
-		decision, err := r.decide(ctx, readiness.NodeOf(&obj))
+		d, err := r.decide(ctx, readiness.NodeOf(&obj), now)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		if decision.plan.Empty() {
+		if d.plan.Empty() {
 			r.Failures.Clear(req.Name)
 			return reconcile.Result{}, nil
 		}
-		err = r.write(ctx, decision)
+		err = r.write(ctx, d)
 		switch {
 		case err == nil:
 			r.Failures.Clear(req.Name)
-			r.announce(ctx, decision)
+			r.announce(ctx, d)
 			return reconcile.Result{}, nil
-		case isConflict(err):
+		case isConflict(err) && !bytes.Equal(d.patch, before):
 			r.Metrics.conflicts.Inc()
-			obj = corev1.Node{}
+			before, obj = d.patch, corev1.Node{}
 			if err := r.Live.Get(ctx, req.NamespacedName, &obj); err != nil {
 				return r.gone(req.Name, err)
 			}
-		case isRefusal(err):
-			return reconcile.Result{RequeueAfter: r.refused(ctx, decision, err)}, nil
+		case isConflict(err), isRefusal(err), isServerError(err) && r.Failures.Passing(req.Name) >= passingLimit:
+			// A conflict in which fresh state makes the same patch again is none: a webhook
+			// can refuse with the same code.
+			return reconcile.Result{RequeueAfter: r.refused(ctx, d, err)}, nil
 		default:
 			return r.gone(req.Name, fmt.Errorf("patching node: %w", err))
 		}
@@ -86,9 +97,10 @@ type decision struct {
 	node     *readiness.Node
 	verdicts []readiness.Verdict
 	plan     *readiness.Plan
+	patch    []byte
 }
 
-func (r *Reconciler) decide(ctx context.Context, node *readiness.Node) (decision, error) {
+func (r *Reconciler) decide(ctx context.Context, node *readiness.Node, now time.Time) (decision, error) {
 	book, err := r.Rules.Current(ctx)
 	if err != nil {
 		return decision{}, err
@@ -102,17 +114,37 @@ func (r *Reconciler) decide(ctx context.Context, node *readiness.Node) (decision
 		}
 		verdicts = append(verdicts, verdict)
 	}
-	return decision{node: node, verdicts: verdicts, plan: readiness.PlanFor(node, verdicts, r.Clock.Now())}, nil
+	plan := readiness.PlanFor(node, verdicts, now)
+	patch, err := jsonPatch(node, plan)
+	return decision{node: node, verdicts: verdicts, plan: plan, patch: patch}, err
 }
 
 func (r *Reconciler) write(ctx context.Context, d decision) error {
-	patch, err := jsonPatch(d.node, d.plan)
-	if err != nil {
+	if err := r.confirmGone(ctx, d.plan.Swept); err != nil {
 		return err
 	}
 	obj := &corev1.Node{}
 	obj.Name = d.node.Name
-	return r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))
+	return r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, d.patch))
+}
+
+// confirmGone asks the API server whether rules that the cache does not know exist: what
+// they left is swept for good, and a cache can be behind.
+func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList"))
+	if err := r.Live.List(ctx, &list); err != nil {
+		return fmt.Errorf("looking for rules: %w", err)
+	}
+	for i := range list.Items {
+		if slices.Contains(rules, list.Items[i].UID) {
+			return fmt.Errorf("rule %s exists, but the cache does not know it yet", list.Items[i].Name)
+		}
+	}
+	return nil
 }
 
 // announce tells of a plan that was applied.
@@ -121,7 +153,9 @@ func (r *Reconciler) announce(ctx context.Context, d decision) {
 	for _, change := range d.plan.Changes {
 		log.FromContext(ctx).Info("Node changed", "change", change.Kind, "rule", change.Rule, "taint", change.Taint.String())
 		r.record(d.node, change)
-		r.Metrics.changed(d, change, now)
+		if !slices.Contains(d.plan.Swept, change.UID) { // series of a rule that is gone would stay
+			r.Metrics.changed(d, change, now)
+		}
 	}
 }
 

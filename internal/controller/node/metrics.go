@@ -91,7 +91,16 @@ func (m *Metrics) changed(d decision, change readiness.Change, now time.Time) {
 		m.latency(d, change, now, "remove_taint")
 	case readiness.Completed:
 		m.bootstrapCompleted.WithLabelValues(change.Rule).Inc()
-		m.bootstrapSeconds.WithLabelValues(change.Rule).Observe(now.Sub(d.node.Created).Seconds())
+		m.bootstrapped(d, change, now)
+	}
+}
+
+// bootstrapped measures nodes that are younger than the rule: others did not wait for it.
+func (m *Metrics) bootstrapped(d decision, change readiness.Change, now time.Time) {
+	for _, verdict := range d.verdicts {
+		if verdict.Rule.UID == change.UID && !d.node.Created.Before(verdict.Rule.Created) {
+			m.bootstrapSeconds.WithLabelValues(change.Rule).Observe(now.Sub(d.node.Created).Seconds())
+		}
 	}
 }
 

@@ -115,6 +115,13 @@ func isRefusal(err error) bool {
 	}
 }
 
+// isServerError says that the API server, or something that it asked, failed. It may pass.
+// An API server that cannot be reached, is busy or starting is something else.
+func isServerError(err error) bool {
+	status, ok := statusOf(err)
+	return ok && status.Code == http.StatusInternalServerError
+}
+
 type apiStatus struct {
 	Code   int32
 	Causes int

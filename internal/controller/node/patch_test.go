@@ -95,22 +95,23 @@ func TestAnswersAreTold(t *testing.T) {
 		return &apierrors.StatusError{ErrStatus: status}
 	}
 	tests := map[string]struct {
-		err               error
-		conflict, refusal bool
+		err                       error
+		conflict, refusal, server bool
 	}{
 		"a failed test of the patch is a conflict":       {err: answer(http.StatusUnprocessableEntity), conflict: true},
 		"an invalid taint or a policy's no is a refusal": {err: answer(http.StatusUnprocessableEntity, "invalid"), refusal: true},
 		"a version conflict is a conflict":               {err: answer(http.StatusConflict), conflict: true},
 		"a missing permission is a refusal":              {err: answer(http.StatusForbidden), refusal: true},
 		"too many requests is neither":                   {err: answer(http.StatusTooManyRequests)},
-		"a timeout of etcd is neither":                   {err: answer(http.StatusInternalServerError)},
+		"a timeout of etcd is neither":                   {err: answer(http.StatusInternalServerError), server: true},
 		"a missing token is neither":                     {err: answer(http.StatusUnauthorized)},
+		"a server that is starting is neither":           {err: answer(http.StatusServiceUnavailable)},
 		"a broken connection is neither":                 {err: errors.New("connection refused")},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if isConflict(tc.err) != tc.conflict || isRefusal(tc.err) != tc.refusal {
-				t.Errorf("conflict %v, refusal %v", isConflict(tc.err), isRefusal(tc.err))
+			if isConflict(tc.err) != tc.conflict || isRefusal(tc.err) != tc.refusal || isServerError(tc.err) != tc.server {
+				t.Errorf("conflict %v, refusal %v, server %v", isConflict(tc.err), isRefusal(tc.err), isServerError(tc.err))
 			}
 		})
 	}
