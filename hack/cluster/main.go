@@ -28,12 +28,18 @@ func main() {
 func run(binaries, kubeconfig string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if _, err := os.Stat(kubeconfig); err == nil {
+		return fmt.Errorf("%s exists: another cluster uses it; end that one, or remove the file if there is none", kubeconfig)
+	}
 	fmt.Println("cluster: starting etcd and kube-apiserver")
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cp.Stop(), os.Remove(kubeconfig)) }()
+	defer func() {
+		_ = os.Remove(kubeconfig) // somebody may have done so
+		err = errors.Join(err, cp.Stop())
+	}()
 	admin, err := cp.Admin()
 	if err != nil {
 		return err
@@ -44,7 +50,7 @@ func run(binaries, kubeconfig string) (err error) {
 	if err := controlplane.WriteKubeconfig(kubeconfig, admin); err != nil {
 		return err
 	}
-	fmt.Printf("cluster: ready. In another terminal:\n\n  export KUBECONFIG=%s\n\ncluster: Ctrl-C ends it and removes everything\n", kubeconfig)
+	fmt.Printf("cluster: ready. In another terminal:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n\ncluster: Ctrl-C ends it and removes everything\n", kubeconfig, binaries)
 	<-ctx.Done()
 	return nil
 }

@@ -39,12 +39,24 @@ type neighbours struct {
 	seen   map[string]sighting
 }
 
+// maxLease is the longest time for which a silent lease of somebody else is believed,
+// whatever it says of itself.
+const maxLease = time.Minute
+
 // sighting is a lease as it was when it last changed. Whether a lease is alive is told from
 // its changes, not from its times: clocks differ.
 type sighting struct {
 	holder string
-	renew  metav1.MicroTime
+	renew  time.Time
 	at     time.Time
+}
+
+// next is the sighting after looking again, and whether the lease has changed since.
+func (s sighting) next(holder string, renew, now time.Time) (sighting, bool) {
+	if s.holder == holder && s.renew.Equal(renew) && !s.at.IsZero() {
+		return s, false
+	}
+	return sighting{holder: holder, renew: renew, at: now}, !s.at.IsZero()
 }
 
 // leader describes a live leader in another namespace; empty if there is none.
@@ -64,16 +76,14 @@ func (n *neighbours) leader(ctx context.Context) (string, error) {
 }
 
 func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
-	now := sighting{holder: ptr.Deref(lease.Spec.HolderIdentity, ""), renew: ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}), at: n.clock.Now()}
-	if was, ok := n.seen[lease.Namespace]; ok && was.holder == now.holder && was.renew.Equal(&now.renew) {
-		now.at = was.at
-	}
+	renew := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+	seen, _ := n.seen[lease.Namespace].next(ptr.Deref(lease.Spec.HolderIdentity, ""), renew, n.clock.Now())
 	if n.seen == nil {
 		n.seen = map[string]sighting{}
 	}
-	n.seen[lease.Namespace] = now
+	n.seen[lease.Namespace] = seen
 	lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, int32(leaseDuration.Seconds()))) * time.Second
-	return now.holder != "" && n.clock.Since(now.at) < lasts
+	return seen.holder != "" && n.clock.Since(seen.at) < min(lasts, maxLease)
 }
 
 // exclusiveLock is a lease that can be acquired only while no other namespace has a live
@@ -83,13 +93,15 @@ type exclusiveLock struct {
 	resourcelock.Interface
 	neighbours *neighbours
 	held       bool
+	seen       sighting
 
 	mu     sync.Mutex
 	leader string
 	waits  string
 }
 
-// newLock makes the lock in the namespace.
+// newLock makes the lock in the namespace, or one that only this process knows if the
+// namespace is empty: that excludes leaders elsewhere, but not a second manager like this.
 func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
@@ -101,23 +113,37 @@ func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &exclusiveLock{
+	identity := host + "_" + string(uuid.NewUUID())
+	lock := &exclusiveLock{
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LeaseName},
 			Client:     client,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		neighbours: &neighbours{leases: client, own: namespace, clock: clock.RealClock{}},
-	}, nil
+	}
+	if namespace == "" {
+		lock.Interface = &memoryLock{identity: identity}
+	}
+	return lock, nil
 }
 
-// Get reads the lease and notes who leads.
+// Get reads the lease and notes who leads: a holder that renews it. A lease that was only
+// seen once, or has not changed for long, may be that of a dead one.
 func (l *exclusiveLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil {
-		l.setLeader(record.HolderIdentity)
+	if err != nil {
+		return record, raw, err
 	}
-	return record, raw, err
+	var renewed bool
+	l.seen, renewed = l.seen.next(record.HolderIdentity, record.RenewTime.Time, l.neighbours.clock.Now())
+	switch {
+	case l.seen.holder == "" || l.neighbours.clock.Since(l.seen.at) > leaseDuration:
+		l.setLeader("")
+	case renewed:
+		l.setLeader(l.seen.holder)
+	}
+	return record, raw, nil
 }
 
 // Create makes the lease, unless another namespace has a leader.
@@ -158,6 +184,9 @@ func (l *exclusiveLock) setLeader(identity string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leader = identity
+	if identity != "" { // somebody leads with our lease: nobody else can be waited for
+		l.waits = ""
+	}
 }
 
 // alone fails while another namespace has a leader.

@@ -66,6 +66,61 @@ func TestAnotherLeaderIsAliveWhileItsLeaseChanges(t *testing.T) {
 	}
 }
 
+// A standby that waited for another controller is ready when a manager of its own kind leads,
+// and only while that one shows signs of life.
+func TestAStandbyIsSettledWhileALeaderRenews(t *testing.T) {
+	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
+	if err := lock.Create(t.Context(), mine); err == nil {
+		t.Fatal("acquired beside a live leader")
+	}
+	own := lease("own", "twin", time.Unix(1, 0))
+	if err := client.Tracker().Add(own); err != nil {
+		t.Fatal(err)
+	}
+	look := func(renewed int64) error {
+		t.Helper()
+		if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease("own", "twin", time.Unix(renewed, 0)), "own"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return lock.settled()
+	}
+	if err := look(1); err == nil {
+		t.Error("settled by a lease that may be that of a dead one")
+	}
+	if err := look(2); err != nil {
+		t.Errorf("not settled though the twin leads: %v", err)
+	}
+	clock.Step(time.Minute)
+	if err := look(2); err == nil {
+		t.Error("settled by a lease that nobody renews")
+	}
+}
+
+// Without leader election the lock is one of this process's own, and waits all the same.
+func TestALockOfItsOwnWaitsForOthers(t *testing.T) {
+	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
+	lock.Interface, lock.neighbours.own = &memoryLock{identity: "me"}, ""
+	if _, _, err := lock.Get(t.Context()); err == nil {
+		t.Error("there is a record before one was written")
+	}
+	if err := lock.Create(t.Context(), mine); err == nil {
+		t.Error("acquired beside a live leader")
+	}
+	clock.Step(time.Minute)
+	if err := lock.Create(t.Context(), mine); err != nil {
+		t.Errorf("not acquired: %v", err)
+	}
+	if err := lock.settled(); err != nil {
+		t.Errorf("not settled: %v", err)
+	}
+	if list, err := client.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("a lease was written: %v %v", list, err)
+	}
+}
+
 func TestAReleasedLeaseElsewhereIsNoObstacle(t *testing.T) {
 	lock, _, _ := testLock(lease("other", "", time.Unix(0, 0)))
 	if err := lock.Create(t.Context(), mine); err != nil {

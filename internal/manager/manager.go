@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -35,8 +35,17 @@ import (
 
 var log = logf.Log.WithName("manager")
 
-// stopTimeout is how long a stopping manager waits for work under way.
-const stopTimeout = 10 * time.Second
+const (
+	// stopTimeout is how long a stopping manager waits for work under way.
+	stopTimeout = 10 * time.Second
+
+	// crdPatience is how long a starting manager waits for the CRD.
+	crdPatience = 20 * time.Second
+
+	// reconcileTimeout bounds one look at a node or rule, so that a request that hangs does
+	// not keep others waiting.
+	reconcileTimeout = time.Minute
+)
 
 // Run runs the manager until the context ends. It returns nil after a clean stop.
 func (o *Options) Run(ctx context.Context) error {
@@ -62,18 +71,14 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	log.Info("Starting", "version", version.Version, "leaderElection", o.LeaderElect)
-	if lock == nil {
-		if err := waitUntilAlone(ctx, config); err != nil {
-			return err
-		}
-	}
 	return mgr.Start(ctx)
 }
 
-// lock is the lease of the one active manager; nil without leader election.
+// lock is the lease of the one active manager. Without leader election it is one of this
+// process's own, which still waits for other controllers of this API.
 func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 	if !o.LeaderElect {
-		return nil, nil
+		return newLock(config, "")
 	}
 	namespace := o.LeaseSpace
 	if namespace == "" {
@@ -98,20 +103,18 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}},
 		},
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
-		Metrics:                       o.metrics(),
-		HealthProbeBindAddress:        o.HealthAddr,
-		PprofBindAddress:              o.PprofAddr,
-		LeaderElection:                lock != nil,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(leaseDuration),
-		RenewDeadline:                 ptr.To(renewDeadline),
-		RetryPeriod:                   ptr.To(retryPeriod),
-		GracefulShutdownTimeout:       ptr.To(stopTimeout),
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
-	}
-	if lock != nil {
-		options.LeaderElectionResourceLockInterface = lock
+		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Metrics:                             o.metrics(),
+		HealthProbeBindAddress:              o.HealthAddr,
+		PprofBindAddress:                    o.PprofAddr,
+		LeaderElection:                      true,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       ptr.To(leaseDuration),
+		RenewDeadline:                       ptr.To(renewDeadline),
+		RetryPeriod:                         ptr.To(retryPeriod),
+		GracefulShutdownTimeout:             ptr.To(stopTimeout),
+		Controller:                          config.Controller{SkipNameValidation: ptr.To(true), ReconciliationTimeout: reconcileTimeout},
 	}
 	return manager.New(cfg, options)
 }
@@ -125,7 +128,7 @@ func (o *Options) metrics() metricsserver.Options {
 }
 
 func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error {
-	if err := crdInstalled(mgr.GetRESTMapper()); err != nil {
+	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	// Caches of a standby are kept warm, so that it takes over at once.
@@ -134,7 +137,11 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 			return fmt.Errorf("watching %T: %w", obj, err)
 		}
 	}
-	rules, failures, events := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, mgr.GetEventRecorder(v1alpha1.Reporter)
+	events, err := newEvents(mgr)
+	if err != nil {
+		return err
+	}
+	rules, failures := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -154,6 +161,26 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers))
+}
+
+// waitForCRD gives the API a moment to come: it is often installed along with the manager.
+func waitForCRD(ctx context.Context, mapper meta.RESTMapper) error {
+	var missing error
+	err := wait.PollUntilContextTimeout(ctx, time.Second, crdPatience, true, func(context.Context) (bool, error) {
+		err := crdInstalled(mapper)
+		if meta.IsNoMatchError(err) {
+			if missing == nil {
+				log.Info("Waiting for the CRD", "reason", err.Error())
+			}
+			missing = err
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if wait.Interrupted(err) && missing != nil {
+		return missing
+	}
+	return err
 }
 
 // crdInstalled says what to do where the API is missing.
@@ -196,12 +223,7 @@ func addHealth(mgr manager.Manager, lock *exclusiveLock) error {
 			return errors.New("caches are not synced yet")
 		}
 	}
-	leader := func(*http.Request) error {
-		if lock == nil {
-			return nil
-		}
-		return lock.settled()
-	}
+	leader := func(*http.Request) error { return lock.settled() }
 	return errors.Join(mgr.Add(waitForSync), mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", caches), mgr.AddReadyzCheck("leader", leader))
 }
@@ -211,27 +233,3 @@ type standby func(context.Context) error
 
 func (s standby) Start(ctx context.Context) error { return s(ctx) }
 func (standby) NeedLeaderElection() bool          { return false }
-
-// waitUntilAlone waits, without leader election, until no other controller of this API is
-// active, and says so. Nothing keeps another one from starting later.
-func waitUntilAlone(ctx context.Context, config *rest.Config) error {
-	client, err := coordinationclient.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	others := &exclusiveLock{neighbours: &neighbours{leases: client, clock: clock.RealClock{}}}
-	for {
-		err := others.alone(ctx)
-		if err == nil {
-			return nil
-		}
-		if others.waits == "" {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(retryPeriod):
-		}
-	}
-}

@@ -1,8 +1,11 @@
 package manager
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -55,7 +58,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
 	flags.Float32Var(&o.APIQPS, "kube-api-qps", o.APIQPS, "Requests a second to the API server; -1: unlimited here, the API server's priority and fairness decides.")
-	flags.IntVar(&o.APIBurst, "kube-api-burst", o.APIBurst, "Requests that may exceed --kube-api-qps for a moment; -1: unlimited.")
+	flags.IntVar(&o.APIBurst, "kube-api-burst", o.APIBurst, "Requests that may exceed --kube-api-qps for a moment; -1: twice that rate.")
 	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint, e.g. :8443; 0: off.")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "Serve metrics over HTTPS, and only to clients that may GET /metrics.")
 	flags.StringVar(&o.MetricsCerts, "metrics-cert-dir", o.MetricsCerts, "Directory with tls.crt and tls.key for --metrics-secure. Empty: a self-signed certificate.")
@@ -78,11 +81,19 @@ func (o *Options) Validate() error {
 			return fmt.Errorf("--%s is %d, must be at least 1, e.g. --%s=16", name, workers, name)
 		}
 	}
-	if o.APIQPS == 0 || o.APIQPS > 0 && o.APIBurst < 1 {
-		return fmt.Errorf("--kube-api-qps is %v with --kube-api-burst %d: give both, e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)
+	if o.APIQPS == 0 || o.APIBurst == 0 {
+		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d: 0 would stop everything; e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)
 	}
 	if o.MetricsCerts != "" && !o.MetricsSecure {
 		return fmt.Errorf("--metrics-cert-dir is %q but metrics are not served over HTTPS: add --metrics-secure", o.MetricsCerts)
+	}
+	if o.MetricsSecure && (o.MetricsAddr == "0" || o.MetricsAddr == "") {
+		return errors.New("--metrics-secure is given but metrics are off: add an address, e.g. --metrics-bind-address=:8443")
+	}
+	if o.MetricsCerts != "" {
+		if _, err := os.Stat(filepath.Join(o.MetricsCerts, "tls.crt")); err != nil {
+			return fmt.Errorf("--metrics-cert-dir must hold tls.crt and tls.key: %w", err)
+		}
 	}
 	return nil
 }
@@ -98,5 +109,8 @@ func (o *Options) restConfig() (*rest.Config, error) {
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = o.APIQPS, o.APIBurst
+	if cfg.QPS > 0 && cfg.Burst < 0 {
+		cfg.Burst = max(1, int(2*cfg.QPS))
+	}
 	return rest.AddUserAgent(cfg, "readygate-manager"), nil
 }

@@ -34,7 +34,9 @@ func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
 	}{
 		"no workers":                     {[]string{"--node-concurrent-reconciles=0"}, []string{"--node-concurrent-reconciles is 0", "e.g. --node-concurrent-reconciles=16"}},
 		"no rule workers":                {[]string{"--rule-concurrent-reconciles=-1"}, []string{"--rule-concurrent-reconciles is -1", "at least 1"}},
-		"a rate without a burst":         {[]string{"--kube-api-qps=5"}, []string{"--kube-api-qps is 5", "--kube-api-burst=200"}},
+		"a burst of nothing":             {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, []string{"--kube-api-burst 0", "--kube-api-burst=200"}},
+		"secure metrics that are off":    {[]string{"--metrics-secure"}, []string{"--metrics-secure", "--metrics-bind-address=:8443"}},
+		"no certificate":                 {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure", "--metrics-cert-dir=/does/not/exist"}, []string{"--metrics-cert-dir", "tls.crt"}},
 		"a rate of nothing":              {[]string{"--kube-api-qps=0"}, []string{"--kube-api-qps is 0"}},
 		"certificates for plain HTTP":    {[]string{"--metrics-cert-dir=/certs"}, []string{"--metrics-cert-dir", "add --metrics-secure"}},
 		"a kubeconfig that is not there": {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},

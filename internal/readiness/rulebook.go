@@ -37,7 +37,7 @@ func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 			continue
 		}
 		if winner := firstOverlapping(winners[rule.ID()], rule); winner != nil {
-			rule.Problem = conflict(winner)
+			rule.Problem = conflict(winner, rule)
 			continue
 		}
 		winners[rule.ID()] = append(winners[rule.ID()], rule)
@@ -59,11 +59,15 @@ func firstOverlapping(rules []*Rule, rule *Rule) *Rule {
 	return nil
 }
 
-func conflict(winner *Rule) *Problem {
+func conflict(winner, loser *Rule) *Problem {
+	age := "is older"
+	if winner.Created.Equal(loser.Created) {
+		age = "is as old and has the smaller UID,"
+	}
 	return &Problem{
 		Reason: v1alpha1.ReasonConflict,
-		Message: fmt.Sprintf("rule %q is older and manages the taint %s on nodes that this rule can select too, so this rule does nothing: "+
-			"use another taint or a selector that excludes its nodes, or delete one of the two rules", winner.Name, winner.ID()),
+		Message: fmt.Sprintf("rule %q %s and manages the taint %s on nodes that this rule can select too, so this rule does nothing: "+
+			"use another taint or a selector that excludes its nodes, or delete one of the two rules", winner.Name, age, winner.ID()),
 	}
 }
 

@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/manager":         {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/controller/*"},
 	"internal/controlplane":    {},
 	"internal/testkit":         {"api/*", "internal/manager", "internal/controlplane"},
-	"cmd/readygate-manager":    {"internal/manager"},
+	"cmd/readygate-manager":    {"internal/manager", "internal/version"},
 	"hack/cluster":             {"internal/controlplane"},
 }
 

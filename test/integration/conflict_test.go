@@ -2,10 +2,15 @@ package integration_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -35,11 +40,7 @@ func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *
 			return next.Patch(ctx, obj, patch, opts...)
 		},
 	})
-	reconciler := &nodecontroller.Reconciler{
-		Client: racing, Live: c.Client, Rules: rulebook.NewShelf(c.Client), Failures: &ledger.Failures{},
-		Events: events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
-	}
-	if _, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+	if _, err := reconcilerWith(c, racing, c.Client).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
 		t.Fatalf("reconcile: %v", err)
 	}
 	var node corev1.Node
@@ -47,6 +48,14 @@ func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *
 		t.Fatal(err)
 	}
 	return patches, &node
+}
+
+// reconcilerWith is a reconciler that writes with one client and knows the rules of another.
+func reconcilerWith(c *testkit.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
+	return &nodecontroller.Reconciler{
+		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{},
+		Events: events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
+	}
 }
 
 func TestConflicts(t *testing.T) {
@@ -133,4 +142,57 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("the node is back: %v", got)
 		}
 	})
+	t.Run("the same patch refused again is a refusal, whatever its code", func(t *testing.T) {
+		node := testkit.Node("refused", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		patches := 0
+		refusing := interceptor.NewClient(c.Client, interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				patches++
+				return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Message: "a webhook says no"}}
+			},
+		})
+		reconciler := reconcilerWith(c, refusing, c.Client)
+		result, err := reconciler.Reconcile(t.Context(), requestFor(node))
+		if err != nil || result.RequeueAfter == 0 || patches != 2 {
+			t.Errorf("%v, %v after %d patches: want a pause after 2", result, err, patches)
+		}
+		if failure, ok := reconciler.Failures.Of(rule.Name)[node.Name]; !ok || !strings.Contains(failure.Message, "a webhook says no") {
+			t.Errorf("the failure is not shown: %v", failure)
+		}
+	})
+	t.Run("errors of the server that last are shown", func(t *testing.T) {
+		node := testkit.Node("failing", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		failing := interceptor.NewClient(c.Client, interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return apierrors.NewInternalError(errors.New("the webhook is down"))
+			},
+		})
+		reconciler := reconcilerWith(c, failing, c.Client)
+		for try := 1; try <= 5; try++ {
+			_, err := reconciler.Reconcile(t.Context(), requestFor(node))
+			if shown := len(reconciler.Failures.Of(rule.Name)) > 0; shown != (try == 5) || (err == nil) != shown {
+				t.Errorf("try %d: %v, shown: %v", try, err, shown)
+			}
+		}
+	})
+	t.Run("nothing is swept on the word of a cache that is behind", func(t *testing.T) {
+		node := testkit.Node("behind", testkit.Pool(rule.Name))
+		c.Create(t, node)
+		if _, err := reconcilerWith(c, c.Client, c.Client).Reconcile(t.Context(), requestFor(node)); err != nil {
+			t.Fatal(err)
+		}
+		forgetful := interceptor.NewClient(c.Client, interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+		})
+		if _, err := reconcilerWith(c, c.Client, forgetful).Reconcile(t.Context(), requestFor(node)); err == nil {
+			t.Error("no complaint")
+		}
+		c.EventuallyNode(t, node.Name, "still held", held(rule))
+	})
+}
+
+func requestFor(obj client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
 }

@@ -28,7 +28,7 @@ func TestManifestsOfTheGuides(t *testing.T) {
 	k := newKubectl(t, c)
 	for _, guide := range []struct{ name, file, condition string }{
 		{"sidecar", "network-readiness-rule.yaml", "network.k8s.io/CalicoReady"},
-		{"daemonset", "network-readiness-rule-daemonset.yaml", "projectcalico.org/CalicoReady"},
+		{"daemonset", "../cni-readiness-daemonset/network-readiness-rule.yaml", "projectcalico.org/CalicoReady"},
 	} {
 		t.Run(guide.name, func(t *testing.T) {
 			file := filepath.Join(testkit.Root(), "examples", "cni-readiness", guide.file)

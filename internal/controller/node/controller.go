@@ -172,7 +172,7 @@ func (r *Reconciler) refused(ctx context.Context, d decision, err error) time.Du
 	before := r.Failures.Record(d.node.Name, ledger.Failure{Reason: reason, Message: err.Error(), At: r.Clock.Now(), Rules: rules})
 	if before == 0 {
 		log.FromContext(ctx).Error(err, "Node write refused", "rules", rules)
-		r.recordRefusal(d.node, rules, err)
+		r.recordRefusal(d.node, d.plan.Changes[0], rules, err)
 	}
 	return min(refusedFirst<<min(before, 10), refusedLast)
 }

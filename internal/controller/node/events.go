@@ -30,8 +30,10 @@ func (r *Reconciler) event(node *readiness.Node, change readiness.Change, reason
 		format, change.Taint.String(), change.Rule)
 }
 
-func (r *Reconciler) recordRefusal(node *readiness.Node, rules []string, err error) {
-	r.Events.Eventf(nodeObject(node), nil, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s",
+// recordRefusal relates the event to the first of the rules: events that differ only in
+// their note are counted as one.
+func (r *Reconciler) recordRefusal(node *readiness.Node, change readiness.Change, rules []string, err error) {
+	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s",
 		shorten(fmt.Sprintf("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %v", strings.Join(rules, ", "), err)))
 }
 

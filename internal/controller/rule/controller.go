@@ -2,6 +2,7 @@ package rule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -33,6 +35,9 @@ const (
 
 	// conflictRetry is when a write that met another one is tried again from fresh state.
 	conflictRetry = 100 * time.Millisecond
+
+	// refusedRetry is when a write of the rule that the API server refused is tried again.
+	refusedRetry = time.Minute
 )
 
 // Reconciler keeps the status and the finalizer of rules. All exported fields are required.
@@ -64,11 +69,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	err := r.bringUpToDate(ctx, &obj)
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	case isRefusal(err):
+		log.FromContext(ctx).Error(err, "Rule write refused")
+		return reconcile.Result{RequeueAfter: refusedRetry}, nil
+	default:
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
+
+// isRefusal says that the API server will answer the same until somebody changes a policy or
+// a role.
+func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
 func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
 	book, err := r.Rules.Current(ctx)
@@ -79,8 +93,9 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	if rule == nil {
 		return nil // gone, or made again under the same name: that is another event
 	}
-	if err := r.ensureFinalizer(ctx, obj); err != nil {
-		return err
+	refusal := r.ensureFinalizer(ctx, obj)
+	if refusal != nil && !isRefusal(refusal) {
+		return refusal
 	}
 	nodes, err := r.nodes(ctx)
 	if err != nil {
@@ -88,15 +103,16 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	}
 	summary := readiness.Summarize(rule, nodes, v1alpha1.MaxListedNodes)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())
-	if rule.Deleting && summary.Carrying == 0 {
+	if rule.Deleting && summary.Carrying == 0 && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return r.dropFinalizer(ctx, obj)
 	}
-	return r.writeStatus(ctx, obj, rule, summary)
+	standing := standing{rule: rule, summary: summary, failures: r.Failures.Of(rule.Name), refusal: refusal}
+	return errors.Join(r.writeStatus(ctx, obj, standing), refusal)
 }
 
-func (r *Reconciler) nodes(ctx context.Context) (iter.Seq[*readiness.Node], error) {
+func (r *Reconciler) nodes(ctx context.Context, opts ...client.ListOption) (iter.Seq[*readiness.Node], error) {
 	var list corev1.NodeList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return func(yield func(*readiness.Node) bool) {
@@ -110,29 +126,38 @@ func (r *Reconciler) nodes(ctx context.Context) (iter.Seq[*readiness.Node], erro
 
 // ensureFinalizer changes only our own finalizer: the write fails if anything else changed.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
-	base := obj.DeepCopy()
-	if !obj.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(obj, v1alpha1.Finalizer) {
+	if !obj.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return nil
 	}
-	return r.Client.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	changed := obj.DeepCopy()
+	controllerutil.AddFinalizer(changed, v1alpha1.Finalizer)
+	if err := r.Client.Patch(ctx, changed, locked(obj)); err != nil {
+		return fmt.Errorf("adding our finalizer: %w", err)
+	}
+	*obj = *changed
+	return nil
 }
 
 func (r *Reconciler) dropFinalizer(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
-	base := obj.DeepCopy()
-	if !controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer) {
-		return nil
-	}
-	return r.Client.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	changed := obj.DeepCopy()
+	controllerutil.RemoveFinalizer(changed, v1alpha1.Finalizer)
+	return r.Client.Patch(ctx, changed, locked(obj))
 }
 
-func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadinessRule, rule *readiness.Rule, summary readiness.Summary) error {
-	base := obj.DeepCopy()
-	obj.Status = statusOf(rule, summary, r.Failures.Of(rule.Name), &base.Status, metav1.NewTime(r.Clock.Now()))
+// locked is a patch that fails if anything else changed the object: a merge patch replaces
+// whole lists, others' finalizers and conditions among them.
+func locked(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadinessRule, s standing) error {
+	base, rule := obj.DeepCopy(), s.rule
+	obj.Status = statusOf(s, &base.Status, metav1.NewTime(r.Clock.Now()))
 	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, client.MergeFrom(base)); err != nil {
-		return err
+	if err := r.Client.Status().Patch(ctx, obj, locked(base)); err != nil {
+		return fmt.Errorf("writing status: %w", err)
 	}
 	r.mu.Lock()
 	if r.written == nil {

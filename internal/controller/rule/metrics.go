@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/readiness"
 )
@@ -71,7 +72,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	if err != nil {
 		return // no answer is better than a wrong one: the scrape shows the gap
 	}
-	nodes, err := c.reconciler.nodes(ctx)
+	nodes, err := c.reconciler.nodes(ctx, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return
 	}
@@ -80,12 +81,12 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	gauge(rulesDesc, len(book.Rules()))
 	for _, rule := range book.Rules() {
-		if !rule.Active() {
+		if rule.Deleting || rule.Problem != nil {
 			continue
 		}
 		summary := readiness.Summarize(rule, nodes, 0)
-		gauge(nodesDesc, summary.Held, rule.Name, "held")
-		gauge(nodesDesc, summary.Released, rule.Name, "released")
+		gauge(nodesDesc, summary.Holding, rule.Name, "held")
+		gauge(nodesDesc, summary.Selected-summary.Holding, rule.Name, "released")
 		for _, requirement := range rule.Requirements {
 			gauge(blockedDesc, summary.Blocked[requirement.Type], rule.Name, requirement.Type)
 		}

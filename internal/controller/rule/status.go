@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,27 +16,36 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// statusOf is the status of a rule, given how it stands, which nodes cannot be written and
-// what the status was. What did not change keeps its times, so that an equal status means
-// that nothing is to be written.
-func statusOf(rule *readiness.Rule, summary readiness.Summary, failures map[string]ledger.Failure, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time) v1alpha1.NodeReadinessRuleStatus {
+// standing is all that a rule's status is made from.
+type standing struct {
+	rule     *readiness.Rule
+	summary  readiness.Summary
+	failures map[string]ledger.Failure
+	// refusal is why the rule itself cannot be written; nil if it can.
+	refusal error
+}
+
+// statusOf is the status of a rule, given how it stands and what the status was. What did
+// not change keeps its times, so that an equal status means that nothing is to be written.
+func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time) v1alpha1.NodeReadinessRuleStatus {
+	rule, summary, failures := s.rule, s.summary, s.failures
 	status := v1alpha1.NodeReadinessRuleStatus{
 		ObservedGeneration: rule.Generation,
 		Conditions:         slices.Clone(old.Conditions),
 		TakenOverAt:        old.TakenOverAt,
-		Summary:            counts(rule, summary, failures),
+		Summary:            counts(summary, failures),
 		FailedNodes:        failedNodes(failures),
 		NodeEvaluations:    evaluations(summary.Nodes, old.NodeEvaluations, now),
 		DryRunResults:      dryRunResults(rule, summary),
 	}
 	status.ListsTruncated = len(status.NodeEvaluations) < summary.Selected || len(status.FailedNodes) < len(failures)
-	if status.TakenOverAt == nil {
+	if status.TakenOverAt == nil && !rule.Deleting { // what a deleted rule left has no record then
 		status.TakenOverAt = &now
 	}
 	if rule.Active() {
 		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
 	}
-	for _, condition := range []metav1.Condition{accepted(rule), enforced(rule, summary, status.FailedNodes)} {
+	for _, condition := range []metav1.Condition{accepted(rule), enforced(s)} {
 		condition.ObservedGeneration = rule.Generation
 		condition.LastTransitionTime = now
 		meta.SetStatusCondition(&status.Conditions, condition)
@@ -50,24 +60,44 @@ func accepted(rule *readiness.Rule) metav1.Condition {
 	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid and conflicts with no older rule")
 }
 
-func enforced(rule *readiness.Rule, summary readiness.Summary, failed []v1alpha1.NodeFailure) metav1.Condition {
+func enforced(s standing) metav1.Condition {
+	rule, summary := s.rule, s.summary
 	not := func(reason, format string, args ...any) metav1.Condition {
 		return condition(v1alpha1.ConditionEnforced, false, reason, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case len(failed) > 0:
+	case s.refusal != nil:
+		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write this rule: a policy or a role must change; %v", s.refusal)
+	case len(s.failures) > 0:
+		first := slices.Min(slices.Collect(maps.Keys(s.failures)))
 		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write %s: a policy, a role or the rule must change; first %s: %s",
-			nodes(len(failed)), failed[0].NodeName, failed[0].Message)
+			nodes(len(s.failures)), first, s.failures[first].Message)
+	case rule.Deleting && summary.Carrying == 0:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; nothing of it is left on nodes")
 	case rule.Deleting:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; %s to be cleaned up", nodes(summary.Carrying))
 	case rule.Problem != nil:
 		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+	case rule.DryRun && summary.Holding > 0:
+		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it held before as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
 	case summary.Unsettled > 0:
 		return not(v1alpha1.ReasonProgressing, "%s still to be written", nodes(summary.Unsettled))
 	}
-	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "every selected node carries the taint exactly while its requirements are not met")
+	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(summary))
+}
+
+// enforcedMessage hints at what a rule that does all it can may still lack.
+func enforcedMessage(summary readiness.Summary) string {
+	message := "every selected node carries the taint exactly while its requirements are not met"
+	switch {
+	case summary.Selected == 0:
+		return "no node matches the nodeSelector"
+	case summary.Unreported > 0:
+		message += fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(summary.Unreported))
+	}
+	return message
 }
 
 func condition(conditionType string, holds bool, reason, message string) metav1.Condition {
@@ -78,16 +108,13 @@ func condition(conditionType string, holds bool, reason, message string) metav1.
 	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: cut(message, 2048)}
 }
 
-// counts are complete, however many nodes are listed. A rule that only previews holds none.
-func counts(rule *readiness.Rule, summary readiness.Summary, failures map[string]ledger.Failure) *v1alpha1.RuleSummary {
-	held := summary.Held
-	if !rule.Active() {
-		held = 0
-	}
+// counts are complete, however many nodes are listed. Held are nodes that carry the taint
+// because of the rule, not those that should.
+func counts(summary readiness.Summary, failures map[string]ledger.Failure) *v1alpha1.RuleSummary {
 	return &v1alpha1.RuleSummary{
 		Selected: int32(summary.Selected),
-		Held:     int32(held),
-		Released: int32(summary.Selected - held),
+		Held:     int32(summary.Holding),
+		Released: int32(summary.Selected - summary.Holding),
 		Failed:   int32(len(failures)),
 	}
 }
@@ -160,7 +187,7 @@ func evaluationOf(node readiness.NodeSummary) v1alpha1.NodeEvaluation {
 	for _, o := range node.Observations {
 		evaluation.ConditionResults = append(evaluation.ConditionResults, v1alpha1.ConditionEvaluationResult{
 			Type:           o.Requirement.Type,
-			CurrentStatus:  o.Current,
+			CurrentStatus:  known(o.Current),
 			RequiredStatus: o.Requirement.RequiredStatus,
 			DefaultStatus:  o.Requirement.DefaultStatus,
 		})
@@ -168,11 +195,25 @@ func evaluationOf(node readiness.NodeSummary) v1alpha1.NodeEvaluation {
 	return evaluation
 }
 
+// known is the status, or Unknown for one that no condition should have. Nobody checks the
+// conditions of nodes, but the API server checks ours.
+func known(status corev1.ConditionStatus) corev1.ConditionStatus {
+	switch status {
+	case corev1.ConditionTrue, corev1.ConditionFalse:
+		return status
+	default:
+		return corev1.ConditionUnknown
+	}
+}
+
 func dryRunResults(rule *readiness.Rule, s readiness.Summary) *v1alpha1.DryRunResults {
 	if !rule.DryRun || rule.Deleting || rule.Problem != nil {
 		return nil
 	}
 	text := fmt.Sprintf("would add the taint to %s and remove it from %s, of %s selected", nodes(s.ToAdd), nodes(s.ToRemove), nodes(s.Selected))
+	if rival := rule.Rival; rival != nil {
+		text += fmt.Sprintf("; but it would be in conflict with rule %q, which manages the same taint on nodes that this rule can select too: only the older one of the two would be enforced", rival.Name)
+	}
 	if s.Unreported > 0 {
 		text += fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(s.Unreported))
 	}

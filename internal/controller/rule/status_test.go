@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -32,12 +33,12 @@ func summaryOf(current corev1.ConditionStatus, tainted bool) readiness.Summary {
 // What did not change keeps its times: so an unchanged status is equal, and is not written.
 func TestAnUnchangedStatusIsEqual(t *testing.T) {
 	rule, summary := &readiness.Rule{Generation: 1}, summaryOf(corev1.ConditionFalse, true)
-	first := statusOf(rule, summary, nil, &v1alpha1.NodeReadinessRuleStatus{}, then)
-	second := statusOf(rule, summary, nil, &first, now)
+	first := statusOf(standing{rule: rule, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, then)
+	second := statusOf(standing{rule: rule, summary: summary}, &first, now)
 	if !equality.Semantic.DeepEqual(first, second) {
 		t.Errorf("changed from %+v to %+v", first, second)
 	}
-	third := statusOf(rule, summaryOf(corev1.ConditionUnknown, true), nil, &second, now)
+	third := statusOf(standing{rule: rule, summary: summaryOf(corev1.ConditionUnknown, true)}, &second, now)
 	if got := third.NodeEvaluations[0].LastEvaluationTime; !got.Equal(&now) {
 		t.Errorf("a changed answer has the time %v", got)
 	}
@@ -53,6 +54,7 @@ func TestConditionsSayWhy(t *testing.T) {
 		rule     readiness.Rule
 		summary  readiness.Summary
 		failures map[string]ledger.Failure
+		refusal  error
 		accepted bool
 		enforced string
 		words    string
@@ -62,11 +64,14 @@ func TestConditionsSayWhy(t *testing.T) {
 		"a node that is refused":       {summary: readiness.Summary{Selected: 9, Unsettled: 1}, failures: refused, accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "n1: policy says no"},
 		"a preview":                    {rule: readiness.Rule{DryRun: true}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "dryRunResults"},
 		"a rule that lost":             {rule: readiness.Rule{Problem: problem}, enforced: v1alpha1.ReasonNotAccepted, words: "Accepted"},
+		"a preview that held before":   {rule: readiness.Rule{DryRun: true}, summary: readiness.Summary{Holding: 2}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "leaves 2 nodes"},
+		"a rule that is refused":       {refusal: errors.New("no finalizer"), accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "no finalizer"},
+		"a deleted rule that is clean": {rule: readiness.Rule{Deleting: true}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "nothing of it is left"},
 		"a rule that is being deleted": {rule: readiness.Rule{Deleting: true}, summary: readiness.Summary{Carrying: 1}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "1 node to be"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			status := statusOf(&tc.rule, tc.summary, tc.failures, &v1alpha1.NodeReadinessRuleStatus{}, now)
+			status := statusOf(standing{rule: &tc.rule, summary: tc.summary, failures: tc.failures, refusal: tc.refusal}, &v1alpha1.NodeReadinessRuleStatus{}, now)
 			if got := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted); got != tc.accepted {
 				t.Errorf("accepted is %v", got)
 			}
@@ -81,10 +86,19 @@ func TestConditionsSayWhy(t *testing.T) {
 	}
 }
 
+// The API server does not check the conditions of nodes: whatever is there, the status of the
+// rule must be one that it takes.
+func TestAnOddConditionIsUnknown(t *testing.T) {
+	status := statusOf(standing{rule: &readiness.Rule{}, summary: summaryOf("Degraded", true)}, &v1alpha1.NodeReadinessRuleStatus{}, now)
+	if got := status.NodeEvaluations[0].ConditionResults[0].CurrentStatus; got != corev1.ConditionUnknown {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAPreviewSaysWhatItWouldDo(t *testing.T) {
 	rule := &readiness.Rule{DryRun: true}
 	summary := readiness.Summary{Selected: 5, Held: 3, ToAdd: 3, ToRemove: 1, Unreported: 2}
-	status := statusOf(rule, summary, nil, &v1alpha1.NodeReadinessRuleStatus{}, now)
+	status := statusOf(standing{rule: rule, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, now)
 	want := v1alpha1.DryRunResults{AffectedNodes: 5, TaintsToAdd: 3, TaintsToRemove: 1, RiskyOperations: 2, Summary: "would add the taint to 3 nodes " +
 		"and remove it from 1 node, of 5 nodes selected; on 2 nodes a condition of the rule does not exist: is something reporting it?"}
 	if status.DryRunResults == nil || *status.DryRunResults != want {

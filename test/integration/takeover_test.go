@@ -1,0 +1,136 @@
+package integration_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// Another controller of this API held nodes, without records, and was removed while a rule
+// was being deleted: its taint goes, as it would have gone there.
+func TestARuleThatWasDeletedBeforeWeCameLeavesNoTaint(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	rule := testkit.Rule("before", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} })
+	c.Create(t, rule)
+	c.Create(t, testkit.Node("before", testkit.Pool(rule.Name), testkit.WithTaint(rule.Spec.Taint.Key)))
+	c.Create(t, testkit.Node("elsewhere", nil, testkit.WithTaint(rule.Spec.Taint.Key)))
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	_, stop, err := c.RunManager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() })
+	gone(t, c, rule)
+	c.EventuallyNode(t, "before", "free", free(rule))
+	c.EventuallyNode(t, "elsewhere", "left alone", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
+}
+
+// Nobody checks the conditions of nodes. One with an odd status must not keep the status of
+// rules from being written.
+func TestAnOddConditionOfANodeDoesNotSilenceARule(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "Degraded")
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionUnknown
+	})
+}
+
+// A rule that waits for somebody else's finalizer says what is true.
+func TestADeletedRuleThatOthersKeepSaysSo(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
+	c.Create(t, rule)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool { return testkit.Enforced(r) && r.Status.Summary.Held == 1 })
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	c.EventuallyNode(t, id, "free", free(rule))
+	c.EventuallyRule(t, id, "says that nothing is left", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDeleting)(r) && r.Status.Summary.Held == 0 &&
+			slices.Equal(r.Finalizers, []string{"example.com/keep"})
+	})
+	c.Patch(t, rule, func() { rule.Finalizers = nil })
+	gone(t, c, rule)
+}
+
+// Somebody's condition on the rule stays, also if it comes while we write.
+func TestForeignConditionsOfARuleSurvive(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	c.Create(t, rule)
+	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
+		t.Fatal(err)
+	}
+	base := rule.DeepCopy()
+	meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{Type: "example.com/Reviewed", Status: metav1.ConditionTrue, Reason: "Yes"})
+	if err := c.Client.Status().Patch(t.Context(), rule, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.EventuallyRule(t, id, "both", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Held == 1 && meta.IsStatusConditionTrue(r.Status.Conditions, "example.com/Reviewed")
+	})
+}
+
+// A rule on which we may not put our finalizer is enforced all the same, and says what it lacks.
+func TestARefusedFinalizerIsShown(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: id},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule: admissionv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"v1alpha1"},
+						Resources: []string{"nodereadinessrules"}},
+				},
+			}}},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "rule", Expression: `object.metadata.name.startsWith("` + id + `") && !has(oldObject.metadata.finalizers) && request.userInfo.username == "` + testkit.ManagerUser + `"`}},
+			Validations:     []admissionv1.Validation{{Expression: "false", Message: "no finalizers here"}},
+		},
+	}
+	c.Create(t, policy)
+	c.Create(t, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: id},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: id, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	})
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	// The policy acts a moment after it was made: the first rule it refuses is the one to look at.
+	for i := range 60 {
+		rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Name = id + "-" + strings.Repeat("i", i+1) })
+		c.Create(t, rule)
+		got := c.EventuallyRule(t, rule.Name, "a word on whether it is enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+			return meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced) != nil
+		})
+		enforced := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionEnforced)
+		if enforced.Reason == v1alpha1.ReasonWriteRefused && strings.Contains(enforced.Message, "no finalizers here") {
+			return
+		}
+		if err := c.Client.Delete(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, c, rule)
+	}
+	t.Error("no rule said that its finalizer was refused")
+}
