@@ -47,7 +47,8 @@ kube: ## Build kube-apiserver, etcd, kubectl, KWOK and others from source into b
 
 .PHONY: cluster
 cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends it.
-	@$(GO) run ./hack/cluster $(or $(KUBEBUILDER_ASSETS),$(KUBE)) bin/kubeconfig
+	@$(GO) build -o bin/cluster ./hack/cluster
+	@exec bin/cluster $(or $(KUBEBUILDER_ASSETS),$(KUBE)) bin/kubeconfig
 
 ##@ Source
 
