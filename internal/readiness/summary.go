@@ -45,7 +45,7 @@ func Summarize(rule *Rule, nodes iter.Seq[*Node], limit int) Summary {
 	var selected []standing
 	for node := range nodes {
 		verdict := Evaluate(rule, node)
-		s := standing{node: node, state: verdict.State, completed: verdict.Completed, tainted: node.Has(rule.ID())}
+		s := standing{node: node, state: verdict.State, completed: verdict.Completed, tainted: node.Has(rule.ID()), owned: owns(rule, node)}
 		summary.count(rule, s, verdict)
 		if s.state != NotSelected {
 			selected = append(selected, s)
@@ -71,29 +71,29 @@ func (s *Summary) count(rule *Rule, on standing, verdict Verdict) {
 	if !on.settled(rule) {
 		s.Unsettled++
 	}
-	switch on.state {
-	case NotSelected:
-		if owns(rule, on.node) && on.tainted {
-			s.ToRemove++
-		}
-		return
-	case Held:
+	if on.tainted && on.state != Held && (on.owned || on.state == Released && !on.completed) {
+		s.ToRemove++
+	}
+	if on.state != NotSelected {
+		s.countSelected(rule, on, verdict)
+	}
+}
+
+func (s *Summary) countSelected(rule *Rule, on standing, verdict Verdict) {
+	s.Selected++
+	if on.state == Released {
+		s.Released++
+	} else {
 		s.Held++
 		if !on.tainted {
 			s.ToAdd++
 		}
-		for _, unmet := range verdict.Unmet {
-			s.Blocked[unmet.Requirement.Type]++
-		}
-	case Released:
-		s.Released++
-		if on.tainted && (!on.completed || owns(rule, on.node)) {
-			s.ToRemove++
-		}
 	}
-	s.Selected++
-	if on.tainted && owns(rule, on.node) {
+	if on.tainted && on.owned {
 		s.Holding++
+	}
+	for _, unmet := range verdict.Unmet {
+		s.Blocked[unmet.Requirement.Type]++
 	}
 	if slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return on.node.condition(r.Type) == nil }) {
 		s.Unreported++
@@ -122,17 +122,18 @@ type standing struct {
 	state     State
 	completed bool
 	tainted   bool
+	owned     bool
 }
 
 // settled says whether the node is as the rule wants it.
 func (s standing) settled(rule *Rule) bool {
 	switch s.state {
 	case Held:
-		return s.tainted && owns(rule, s.node)
+		return s.tainted && s.owned
 	case Released:
-		return !owns(rule, s.node) && (s.completed || !s.tainted && !rule.Bootstrap)
+		return !s.owned && (s.completed || !s.tainted && !rule.Bootstrap)
 	default:
-		return !owns(rule, s.node)
+		return !s.owned
 	}
 }
 
