@@ -43,7 +43,7 @@ const (
 type Reconciler struct {
 	// Client reads nodes from the cache, own writes included, and patches them.
 	Client client.Client
-	// Live reads past the cache; used only after a conflict.
+	// Live reads past the cache; used only after a conflict and before something is swept.
 	Live     client.Reader
 	Rules    *rulebook.Shelf
 	Failures *ledger.Failures
@@ -114,9 +114,11 @@ func (r *Reconciler) decide(ctx context.Context, node *readiness.Node, now time.
 		}
 		verdicts = append(verdicts, verdict)
 	}
-	plan := readiness.PlanFor(node, verdicts, now)
-	patch, err := jsonPatch(node, plan)
-	return decision{node: node, verdicts: verdicts, plan: plan, patch: patch}, err
+	d := decision{node: node, verdicts: verdicts, plan: readiness.PlanFor(node, verdicts, now)}
+	if !d.plan.Empty() {
+		d.patch, err = jsonPatch(node, d.plan)
+	}
+	return d, err
 }
 
 func (r *Reconciler) write(ctx context.Context, d decision) error {
