@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
 // Plan is the change of one node that the verdicts of all rules ask for. Applied once, it
@@ -74,12 +72,7 @@ func (p *Plan) Apply(node *Node) *Node {
 // PlanFor is the change that the verdicts ask for. They must be the verdicts of all rules:
 // a record of any other rule is of one that is gone, and is swept.
 func PlanFor(node *Node, verdicts []Verdict, now time.Time) *Plan {
-	p := planner{node: node, now: now, records: map[types.UID]Record{}, wanted: map[TaintID]bool{}}
-	for key, value := range node.Annotations {
-		if record, ok := parseRecord(key, value); ok {
-			p.records[record.RuleUID] = record
-		}
-	}
+	p := planner{node: node, now: now, wanted: map[TaintID]bool{}}
 	rules := make(map[types.UID]bool, len(verdicts))
 	names := make(map[string]bool, len(verdicts))
 	for _, v := range verdicts {
@@ -99,11 +92,22 @@ func PlanFor(node *Node, verdicts []Verdict, now time.Time) *Plan {
 
 // planner gathers one plan.
 type planner struct {
-	node    *Node
-	now     time.Time
-	records map[types.UID]Record
-	wanted  map[TaintID]bool
-	plan    Plan
+	node   *Node
+	now    time.Time
+	wanted map[TaintID]bool
+	plan   Plan
+}
+
+// claim is a rule's claim to a taint: of a rule that exists, or of one that left a record.
+type claim struct {
+	rule   string
+	uid    types.UID
+	taint  TaintID
+	record string // key of the annotation
+}
+
+func claimOf(rule *Rule) claim {
+	return claim{rule: rule.Name, uid: rule.UID, taint: rule.ID(), record: rule.holdKey}
 }
 
 func (p *planner) settle(v Verdict) {
@@ -114,34 +118,28 @@ func (p *planner) settle(v Verdict) {
 	case v.State == Held:
 		p.hold(v.Rule)
 	case v.State == Released:
-		p.release(v)
+		p.release(v.Rule)
 	}
 }
 
 func (p *planner) hold(rule *Rule) {
-	_, owned := p.records[rule.UID]
-	record := Record{RuleUID: rule.UID, Rule: rule.Name, Taint: rule.ID(), Since: p.now}
 	switch {
 	case !p.has(rule.ID()):
-		record.Origin = OriginAdded
 		p.plan.Taints = append(p.plan.Taints, rule.Taint)
 		p.plan.TaintsChanged = true
-		p.change(Added, rule.Name, rule.UID, rule.ID())
-	case !owned:
-		record.Origin = OriginAdopted
-		p.change(Adopted, rule.Name, rule.UID, rule.ID())
-	default:
-		return
+		p.set(recordOf(rule, OriginAdded, p.now))
+		p.change(Added, claimOf(rule))
+	case !owns(rule, p.node):
+		p.set(recordOf(rule, OriginAdopted, p.now))
+		p.change(Adopted, claimOf(rule))
 	}
-	p.set(record.annotation())
 }
 
-func (p *planner) release(v Verdict) {
-	p.drop(v.Rule.Name, v.Rule.UID, v.Rule.ID())
-	p.forget(v.Rule.Name, v.Rule.UID, v.Rule.ID())
-	if v.Rule.Bootstrap {
-		p.set(completion(v.Rule))
-		p.change(Completed, v.Rule.Name, v.Rule.UID, v.Rule.ID())
+func (p *planner) release(rule *Rule) {
+	p.takeBack(claimOf(rule))
+	if rule.Bootstrap {
+		p.set(completion(rule))
+		p.change(Completed, claimOf(rule))
 	}
 }
 
@@ -149,11 +147,10 @@ func (p *planner) release(v Verdict) {
 // rule that is being deleted also takes its memory along.
 func (p *planner) letGo(rule *Rule) {
 	if owns(rule, p.node) || rule.inherits(p.node) {
-		p.drop(rule.Name, rule.UID, rule.ID())
-		p.forget(rule.Name, rule.UID, rule.ID())
+		p.takeBack(claimOf(rule))
 	}
-	if key := v1alpha1.CompletedPrefix + string(rule.UID); rule.Deleting && has(p.node.Annotations, key) {
-		p.remove(key, rule.Name, rule.UID, rule.ID())
+	if rule.Deleting {
+		p.remove(rule.completedKey, claimOf(rule))
 	}
 }
 
@@ -162,44 +159,43 @@ func (p *planner) letGo(rule *Rule) {
 func (p *planner) sweep(rules map[types.UID]bool, names map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(p.node.Annotations)) {
 		value := p.node.Annotations[key]
+		if uid, ok := holderOf(key); ok && !rules[uid] {
+			p.plan.Swept = append(p.plan.Swept, uid)
+			p.takeBack(claimIn(key, uid, value))
+		}
 		if uid, ok := completionOf(key, value); ok && !rules[uid] && !names[string(uid)] {
 			p.plan.Swept = append(p.plan.Swept, uid)
-			p.remove(key, unknownRule, uid, TaintID{})
+			p.remove(key, claim{rule: unknownRule, uid: uid})
 		}
-		record, ok := parseRecord(key, value)
-		if !ok || rules[record.RuleUID] {
-			continue
-		}
-		p.plan.Swept = append(p.plan.Swept, record.RuleUID)
-		p.drop(record.Rule, record.RuleUID, record.Taint)
-		p.forget(record.Rule, record.RuleUID, record.Taint)
 	}
+}
+
+// takeBack removes a taint and the record of it.
+func (p *planner) takeBack(c claim) {
+	p.drop(c)
+	p.remove(c.record, c)
 }
 
 // drop takes the taint off, unless some rule wants it there or no rule may manage it: a rule
 // that was stored under another CRD, or a forged record, can name any taint.
-func (p *planner) drop(rule string, uid types.UID, id TaintID) {
-	if p.wanted[id] || !id.managed() || !p.has(id) {
+func (p *planner) drop(c claim) {
+	if p.wanted[c.taint] || !c.taint.managed() || !p.has(c.taint) {
 		return
 	}
-	p.plan.Taints = slices.DeleteFunc(p.plan.Taints, func(t corev1.Taint) bool { return idOf(t) == id })
+	p.plan.Taints = slices.DeleteFunc(p.plan.Taints, func(t corev1.Taint) bool { return idOf(t) == c.taint })
 	p.plan.TaintsChanged = true
-	p.change(Removed, rule, uid, id)
+	p.change(Removed, c)
 }
 
-// forget deletes the rule's record, if there is one.
-func (p *planner) forget(rule string, uid types.UID, id TaintID) {
-	if _, owned := p.records[uid]; owned {
-		p.remove(v1alpha1.HoldPrefix+string(uid), rule, uid, id)
+// remove deletes an annotation, if it is there. Every rule that the plan serves has a change
+// in it, be it only this one.
+func (p *planner) remove(key string, c claim) {
+	if !has(p.node.Annotations, key) {
+		return
 	}
-}
-
-// remove deletes an annotation of the rule. Every rule that the plan serves has a change in
-// it, be it only this one.
-func (p *planner) remove(key, rule string, uid types.UID, id TaintID) {
 	p.plan.Remove = append(p.plan.Remove, key)
-	if !slices.ContainsFunc(p.plan.Changes, func(c Change) bool { return c.UID == uid }) {
-		p.change(Forgotten, rule, uid, id)
+	if !slices.ContainsFunc(p.plan.Changes, func(change Change) bool { return change.UID == c.uid }) {
+		p.change(Forgotten, c)
 	}
 }
 
@@ -210,8 +206,8 @@ func (p *planner) set(key, value string) {
 	p.plan.Set[key] = value
 }
 
-func (p *planner) change(kind ChangeKind, rule string, uid types.UID, id TaintID) {
-	p.plan.Changes = append(p.plan.Changes, Change{Kind: kind, Rule: rule, UID: uid, Taint: id})
+func (p *planner) change(kind ChangeKind, c claim) {
+	p.plan.Changes = append(p.plan.Changes, Change{Kind: kind, Rule: c.rule, UID: c.uid, Taint: c.taint})
 }
 
 // has says whether the plan so far leaves the taint on the node.

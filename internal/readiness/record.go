@@ -22,66 +22,57 @@ const (
 	OriginAdopted Origin = "adopted"
 )
 
-// Record says that a rule owns its taint on a node. It is an annotation on the node, a hint
-// for clean-up that anybody who may write nodes can forge: it is believed only about
+// record is the annotation on a node that says that a rule owns its taint there, how it
+// came to and since when. A record without a time holds since the node was created. It is a
+// hint for clean-up that anybody who may write nodes can forge: it is believed only about
 // taints that a rule may manage at all.
-type Record struct {
-	RuleUID types.UID `json:"-"`
-	Rule    string    `json:"rule"`
-	Taint   TaintID   `json:"-"`
-	Origin  Origin    `json:"origin"`
-
-	// Since is when the hold began; zero means when the node was created.
-	Since time.Time `json:"-"`
-}
-
-type recordJSON struct {
+type record struct {
 	Rule   string `json:"rule"`
 	Taint  string `json:"taint"`
 	Origin Origin `json:"origin"`
 	Since  string `json:"since,omitempty"`
 }
 
-// annotation is the key and value that store the record.
-func (r Record) annotation() (string, string) {
-	j := recordJSON{Rule: r.Rule, Taint: r.Taint.String(), Origin: r.Origin}
-	if !r.Since.IsZero() {
-		j.Since = r.Since.UTC().Format(time.RFC3339)
+// recordOf is the key and value of the annotation.
+func recordOf(rule *Rule, origin Origin, since time.Time) (string, string) {
+	r := record{Rule: rule.Name, Taint: rule.ID().String(), Origin: origin}
+	if !since.IsZero() {
+		r.Since = since.UTC().Format(time.RFC3339)
 	}
-	value, _ := json.Marshal(j) // strings only: cannot fail
-	return v1alpha1.HoldPrefix + string(r.RuleUID), string(value)
+	value, _ := json.Marshal(r) // strings only: cannot fail
+	return rule.holdKey, string(value)
+}
+
+// holderOf is the UID of the rule that a record speaks of, if the key is that of a record.
+func holderOf(key string) (types.UID, bool) {
+	uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix)
+	return types.UID(uid), ok
 }
 
 // unknownRule stands for the name of a rule that a record does not tell.
 const unknownRule = "unknown"
 
-// parseRecord reads a record back. A value that cannot be read still says which rule it
-// speaks of, by the UID in the key; its taint is then empty.
-func parseRecord(key, value string) (Record, bool) {
-	uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix)
-	if !ok {
-		return Record{}, false
+// claimIn is what the value of a record claims for a rule. Where it cannot be read, that is
+// no taint.
+func claimIn(key string, uid types.UID, value string) claim {
+	c := claim{rule: unknownRule, uid: uid, record: key}
+	var r record
+	if json.Unmarshal([]byte(value), &r) != nil {
+		return c
 	}
-	record := Record{RuleUID: types.UID(uid), Rule: unknownRule}
-	var j recordJSON
-	if json.Unmarshal([]byte(value), &j) != nil {
-		return record, true
+	if len(validation.IsDNS1123Subdomain(r.Rule)) == 0 {
+		c.rule = r.Rule
 	}
-	record.Origin = j.Origin
-	if len(validation.IsDNS1123Subdomain(j.Rule)) == 0 {
-		record.Rule = j.Rule
+	if i := strings.LastIndexByte(r.Taint, ':'); i >= 0 {
+		c.taint = TaintID{Key: r.Taint[:i], Effect: corev1.TaintEffect(r.Taint[i+1:])}
 	}
-	if i := strings.LastIndexByte(j.Taint, ':'); i >= 0 {
-		record.Taint = TaintID{Key: j.Taint[:i], Effect: corev1.TaintEffect(j.Taint[i+1:])}
-	}
-	record.Since, _ = time.Parse(time.RFC3339, j.Since) // unreadable: as if absent
-	return record, true
+	return c
 }
 
 // completion is the annotation that remembers a bootstrap-only rule's release.
 func completion(rule *Rule) (string, string) {
 	value, _ := json.Marshal(map[string]string{"rule-name": rule.Name}) // cannot fail
-	return v1alpha1.CompletedPrefix + string(rule.UID), string(value)
+	return rule.completedKey, string(value)
 }
 
 // completionOf is the UID of the rule that an annotation says has completed, if it is such

@@ -3,7 +3,6 @@ package readiness
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,11 +39,11 @@ func (b *Rulebook) Concerned(before, after *Node) []*Rule {
 func (b *Rulebook) stray(c change, after *Node) bool {
 	return slices.ContainsFunc(c.annotations, func(key string) bool {
 		value, there := after.Annotations[key]
-		if record, ok := parseRecord(key, value); ok {
-			return there && b.byUID[record.RuleUID] == nil
+		uid, ok := holderOf(key)
+		if !ok {
+			uid, ok = completionOf(key, value)
 		}
-		uid, ok := completionOf(key, value)
-		return ok && b.byUID[uid] == nil
+		return ok && there && b.byUID[uid] == nil
 	})
 }
 
@@ -75,7 +74,7 @@ func (c change) none() bool {
 }
 
 func (c change) concerns(rule *Rule) bool {
-	if slices.ContainsFunc(c.annotations, func(key string) bool { return speaksOf(key, rule) }) {
+	if slices.ContainsFunc(c.annotations, rule.isKey) {
 		return true
 	}
 	selected := rule.Selects(c.after)
@@ -88,15 +87,6 @@ func (c change) concerns(rule *Rule) bool {
 		return true
 	}
 	return selected && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return slices.Contains(c.conditions, r.Type) })
-}
-
-// speaksOf says whether the annotation is a record of the rule.
-func speaksOf(key string, rule *Rule) bool {
-	if suffix, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix); ok {
-		return suffix == string(rule.UID)
-	}
-	suffix, ok := strings.CutPrefix(key, v1alpha1.CompletedPrefix)
-	return ok && (suffix == string(rule.UID) || suffix == rule.Name)
 }
 
 // changedConditions are the types whose status differs. Order, heartbeats and messages do

@@ -41,6 +41,10 @@ type Rule struct {
 
 	selector     labels.Selector
 	requirements labels.Requirements
+
+	// Keys of the rule's annotations on a node: its record, its completion, and the older
+	// form of that.
+	holdKey, completedKey, olderCompletedKey string
 }
 
 // Problem is why a rule is not accepted: something only a user can mend.
@@ -64,6 +68,11 @@ func (r *Rule) frozen() bool { return r.DryRun && !r.Deleting && r.Problem == ni
 // Selects says whether the rule's selector matches the node.
 func (r *Rule) Selects(node *Node) bool { return r.selector.Matches(node.Labels) }
 
+// isKey says whether the annotation of this key speaks of the rule.
+func (r *Rule) isKey(key string) bool {
+	return key == r.holdKey || key == r.completedKey || key == r.olderCompletedKey
+}
+
 // compile makes a rule of the object. A rule that cannot be enforced gets a Problem and
 // selects nothing.
 func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
@@ -79,6 +88,10 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		DryRun:       obj.Spec.DryRun,
 		Deleting:     !obj.DeletionTimestamp.IsZero(),
 		selector:     labels.Nothing(),
+
+		holdKey:           v1alpha1.HoldPrefix + string(obj.UID),
+		completedKey:      v1alpha1.CompletedPrefix + string(obj.UID),
+		olderCompletedKey: v1alpha1.CompletedPrefix + obj.Name,
 	}
 	rule.TakenOver = takenOver(obj)
 	rule.Inherited = rule.Deleting && !rule.DryRun && rule.TakenOver.IsZero() && slices.Contains(obj.Finalizers, v1alpha1.Finalizer)

@@ -102,7 +102,7 @@ func (s *Summary) countSelected(rule *Rule, on standing, verdict Verdict) {
 
 // Carries says whether the node carries something that the rule put there.
 func Carries(rule *Rule, node *Node) bool {
-	return owns(rule, node) || rule.inherits(node) || has(node.Annotations, v1alpha1.CompletedPrefix+string(rule.UID))
+	return owns(rule, node) || rule.inherits(node) || has(node.Annotations, rule.completedKey)
 }
 
 // inherits says whether the node carries the taint of a rule that was deleted before
@@ -113,7 +113,7 @@ func (r *Rule) inherits(node *Node) bool {
 
 // owns says whether the node carries the rule's record of ownership.
 func owns(rule *Rule, node *Node) bool {
-	return has(node.Annotations, v1alpha1.HoldPrefix+string(rule.UID))
+	return has(node.Annotations, rule.holdKey)
 }
 
 // standing is one node on the way into a summary.

@@ -107,9 +107,8 @@ func Evaluate(rule *Rule, node *Node) Verdict {
 // older form counts only on nodes that are older than our knowledge of the rule: a node
 // that joins later cannot bring one along.
 func completed(rule *Rule, node *Node) bool {
-	if _, ok := node.Annotations[v1alpha1.CompletedPrefix+string(rule.UID)]; ok {
+	if has(node.Annotations, rule.completedKey) {
 		return true
 	}
-	_, ok := node.Annotations[v1alpha1.CompletedPrefix+rule.Name]
-	return ok && (rule.TakenOver.IsZero() || node.Created.Before(rule.TakenOver))
+	return has(node.Annotations, rule.olderCompletedKey) && (rule.TakenOver.IsZero() || node.Created.Before(rule.TakenOver))
 }
