@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/note"
 	"github.com/readygate/readygate/internal/readiness"
 )
 
@@ -33,17 +34,9 @@ func (r *Reconciler) event(node *readiness.Node, change readiness.Change, reason
 // recordRefusal relates the event to the first of the rules: events that differ only in
 // their note are counted as one.
 func (r *Reconciler) recordRefusal(node *readiness.Node, change readiness.Change, rules []string, err error) {
-	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s",
-		shorten(fmt.Sprintf("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %v", strings.Join(rules, ", "), err)))
-}
-
-// shorten keeps a note within the 1024 bytes that the API allows.
-func shorten(note string) string {
-	const limit, more = 1024, "…"
-	if len(note) <= limit {
-		return note
-	}
-	return strings.ToValidUTF8(note[:limit-len(more)], "") + more
+	text := fmt.Sprintf("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %v", strings.Join(rules, ", "), err)
+	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning,
+		v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s", note.Cut(text, note.Event))
 }
 
 func nodeObject(node *readiness.Node) *corev1.Node {

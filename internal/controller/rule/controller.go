@@ -106,8 +106,8 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	if rule.Deleting && summary.Carrying == 0 && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return r.dropFinalizer(ctx, obj)
 	}
-	standing := standing{rule: rule, summary: summary, failures: r.Failures.Of(rule.Name), refusal: refusal}
-	return errors.Join(r.writeStatus(ctx, obj, standing), refusal)
+	s := standing{rule: rule, summary: summary, failures: r.Failures.Of(rule.Name), refusal: refusal}
+	return errors.Join(r.writeStatus(ctx, obj, s), refusal)
 }
 
 func (r *Reconciler) nodes(ctx context.Context, opts ...client.ListOption) (iter.Seq[*readiness.Node], error) {
@@ -151,7 +151,7 @@ func locked(base client.Object) client.Patch {
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadinessRule, s standing) error {
-	base, rule := obj.DeepCopy(), s.rule
+	base := obj.DeepCopy()
 	obj.Status = statusOf(s, &base.Status, metav1.NewTime(r.Clock.Now()))
 	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
 		return nil
@@ -163,7 +163,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadines
 	if r.written == nil {
 		r.written = map[string]time.Time{}
 	}
-	r.written[rule.Name] = r.Clock.Now()
+	r.written[obj.Name] = r.Clock.Now()
 	r.mu.Unlock()
 	r.announce(base, obj)
 	return nil

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/note"
 )
 
 // announce warns when a rule has come to do nothing, once for each cause.
@@ -22,5 +23,5 @@ func (r *Reconciler) announce(before, after *v1alpha1.NodeReadinessRule) {
 	if is.Reason == v1alpha1.ReasonConflict {
 		reason = v1alpha1.EventConflict
 	}
-	r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionAccept, "%s", cut(is.Message, 1024))
+	r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionAccept, "%s", note.Cut(is.Message, note.Event))
 }

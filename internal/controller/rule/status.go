@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/note"
 	"github.com/readygate/readygate/internal/readiness"
 )
 
@@ -90,14 +90,18 @@ func enforced(s standing) metav1.Condition {
 
 // enforcedMessage hints at what a rule that does all it can may still lack.
 func enforcedMessage(summary readiness.Summary) string {
-	message := "every selected node carries the taint exactly while its requirements are not met"
-	switch {
-	case summary.Selected == 0:
+	if summary.Selected == 0 {
 		return "no node matches the nodeSelector"
-	case summary.Unreported > 0:
-		message += fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(summary.Unreported))
 	}
-	return message
+	return "every selected node carries the taint exactly while its requirements are not met" + unreported(summary)
+}
+
+// unreported asks who reports a condition that some node does not have.
+func unreported(summary readiness.Summary) string {
+	if summary.Unreported == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(summary.Unreported))
 }
 
 func condition(conditionType string, holds bool, reason, message string) metav1.Condition {
@@ -105,7 +109,7 @@ func condition(conditionType string, holds bool, reason, message string) metav1.
 	if holds {
 		status = metav1.ConditionTrue
 	}
-	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: cut(message, 2048)}
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: note.Cut(message, note.Condition)}
 }
 
 // counts are complete, however many nodes are listed. Held are nodes that carry the taint
@@ -136,7 +140,7 @@ func failedNodes(failures map[string]ledger.Failure) []v1alpha1.NodeFailure {
 		failed = append(failed, v1alpha1.NodeFailure{
 			NodeName:           name,
 			Reason:             failure.Reason,
-			Message:            cut(failure.Message, 1024),
+			Message:            note.Cut(failure.Message, note.Event),
 			LastEvaluationTime: metav1.NewTime(failure.At).Rfc3339Copy(),
 		})
 	}
@@ -214,15 +218,12 @@ func dryRunResults(rule *readiness.Rule, s readiness.Summary) *v1alpha1.DryRunRe
 	if rival := rule.Rival; rival != nil {
 		text += fmt.Sprintf("; but it would be in conflict with rule %q, which manages the same taint on nodes that this rule can select too: only the older one of the two would be enforced", rival.Name)
 	}
-	if s.Unreported > 0 {
-		text += fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(s.Unreported))
-	}
 	return &v1alpha1.DryRunResults{
 		AffectedNodes:   int32(s.Selected),
 		TaintsToAdd:     int32(s.ToAdd),
 		TaintsToRemove:  int32(s.ToRemove),
 		RiskyOperations: int32(s.Unreported),
-		Summary:         text,
+		Summary:         text + unreported(s),
 	}
 }
 
@@ -232,13 +233,4 @@ func nodes(n int) string {
 		return "1 node"
 	}
 	return fmt.Sprintf("%d nodes", n)
-}
-
-// cut shortens a text to a number of bytes.
-func cut(text string, limit int) string {
-	const more = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
