@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -36,18 +37,30 @@ func (c *Cluster) RunManager() (*prometheus.Registry, func() error, error) {
 	return registry, stop, nil
 }
 
+// built says that there is something for CleanUp.
+var built atomic.Bool
+
 // buildManager builds the real binary once, with the race detector where the tests have it.
 var buildManager = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "readygate-manager-")
 	if err != nil {
 		return "", err
 	}
+	built.Store(true)
 	path := filepath.Join(dir, "readygate-manager")
 	args := append([]string{"build"}, raceFlag...)
 	cmd := exec.Command("go", append(args, "-o", path, "./cmd/readygate-manager")...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = Root(), os.Stderr, os.Stderr
 	return path, cmd.Run()
 })
+
+// CleanUp removes what tests built. It is for TestMain, when all of them have ended.
+func CleanUp() {
+	if built.Load() {
+		path, _ := buildManager()
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+}
 
 // Process is the manager's real binary, running.
 type Process struct {
