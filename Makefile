@@ -39,6 +39,10 @@ bench: ## Run the benchmarks of the pure core.
 fuzz: ## Fuzz the planner for a minute (FUZZTIME=1m).
 	$(GO) test -run '^$$' -fuzz FuzzPlan -fuzztime $(or $(FUZZTIME),1m) ./internal/readiness
 
+.PHONY: manifests
+manifests: ## Write what an administrator installs into dist/: crds.yaml and policies.yaml.
+	@$(GO) run ./hack/manifests dist
+
 ##@ Control plane
 
 .PHONY: kube

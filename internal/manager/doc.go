@@ -2,12 +2,15 @@
 // controllers, leader election, health and metrics. It decides nothing about nodes.
 package manager
 
-// What the manager may do, and nothing else. Leases are used in its own namespace only; the
+// What the manager may do, and nothing else. It may write one policy, by name; it can create
+// none, and the policy's binding, which it can only read, confines it to nodes. Leases are used in its own namespace only; the
 // list over all namespaces, of the one name, is to see another controller of this API.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies,resourceNames=readygate-births,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicybindings,resourceNames=readygate-births,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,verbs=list
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create

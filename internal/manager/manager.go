@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -26,9 +29,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controller/births"
 	"github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/controller/rule"
+	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -92,7 +98,7 @@ func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 
 func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -101,7 +107,7 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}},
+			ByObject:         cached(),
 		},
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Metrics:                             o.metrics(),
@@ -117,6 +123,15 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Controller:                          config.Controller{SkipNameValidation: ptr.To(true), ReconciliationTimeout: reconcileTimeout},
 	}
 	return manager.New(cfg, options)
+}
+
+// cached narrows what caches hold: of nodes what decisions need, of policies our own.
+func cached() map[client.Object]cache.ByObject {
+	byObject := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}}
+	for _, obj := range births.Watched() {
+		byObject[obj] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, policy.BirthsName)}
+	}
+	return byObject
 }
 
 func (o *Options) metrics() metricsserver.Options {
@@ -141,7 +156,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 	if err != nil {
 		return err
 	}
-	rules, failures := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}
+	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime)
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -155,12 +170,14 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 		Client:   mgr.GetClient(),
 		Rules:    rules,
 		Failures: failures,
+		Coverage: covered,
 		Events:   events,
 		Metrics:  rule.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
-	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers))
+	policies := &births.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Rules: rules, Coverage: covered}
+	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr))
 }
 
 // waitForCRD gives the API a moment to come: it is often installed along with the manager.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -30,6 +31,9 @@ type Options struct {
 	NodeWorkers   int
 	RuleWorkers   int
 
+	// SettleTime is how long a change of the births policy may take to reach every API server.
+	SettleTime time.Duration
+
 	// Logging is how log lines look.
 	Logging zap.Options
 
@@ -50,6 +54,7 @@ func NewOptions() *Options {
 		HealthAddr:  ":8081",
 		NodeWorkers: 16,
 		RuleWorkers: 4,
+		SettleTime:  5 * time.Second,
 		Registerer:  metrics.Registry,
 	}
 }
@@ -68,6 +73,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect. Empty: the namespace that the manager runs in.")
 	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policy readygate-births may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
 	o.Logging.BindFlags(logging)
@@ -80,6 +86,9 @@ func (o *Options) Validate() error {
 		if workers < 1 {
 			return fmt.Errorf("--%s is %d, must be at least 1, e.g. --%s=16", name, workers, name)
 		}
+	}
+	if o.SettleTime < 0 {
+		return fmt.Errorf("--policy-settle-time is %v, must not be negative, e.g. --policy-settle-time=5s", o.SettleTime)
 	}
 	if o.APIQPS == 0 || o.APIBurst == 0 {
 		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d: 0 would stop everything; e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)

@@ -20,12 +20,17 @@ const (
 	OriginAdded Origin = "added"
 	// OriginAdopted says that the taint was there when the rule first held the node.
 	OriginAdopted Origin = "adopted"
+	// OriginBorn says that the API server put the taint on as the node was created.
+	OriginBorn Origin = "born"
+	// OriginLabelled says that the API server put the taint on in the request that made the
+	// rule select the node.
+	OriginLabelled Origin = "labelled"
 )
 
 // record is the annotation on a node that says that a rule owns its taint there, how it
-// came to and since when. A record without a time holds since the node was created. It is a
-// hint for clean-up that anybody who may write nodes can forge: it is believed only about
-// taints that a rule may manage at all.
+// came to and since when. Admission has no clock, so its records have no time: one of a birth
+// holds since the node was created. A record is a hint for clean-up that anybody who may
+// write nodes can forge: it is believed only about taints that a rule may manage at all.
 type record struct {
 	Rule   string `json:"rule"`
 	Taint  string `json:"taint"`
@@ -41,6 +46,12 @@ func recordOf(rule *Rule, origin Origin, since time.Time) (string, string) {
 	}
 	value, _ := json.Marshal(r) // strings only: cannot fail
 	return rule.holdKey, string(value)
+}
+
+// AdmissionRecord is the key and value of the annotation that the API server puts on a node
+// along with the rule's taint: the same for every node.
+func AdmissionRecord(rule *Rule, origin Origin) (key, value string) {
+	return recordOf(rule, origin, time.Time{})
 }
 
 // holderOf is the UID of the rule that a record speaks of, if the key is that of a record.

@@ -68,6 +68,14 @@ func (r *Rule) frozen() bool { return r.DryRun && !r.Deleting && r.Problem == ni
 // Selects says whether the rule's selector matches the node.
 func (r *Rule) Selects(node *Node) bool { return r.selector.Matches(node.Labels) }
 
+// Selector is what the rule requires of a node's labels; all of it must hold.
+func (r *Rule) Selector() labels.Requirements { return r.requirements }
+
+// CompletedKeys are the annotations that say that a bootstrap-only rule is done with a node:
+// the one that is written, and the older form, which counts only on nodes that are older than
+// TakenOver.
+func (r *Rule) CompletedKeys() (key, older string) { return r.completedKey, r.olderCompletedKey }
+
 // isKey says whether the annotation of this key speaks of the rule.
 func (r *Rule) isKey(key string) bool {
 	return key == r.holdKey || key == r.completedKey || key == r.olderCompletedKey

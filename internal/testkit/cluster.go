@@ -29,15 +29,16 @@ import (
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/policy"
 )
 
 const (
 	// ManagerUser is who the manager is: it may do what its generated role grants.
-	ManagerUser = "readygate-manager"
+	ManagerUser = policy.ManagerUser
 	// SecondManagerUser may do the same; a second manager is told apart by it.
 	SecondManagerUser = "readygate-manager-second"
 	// ManagerNamespace is where the manager's lease is.
-	ManagerNamespace = "readygate-system"
+	ManagerNamespace = policy.ManagerNamespace
 )
 
 // Cluster is a control plane with the CRDs and the manager's role installed.

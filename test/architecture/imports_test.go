@@ -15,7 +15,7 @@ import (
 const module = "github.com/readygate/readygate/"
 
 // pure packages decide and touch nothing.
-var pure = []string{"internal/readiness"}
+var pure = []string{"internal/readiness", "internal/policy"}
 
 // impure is what a pure package may not import: clients, clocks, loggers, the system.
 var impure = []string{
@@ -26,20 +26,24 @@ var impure = []string{
 // mayImport says for each package of ours which others of ours it may import. A package
 // that is not named may import none: whoever adds one decides its place here.
 var mayImport = map[string][]string{
-	"api/node/v1alpha1":        {},
-	"api/crds":                 {},
-	"internal/version":         {},
-	"internal/readiness":       {"api/node/v1alpha1"},
-	"internal/ledger":          {},
-	"internal/note":            {},
-	"internal/rulebook":        {"api/node/v1alpha1", "internal/readiness"},
-	"internal/controller/node": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger", "internal/note"},
-	"internal/controller/rule": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger", "internal/note"},
-	"internal/manager":         {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/controller/*"},
-	"internal/controlplane":    {},
-	"internal/testkit":         {"api/*", "internal/manager", "internal/controlplane"},
-	"cmd/readygate-manager":    {"internal/manager", "internal/version"},
-	"hack/cluster":             {"internal/controlplane"},
+	"api/node/v1alpha1":          {},
+	"api/crds":                   {},
+	"internal/version":           {},
+	"internal/readiness":         {"api/node/v1alpha1"},
+	"internal/ledger":            {},
+	"internal/note":              {},
+	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},
+	"internal/controller/node":   {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger", "internal/note"},
+	"internal/controller/rule":   {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger", "internal/note", "internal/policy", "internal/coverage"},
+	"internal/controller/births": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/note", "internal/policy", "internal/coverage"},
+	"internal/policy":            {"api/node/v1alpha1", "internal/readiness"},
+	"internal/coverage":          {"api/node/v1alpha1", "internal/policy"},
+	"internal/manager":           {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/controller/*"},
+	"internal/controlplane":      {},
+	"internal/testkit":           {"api/*", "internal/manager", "internal/controlplane", "internal/policy"},
+	"hack/manifests":             {"api/crds", "internal/policy"},
+	"cmd/readygate-manager":      {"internal/manager", "internal/version"},
+	"hack/cluster":               {"internal/controlplane"},
 }
 
 type pkg struct {

@@ -55,6 +55,9 @@ func cluster(t *testing.T) *testkit.Cluster {
 	shared.start.Do(func() {
 		shared.cluster, shared.startErr = testkit.NewCluster(context.Background())
 		if shared.startErr == nil {
+			shared.startErr = shared.cluster.InstallPolicies(context.Background())
+		}
+		if shared.startErr == nil {
 			shared.metrics, shared.stop, shared.startErr = shared.cluster.RunManager()
 		}
 	})

@@ -9,6 +9,9 @@ var TaintPrefixes = []string{
 }
 
 const (
+	// CRDName is the name of the CustomResourceDefinition of rules.
+	CRDName = "nodereadinessrules.readiness.node.x-k8s.io"
+
 	// Finalizer keeps a deleted rule until no node carries anything that it put there.
 	Finalizer = "readiness.node.x-k8s.io/cleanup-taints"
 
@@ -31,6 +34,10 @@ const (
 	// ConditionEnforced is True when every selected node carries the rule's taint exactly
 	// while its requirements are not met.
 	ConditionEnforced = "Enforced"
+
+	// ConditionBirthsCovered is True when the API server itself puts the rule's taint on a
+	// selected node as the node is created, so that no pod can be there before.
+	ConditionBirthsCovered = "BirthsCovered"
 )
 
 // Reasons of the condition Accepted.
@@ -67,6 +74,37 @@ const (
 	// ReasonDeleting says that the rule is being deleted and some nodes are still to be
 	// cleaned up.
 	ReasonDeleting = "Deleting"
+)
+
+// Reasons of the condition BirthsCovered. It also has the reasons ReasonDryRun,
+// ReasonNotAccepted, ReasonDeleting and ReasonWriteRefused (the policy cannot be written).
+const (
+	// ReasonCovered says that a selected node is born with the taint.
+	ReasonCovered = "Covered"
+
+	// ReasonSettling says that the rule was put into the policy a moment ago, and that some
+	// API server may not have seen it yet.
+	ReasonSettling = "Settling"
+
+	// ReasonLabelSetLater says that the rule selects by a label that no kubelet may set on
+	// its node, so that no node is born with it. The message says what to do.
+	ReasonLabelSetLater = "LabelSetLater"
+
+	// ReasonAPIMissing says that the cluster has no MutatingAdmissionPolicy.
+	ReasonAPIMissing = "APIMissing"
+
+	// ReasonPolicyMissing and ReasonBindingMissing say that the policy or its binding is not
+	// installed.
+	ReasonPolicyMissing  = "PolicyMissing"
+	ReasonBindingMissing = "BindingMissing"
+
+	// ReasonPolicyForeign and ReasonBindingForeign say that the policy or its binding is not
+	// the one that Readygate installs.
+	ReasonPolicyForeign  = "PolicyForeign"
+	ReasonBindingForeign = "BindingForeign"
+
+	// ReasonTooLarge says that the rule does not fit into the policy beside older rules.
+	ReasonTooLarge = "TooLarge"
 )
 
 // Reporter is the reporting controller of every event, as in every implementation of

@@ -21,8 +21,9 @@ type NodeReadinessRuleStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions of the rule: Accepted (valid, and in conflict with no older
-	// rule) and Enforced (every selected node is as the rule wants it), each
-	// with its reason.
+	// rule), Enforced (every selected node is as the rule wants it) and
+	// BirthsCovered (a selected node is created with the taint), each with its
+	// reason.
 	//
 	// +optional
 	// +listType=map

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/rulebook"
@@ -46,6 +47,7 @@ type Reconciler struct {
 	Client   client.Client
 	Rules    *rulebook.Shelf
 	Failures *ledger.Failures
+	Coverage *coverage.Coverage
 	Events   events.EventRecorder
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
@@ -68,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
-	err := r.bringUpToDate(ctx, &obj)
+	again, err := r.bringUpToDate(ctx, &obj)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
@@ -76,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).Error(err, "Rule write refused")
 		return reconcile.Result{RequeueAfter: refusedRetry}, nil
 	default:
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err)
 	}
 }
 
@@ -84,30 +86,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // a role.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
+// bringUpToDate also says when to look again although nothing changed; zero: never.
+func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadinessRule) (time.Duration, error) {
 	book, err := r.Rules.Current(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	rule := book.Rule(obj.UID)
 	if rule == nil {
-		return nil // gone, or made again under the same name: that is another event
+		return 0, nil // gone, or made again under the same name: that is another event
 	}
 	refusal := r.ensureFinalizer(ctx, obj)
 	if refusal != nil && !isRefusal(refusal) {
-		return refusal
+		return 0, refusal
 	}
 	nodes, err := r.nodes(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	summary := readiness.Summarize(rule, nodes, v1alpha1.MaxListedNodes)
+	s := standing{rule: rule, summary: readiness.Summarize(rule, nodes, v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal}
+	s.births = r.birthsOf(rule, &obj.Status)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())
-	if rule.Deleting && summary.Carrying == 0 && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
-		return r.dropFinalizer(ctx, obj)
+	if s.cleanedUp() && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
+		return 0, r.dropFinalizer(ctx, obj)
 	}
-	s := standing{rule: rule, summary: summary, failures: r.Failures.Of(rule.Name), refusal: refusal}
-	return errors.Join(r.writeStatus(ctx, obj, s), refusal)
+	return s.births.again, errors.Join(r.writeStatus(ctx, obj, s), refusal)
 }
 
 func (r *Reconciler) nodes(ctx context.Context, opts ...client.ListOption) (iter.Seq[*readiness.Node], error) {

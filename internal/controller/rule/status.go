@@ -23,6 +23,12 @@ type standing struct {
 	failures map[string]ledger.Failure
 	// refusal is why the rule itself cannot be written; nil if it can.
 	refusal error
+	births  births
+}
+
+// cleanedUp says that nothing of a deleted rule is left, nor will be put on a node again.
+func (s standing) cleanedUp() bool {
+	return s.rule.Deleting && s.summary.Carrying == 0 && s.births.gone
 }
 
 // statusOf is the status of a rule, given how it stands and what the status was. What did
@@ -45,7 +51,11 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 	if rule.Active() {
 		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
 	}
-	for _, condition := range []metav1.Condition{accepted(rule), enforced(s)} {
+	conditions := []metav1.Condition{accepted(rule), enforced(s)}
+	if s.births.condition != nil {
+		conditions = append(conditions, *s.births.condition)
+	}
+	for _, condition := range conditions {
 		condition.ObservedGeneration = rule.Generation
 		condition.LastTransitionTime = now
 		meta.SetStatusCondition(&status.Conditions, condition)
@@ -72,6 +82,8 @@ func enforced(s standing) metav1.Condition {
 		first := slices.Min(slices.Collect(maps.Keys(s.failures)))
 		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write %s: a policy, a role or the rule must change; first %s: %s",
 			nodes(len(s.failures)), first, s.failures[first].Message)
+	case rule.Deleting && summary.Carrying == 0 && !s.births.gone:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; nothing of it is left on nodes, but some API server may still put its taint on new ones%s", s.births.hint)
 	case rule.Deleting && summary.Carrying == 0:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; nothing of it is left on nodes")
 	case rule.Deleting:

@@ -23,7 +23,8 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts a controller that looks at a rule when it changed, when a node
-// changed in a way that concerns it, and when its writes began or ceased to be refused.
+// changed in a way that concerns it, when its writes began or ceased to be refused, and when
+// the births policy changed.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("rule").
@@ -40,8 +41,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 			UpdateFunc: r.onNodeUpdate,
 			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.onNode(ctx, e.Object, q) },
 		}).
-		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			r.Failures.OnChange(func(rule string) { q.Add(request(rule)) })
+			r.Coverage.OnChange(func() { r.all(ctx, q) })
 			return nil
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).

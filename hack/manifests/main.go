@@ -1,0 +1,78 @@
+// Command manifests writes what an administrator installs, as YAML, into a directory:
+// crds.yaml and policies.yaml.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/internal/policy"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: manifests DIRECTORY, e.g. manifests dist")
+		os.Exit(2)
+	}
+	dir := os.Args[1]
+	if err := errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", policies)); err != nil {
+		fmt.Fprintln(os.Stderr, "manifests:", err)
+		os.Exit(1)
+	}
+}
+
+func write(dir, name string, content func() ([][]byte, error)) error {
+	documents, err := content()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, name)
+	fmt.Println("manifests:", path)
+	return os.WriteFile(path, bytes.Join(documents, []byte("---\n")), 0o644)
+}
+
+func definitions() ([][]byte, error) {
+	names, err := fs.Glob(crds.Files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var documents [][]byte
+	for _, name := range names {
+		data, err := crds.Files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, bytes.TrimPrefix(data, []byte("---\n")))
+	}
+	return documents, nil
+}
+
+func policies() ([][]byte, error) {
+	var documents [][]byte
+	for _, obj := range policy.Installed() {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return nil, err
+		}
+		unstructured.RemoveNestedField(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		document, err := yaml.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	return documents, nil
+}

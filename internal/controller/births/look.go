@@ -1,0 +1,84 @@
+package births
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/note"
+	"github.com/readygate/readygate/internal/policy"
+)
+
+const (
+	manually = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
+	reapply  = "apply policies.yaml again"
+)
+
+// found is what there is of the policy.
+type found struct {
+	// policy is nil where there is none that may be written.
+	policy *admissionv1.MutatingAdmissionPolicy
+	// gap is why the policy is not in force; nil if it is.
+	gap *coverage.Gap
+	// again is when to look again although nothing tells of a change; zero: never.
+	again time.Duration
+}
+
+// look finds the policy and says whether it is in force.
+func (r *Reconciler) look(ctx context.Context) (found, error) {
+	var obj admissionv1.MutatingAdmissionPolicy
+	switch err := r.get(ctx, &obj); {
+	case meta.IsNoMatchError(err):
+		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster has no MutatingAdmissionPolicy (Kubernetes 1.36 or newer): %s", manually), again: apiInterval}, nil
+	case apierrors.IsNotFound(err):
+		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", policy.BirthsName, reapply, manually)}, nil
+	case apierrors.IsForbidden(err):
+		return found{gap: refused("read", err), again: refusedRetry}, nil
+	case err != nil:
+		return found{}, fmt.Errorf("reading the policy: %w", err)
+	case !policy.IsOurs(&obj):
+		return found{gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
+			policy.BirthsName, policy.PartOfLabel, policy.PartOf, reapply, manually)}, nil
+	}
+	f := found{policy: &obj}
+	var err error
+	f.gap, err = r.lookAtBinding(ctx)
+	return f, err
+}
+
+// lookAtBinding says why the policy is not in force, nil if it is.
+func (r *Reconciler) lookAtBinding(ctx context.Context) (*coverage.Gap, error) {
+	var obj admissionv1.MutatingAdmissionPolicyBinding
+	switch err := r.get(ctx, &obj); {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", policy.BirthsName, reapply, manually), nil
+	case apierrors.IsForbidden(err):
+		return refused("read", err), nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the binding: %w", err)
+	case !equality.Semantic.DeepEqual(obj.Spec, policy.BirthsBinding().Spec):
+		return gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: %s; %s", policy.BirthsName, reapply, manually), nil
+	}
+	return nil, nil
+}
+
+func (r *Reconciler) get(ctx context.Context, obj client.Object) error {
+	return r.Live.Get(ctx, types.NamespacedName{Name: policy.BirthsName}, obj)
+}
+
+func gap(reason, format string, args ...any) *coverage.Gap {
+	return &coverage.Gap{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+func refused(what string, err error) *coverage.Gap {
+	return gap(v1alpha1.ReasonWriteRefused, "the API server refuses to %s the policy %s: a role or a policy must change; %s", what, policy.BirthsName, note.Cut(err.Error(), note.Event))
+}

@@ -1,0 +1,181 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// Bounds of the text. CEL takes 100,000 characters an expression, etcd 1.5 MiB an object, and
+// a node creation pays for all of it.
+const (
+	maxRuleText = 48 << 10
+	maxText     = 384 << 10
+)
+
+// Births is the part of the births policy that rules decide: for each rule, by the name of its
+// variable, the CEL expression that is the taint and record to put on, or an empty map.
+type Births struct {
+	rules map[string]string
+	order []string
+}
+
+// CompileBirths compiles the rules that make demands on nodes, oldest first. Rules that do
+// not fit are left out: their nodes are tainted by the manager, after they were created.
+func CompileBirths(rules []*readiness.Rule) Births {
+	births := Births{rules: map[string]string{}}
+	size := 0
+	for _, rule := range rules {
+		if !rule.Active() {
+			continue
+		}
+		text := birth(rule)
+		if len(text) > maxRuleText || size+len(text) > maxText {
+			continue
+		}
+		size += len(text)
+		births.add(VariableOf(rule.UID), text)
+	}
+	return births
+}
+
+func (b *Births) add(name, text string) {
+	b.rules[name] = text
+	b.order = append(b.order, name)
+}
+
+// Texts are what the policy says of each rule, by the name of the rule's variable.
+func (b Births) Texts() map[string]string { return b.rules }
+
+// Covers says whether the policy speaks of the rule of this UID.
+func (b Births) Covers(uid types.UID) bool {
+	_, ok := b.rules[VariableOf(uid)]
+	return ok
+}
+
+// Keeps says whether the policy says of the rule of this UID what the other one says.
+func (b Births) Keeps(uid types.UID, other Births) bool {
+	text, ok := other.rules[VariableOf(uid)]
+	return ok && b.rules[VariableOf(uid)] == text
+}
+
+// Drops says whether the other policy speaks of a rule that this one does not.
+func (b Births) Drops(other Births) bool {
+	for name := range other.rules {
+		if _, ok := b.rules[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+const variablePrefix = "rule_"
+
+// VariableOf is the name of the variable of the rule of this UID.
+func VariableOf(uid types.UID) string {
+	return variablePrefix + strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, string(uid))
+}
+
+// birth is the expression of one rule: what to put on the node in this request. On an update
+// that is only where the request makes the rule select the node; and never with NoExecute,
+// which would evict what runs there before anybody has looked.
+func birth(rule *readiness.Rule) string {
+	when := []string{"variables.created"}
+	if rule.Taint.Effect != corev1.TaintEffectNoExecute {
+		when = []string{fmt.Sprintf("(variables.created || !%s)", selects(rule, "variables.before"))}
+	}
+	when = append([]string{selects(rule, "variables.labels")}, when...)
+	if rule.Bootstrap {
+		when = append(when, "!"+completed(rule))
+	}
+	when = append(when, "!"+met(rule))
+
+	path, born := readiness.AdmissionRecord(rule, readiness.OriginBorn)
+	_, labelled := readiness.AdmissionRecord(rule, readiness.OriginLabelled)
+	return fmt.Sprintf("%s ? {\"key\": %s, \"value\": %s, \"effect\": %s, \"path\": %s, \"record\": variables.created ? %s : %s} : {}",
+		strings.Join(when, " && "), quote(rule.Taint.Key), quote(rule.Taint.Value), quote(string(rule.Taint.Effect)),
+		quote("/metadata/annotations/"+pointer.Replace(path)), quote(born), quote(labelled))
+}
+
+// pointer escapes a key for a JSON pointer.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// Spec is the whole policy. It changes nothing where no rule asks for it, and no expression
+// in it can fail: what is absent is empty.
+func (b Births) Spec() admissionv1.MutatingAdmissionPolicySpec {
+	variables := []admissionv1.Variable{
+		{Name: "created", Expression: "oldObject == null"},
+		{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
+		{Name: "before", Expression: "variables.created ? {} : oldObject.metadata.?labels.orValue({})"},
+		{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
+		{Name: "taints", Expression: "object.?spec.?taints.orValue([])"},
+		// What a request says of the status is dropped, except as the node is created.
+		{Name: "conditions", Expression: "(variables.created ? object : oldObject).?status.?conditions.orValue([])"},
+	}
+	list := make([]string, 0, len(b.order))
+	for _, name := range b.order {
+		variables = append(variables, admissionv1.Variable{Name: name, Expression: b.rules[name]})
+		list = append(list, "variables."+name)
+	}
+	variables = append(variables,
+		admissionv1.Variable{Name: "rules", Expression: "[" + strings.Join(list, ", ") + "]"},
+		// A taint that is there already is left as it is, record or not: the manager adopts it.
+		admissionv1.Variable{Name: "holds", Expression: "variables.rules.filter(r, r.size() > 0 && !variables.taints.exists(t, t.key == r.key && t.effect == r.effect))"},
+	)
+	return admissionv1.MutatingAdmissionPolicySpec{
+		MatchConstraints: nodesOnly(admissionv1.Create, admissionv1.Update),
+		MatchConditions: []admissionv1.MatchCondition{
+			// A kubelet may not change its taints, and is refused if a policy does it for it.
+			{Name: "not-by-its-kubelet", Expression: "oldObject == null || !('system:nodes' in request.userInfo.?groups.orValue([]))"},
+			{Name: "labels-changed", Expression: "oldObject == null || object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})"},
+		},
+		Variables: variables,
+		Mutations: []admissionv1.Mutation{{
+			PatchType: admissionv1.PatchTypeJSONPatch,
+			JSONPatch: &admissionv1.JSONPatch{Expression: birthsPatch},
+		}},
+		FailurePolicy:      ptr.To(admissionv1.Ignore),
+		ReinvocationPolicy: admissionv1.IfNeededReinvocationPolicy,
+	}
+}
+
+// birthsPatch appends to the list of taints and to the annotations, and creates them only
+// where they are absent and something is to be put there.
+const birthsPatch = `(variables.holds.size() == 0 || has(object.spec.taints) ? [] : [JSONPatch{op: "add", path: "/spec/taints", value: []}]) +
+(variables.holds.size() == 0 || has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) +
+variables.holds.map(r, JSONPatch{op: "add", path: "/spec/taints/-", value: Object.spec.taints{key: r.key, value: r.value, effect: r.effect}}) +
+variables.holds.map(r, JSONPatch{op: "add", path: r.path, value: r.record})`
+
+// ReadBirths is the part of a stored policy that rules decide. A policy that is not, but for
+// that, just what Spec makes says nothing that can be relied on: it covers no rule.
+func ReadBirths(spec *admissionv1.MutatingAdmissionPolicySpec) Births {
+	births := Births{rules: map[string]string{}}
+	for _, variable := range spec.Variables {
+		if strings.HasPrefix(variable.Name, variablePrefix) {
+			births.add(variable.Name, variable.Expression)
+		}
+	}
+	if !equality.Semantic.DeepEqual(births.Spec(), *spec) {
+		return Births{}
+	}
+	return births
+}
+
+// Equal says whether two policies say the same.
+func (b Births) Equal(other Births) bool {
+	return slices.Equal(b.order, other.order) && maps.Equal(b.rules, other.rules)
+}

@@ -1,0 +1,14 @@
+// Package policy writes the admission policies: what the API server itself does and refuses,
+// without a webhook.
+//
+//   - readygate-births puts a rule's taint on a node as it is created, or in the request that
+//     makes a rule select it. Its text is compiled from all rules.
+//   - readygate-conflicts refuses a rule that conflicts with an existing one.
+//   - readygate-manager limits the manager's own account to what it needs on nodes.
+//   - readygate-removal warns who removes a part that others need.
+//   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
+//     no binding, and so does nothing, until somebody applies one.
+//
+// The package is pure: it makes objects and touches no cluster. What a policy decides is a
+// conservative part of what package readiness decides; tests hold the two against each other.
+package policy

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Where the manager runs, and as whom.
+const (
+	ManagerNamespace = "readygate-system"
+	ManagerAccount   = "readygate-manager"
+	ManagerUser      = "system:serviceaccount:" + ManagerNamespace + ":" + ManagerAccount
+)
+
+// Manager limits the manager's own account, on nodes, to taints with the prefixes that rules
+// may manage and to our annotations. Its role can say "patch nodes" and no more. It is asked
+// about that one account only, and where it cannot be asked, the account may do nothing.
+func Manager() *admissionv1.ValidatingAdmissionPolicy {
+	return &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
+		ObjectMeta: meta(ManagerName),
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionv1.Fail),
+			MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
+				admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
+			MatchConditions: []admissionv1.MatchCondition{
+				{Name: "by-the-manager", Expression: "request.userInfo.username == " + quote(ManagerUser)},
+			},
+			Variables: []admissionv1.Variable{
+				{Name: "update", Expression: "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''"},
+				{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
+				{Name: "before", Expression: "oldObject.metadata.?annotations.orValue({})"},
+			},
+			Validations: managerValidations(),
+		},
+	}
+}
+
+// ManagerBinding puts Manager in force.
+func ManagerBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(ManagerName, admissionv1.Deny)
+}
+
+func managerValidations() []admissionv1.Validation {
+	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix)
+	foreign := "!(" + prefixed("t.key", v1alpha1.TaintPrefixes...) + ")"
+	validations := []admissionv1.Validation{
+		{Expression: "variables.update", Message: "the manager may only update nodes, and none of their subresources"},
+		unchanged("annotations that are not Readygate's",
+			fmt.Sprintf("variables.annotations.all(k, %s || k in variables.before && variables.before[k] == variables.annotations[k]) && variables.before.all(k, %s || k in variables.annotations)", ours, ours)),
+		unchanged("taints that no rule may manage",
+			fmt.Sprintf("object.?spec.?taints.orValue([]).filter(t, %s) == oldObject.?spec.?taints.orValue([]).filter(t, %s)", foreign, foreign)),
+	}
+	// Of the metadata, the API server itself keeps what is left out here.
+	for _, field := range fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation") {
+		validations = append(validations, unchangedField("metadata", field))
+	}
+	for _, field := range fieldsOf(reflect.TypeFor[corev1.NodeSpec](), "taints") {
+		validations = append(validations, unchangedField("spec", field))
+	}
+	return validations
+}
+
+func unchangedField(parent, field string) admissionv1.Validation {
+	return unchanged(parent+"."+field, fmt.Sprintf("object.?%s.?%s == oldObject.?%s.?%s", parent, field, parent, field))
+}
+
+func unchanged(what, expression string) admissionv1.Validation {
+	return admissionv1.Validation{
+		Expression: "!variables.update || " + expression,
+		Message:    "the manager may change taints and annotations of rules on nodes, and not " + what,
+	}
+}
+
+// prefixed is the expression that a text begins with one of the prefixes.
+func prefixed(text string, prefixes ...string) string {
+	terms := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		terms[i] = fmt.Sprintf("%s.startsWith(%s)", text, quote(prefix))
+	}
+	return strings.Join(terms, " || ")
+}
+
+// fieldsOf are the JSON names of a type's fields, but for some. They come from the type, so
+// that a field that a later version adds is not forgotten.
+func fieldsOf(t reflect.Type, but ...string) []string {
+	var names []string
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && !slices.Contains(but, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

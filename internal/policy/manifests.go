@@ -1,0 +1,14 @@
+package policy
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// Installed are the policies and bindings that an administrator installs.
+func Installed() []runtime.Object {
+	return []runtime.Object{
+		BirthsPolicy(), BirthsBinding(),
+		Conflicts(), ConflictsBinding(),
+		Manager(), ManagerBinding(),
+		Removal(), RemovalBinding(),
+		Completions(),
+	}
+}
