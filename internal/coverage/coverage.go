@@ -75,6 +75,9 @@ func (c *Coverage) Saw(sight Sight) {
 		c.first = now
 	}
 	changed := isFirst || c.sight.differs(sight)
+	if c.sight.Gap != nil && sight.Gap == nil {
+		clear(c.in) // in force again: that too takes a while to be seen everywhere
+	}
 	c.sight = sight
 	texts := sight.Stored.Texts()
 	for name := range c.in {

@@ -2,6 +2,10 @@ package integration_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +36,21 @@ func kubelet(t *testing.T, c *testkit.Cluster, node string) client.Client {
 	return c.As(t, "system:node:"+node, "system:nodes", "system:authenticated")
 }
 
+// holdOf is what of a rule is on the node: its taint, and the origin in its record.
+func holdOf(node *corev1.Node, rule *v1alpha1.NodeReadinessRule) string {
+	hold := ""
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == rule.Spec.Taint.Key && taint.Effect == rule.Spec.Taint.Effect {
+			hold += "taint "
+		}
+	}
+	var record struct{ Origin string }
+	if json.Unmarshal([]byte(node.Annotations[recordKey(rule)]), &record) == nil {
+		hold += record.Origin
+	}
+	return strings.TrimSpace(hold)
+}
+
 // What the API server answers to the creation itself is tainted: nobody could come before.
 func TestANodeIsBornWithTheTaint(t *testing.T) {
 	t.Parallel()
@@ -39,24 +58,21 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 	name := nameOf(t)
 	rule := testkit.Rule(name)
 	createCovered(t, c, rule)
-	born := func(node *corev1.Node) map[string]bool {
-		return map[string]bool{"taint": testkit.HasTaint(node, testkit.TaintKey(name)), "record": node.Annotations[recordKey(rule)] != ""}
-	}
-	tests := map[string]struct {
-		as     client.Client
-		change func(*corev1.Node)
-		want   map[string]bool
+	tests := []struct {
+		name, node string
+		as         client.Client
+		change     func(*corev1.Node)
+		want       string
 	}{
-		"created by somebody":     {as: c.Client, want: map[string]bool{"taint": true, "record": true}},
-		"registered by a kubelet": {as: kubelet(t, c, name+"-1"), want: map[string]bool{"taint": true, "record": true}},
-		"registered with the taint already": {as: kubelet(t, c, name+"-2"), change: testkit.WithTaint(testkit.TaintKey(name)),
-			want: map[string]bool{"taint": true, "record": false}},
-		"that the rule does not select": {as: c.Client, change: func(n *corev1.Node) { n.Labels = nil }, want: map[string]bool{"taint": false, "record": false}},
+		{name: "created by somebody", node: name + "-0", as: c.Client, want: "taint born"},
+		{name: "registered by a kubelet", node: name + "-1", as: kubelet(t, c, name+"-1"), want: "taint born"},
+		{name: "registered with the taint already", node: name + "-2", as: kubelet(t, c, name+"-2"), change: testkit.WithTaint(testkit.TaintKey(name)), want: "taint"},
+		{name: "with its condition already", node: name + "-3", as: kubelet(t, c, name+"-3"), change: reports(corev1.ConditionTrue)},
+		{name: "that the rule does not select", node: name + "-4", as: c.Client, change: func(n *corev1.Node) { n.Labels = nil }},
 	}
-	names := map[string]string{"created by somebody": "-0", "registered by a kubelet": "-1", "registered with the taint already": "-2", "that the rule does not select": "-3"}
-	for what, tc := range tests {
-		t.Run(what, func(t *testing.T) {
-			node := testkit.Node(name+names[what], testkit.Pool(name))
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			node := testkit.Node(tc.node, testkit.Pool(name))
 			if tc.change != nil {
 				tc.change(node)
 			}
@@ -64,23 +80,128 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = c.Client.Delete(context.Background(), node) })
-			if got := born(node); got["taint"] != tc.want["taint"] || got["record"] != tc.want["record"] {
-				t.Errorf("born with %v, want %v: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
-			}
-			if n := len(taintsOf(node, testkit.TaintKey(name))); n > 1 {
-				t.Errorf("%d taints of the rule", n)
+			if got := holdOf(node, rule); got != tc.want {
+				t.Errorf("born with %q, want %q: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
 			}
 		})
 	}
 }
 
-func taintsOf(node *corev1.Node, key string) []corev1.Taint {
-	var taints []corev1.Taint
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == key {
-			taints = append(taints, taint)
-		}
+func reports(status corev1.ConditionStatus) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: testkit.Condition, Status: status}}
 	}
-	return taints
 }
 
+// A born node is released when its condition comes, and the release is final: nothing puts
+// the taint back in the very request that takes it off.
+func TestABornNodeIsReleased(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	rule := testkit.Rule(nameOf(t))
+	createCovered(t, c, rule)
+	node := testkit.Node(rule.Name, testkit.Pool(rule.Name))
+	c.Create(t, node)
+	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return holdOf(n, rule) == "" })
+	c.EventuallyRule(t, rule.Name, "settled", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Enforced(r) && r.Status.Summary.Held == 0 && r.Status.Summary.Released == 1
+	})
+	testkit.Eventually(t, "events of both", func(context.Context) error {
+		var reasons []string
+		for _, event := range c.Events(t, node) {
+			reasons = append(reasons, event.Reason)
+		}
+		if want := []string{v1alpha1.EventTaintAdded, v1alpha1.EventTaintRemoved}; !slices.Equal(reasons, want) {
+			return fmt.Errorf("events %v, want %v", reasons, want)
+		}
+		return nil
+	})
+}
+
+// A label that makes a rule select a node that is there already: the taint is put on in that
+// very request, where that is right.
+func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	name := nameOf(t)
+	rule, once, evicts := testkit.Rule(name), testkit.Rule(name+"-once", testkit.BootstrapOnly), testkit.Rule(name+"-evicts")
+	evicts.Spec.Taint.Effect = corev1.TaintEffectNoExecute
+	for _, r := range []*v1alpha1.NodeReadinessRule{rule, once, evicts} {
+		createCovered(t, c, r)
+	}
+	tests := []struct {
+		name   string
+		rule   *v1alpha1.NodeReadinessRule
+		before func(*corev1.Node)
+		want   string
+	}{
+		{name: "a node that has reported nothing", rule: rule, want: "taint labelled"},
+		{name: "a node whose condition is False", rule: rule, before: reports(corev1.ConditionFalse), want: "taint labelled"},
+		{name: "a node whose condition is True", rule: rule, before: reports(corev1.ConditionTrue)},
+		{name: "a node that is new to a bootstrap-only rule", rule: once, want: "taint labelled"},
+		{name: "a node that has completed", rule: once, before: func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.CompletedPrefix + string(once.UID): `{"rule-name":"` + once.Name + `"}`}
+		}},
+		{name: "a rule that would evict", rule: evicts},
+	}
+	for i, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			node := testkit.Node(fmt.Sprintf("%s-%d", name, i), nil)
+			if tc.before != nil {
+				tc.before(node)
+			}
+			c.Create(t, node)
+			c.Patch(t, node, func() { node.Labels = testkit.Pool(tc.rule.Name) })
+			if got := holdOf(node, tc.rule); got != tc.want {
+				t.Errorf("labelled with %q, want %q: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
+			}
+			c.Patch(t, node, func() { node.Labels = nil })
+			c.EventuallyNode(t, node.Name, "let go", func(n *corev1.Node) bool { return holdOf(n, tc.rule) == "" })
+		})
+	}
+}
+
+// A kubelet may not change its taints, and must not be refused because a policy does: the
+// manager taints the node a moment later.
+func TestAKubeletMayLabelItself(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	rule := testkit.Rule(nameOf(t))
+	createCovered(t, c, rule)
+	node := testkit.Node(rule.Name, nil)
+	as := kubelet(t, c, node.Name)
+	c.Create(t, node)
+	base := node.DeepCopy()
+	node.Labels = testkit.Pool(rule.Name)
+	if err := as.Patch(t.Context(), node, client.MergeFrom(base)); err != nil {
+		t.Fatalf("refused: %v", err)
+	}
+	if got := holdOf(node, rule); got != "" {
+		t.Errorf("the request itself put %q on", got)
+	}
+	c.EventuallyNode(t, node.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
+}
+
+// Through nodes/status labels can be changed, but not taints: a record of a taint that was
+// dropped would be a false one.
+func TestALabelSetThroughTheStatusLeavesNoFalseRecord(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	rule := testkit.Rule(nameOf(t))
+	createCovered(t, c, rule)
+	node := testkit.Node(rule.Name, nil)
+	c.Create(t, node)
+	base := node.DeepCopy()
+	node.Labels = testkit.Pool(rule.Name)
+	if err := c.Client.Status().Patch(t.Context(), node, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+	if node.Labels["pool"] != rule.Name {
+		t.Fatalf("labels are %v: this test needs another way", node.Labels)
+	}
+	if got := holdOf(node, rule); got != "" {
+		t.Errorf("the request itself put %q on", got)
+	}
+	c.EventuallyNode(t, node.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
+}

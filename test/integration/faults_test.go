@@ -182,12 +182,13 @@ func TestTwoRulesInConflictDoNotFight(t *testing.T) {
 	second := testkit.Rule(id+"-2", func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.Taint, r.Spec.NodeSelector = first.Spec.Taint, first.Spec.NodeSelector
 		r.Spec.Conditions[0].Type = "example.com/Other"
-	})
+	}, testkit.DryRun)
 	testkit.Eventually(t, "a later second", func(ctx context.Context) error {
 		return orderedAfter(ctx, c, first)
 	})
-	c.Create(t, second)
-	loser := c.EventuallyRule(t, second.Name, "refused", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
+	c.Create(t, second) // as a preview, which is not refused
+	c.Patch(t, second, func() { second.Spec.DryRun = false })
+	loser := c.EventuallyRule(t, second.Name, "not accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 	if message := loser.Status.Conditions[0].Message; !strings.Contains(message, first.Name) || !strings.Contains(message, first.Spec.Taint.Key) {
 		t.Errorf("the message names neither rule nor taint: %s", message)
 	}

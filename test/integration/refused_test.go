@@ -45,7 +45,7 @@ func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
 	c.Create(t, probe)
 	manager := c.As(t, testkit.ManagerUser)
 	refused := func(ctx context.Context) bool {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`))
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.HoldPrefix+`probe":"x"}}}`))
 		err := manager.Patch(ctx, probe.DeepCopy(), patch, client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "windmills")
 	}

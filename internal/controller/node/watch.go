@@ -49,8 +49,20 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 		Complete(r)
 }
 
-func (r *Reconciler) onCreate(_ context.Context, e event.CreateEvent, q queue) {
+func (r *Reconciler) onCreate(ctx context.Context, e event.CreateEvent, q queue) {
 	q.Add(request(e.Object.GetName()))
+	if book, err := r.Rules.Current(ctx); err == nil && !e.IsInInitialList {
+		r.tellAdmitted(book, nil, readiness.NodeOf(e.Object.(*corev1.Node)))
+	}
+}
+
+// tellAdmitted tells of taints that the API server put on by itself. It is done here because
+// a reconcile sees a state and no change; what happened while nobody watched is not told of.
+func (r *Reconciler) tellAdmitted(book *readiness.Rulebook, before, after *readiness.Node) {
+	for _, change := range book.Admitted(before, after) {
+		r.record(after, change)
+		r.Metrics.operations.WithLabelValues(change.Rule, "add").Inc()
+	}
 }
 
 // onUpdate drops what no rule names: heartbeats first of all.
@@ -59,8 +71,11 @@ func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue)
 	if !readiness.Differs(before, after) {
 		return
 	}
-	if book, err := r.Rules.Current(ctx); err == nil && !book.Concerns(before, after) {
-		return
+	if book, err := r.Rules.Current(ctx); err == nil {
+		if !book.Concerns(before, after) {
+			return
+		}
+		r.tellAdmitted(book, before, after)
 	}
 	q.Add(request(after.Name))
 }

@@ -1,0 +1,203 @@
+package coverage_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+const settle = 5 * time.Second
+
+// births is the policy of rules with these names, which are their UIDs too.
+func births(names ...string) policy.Births {
+	var objs []*v1alpha1.NodeReadinessRule
+	for _, name := range names {
+		objs = append(objs, &v1alpha1.NodeReadinessRule{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+			Spec: v1alpha1.NodeReadinessRuleSpec{
+				Conditions:      []v1alpha1.ConditionRequirement{{Type: "Ready", RequiredStatus: corev1.ConditionTrue}},
+				Taint:           v1alpha1.Taint{Key: "readiness.k8s.io/" + name, Effect: corev1.TaintEffectNoSchedule},
+				EnforcementMode: v1alpha1.EnforcementModeContinuous,
+				NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "a"}},
+			},
+		})
+	}
+	return policy.CompileBirths(readiness.NewRulebook(objs).Rules())
+}
+
+// in is a sight of a policy that says what the rules ask for.
+func in(names ...string) coverage.Sight {
+	return coverage.Sight{Stored: births(names...), Wanted: births(names...)}
+}
+
+type memory struct {
+	*coverage.Coverage
+	clock *testclock.FakePassiveClock
+}
+
+func newMemory() memory {
+	clock := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
+	return memory{Coverage: coverage.New(clock, settle), clock: clock}
+}
+
+func (m memory) after(d time.Duration) { m.clock.SetTime(m.clock.Now().Add(d)) }
+
+// says is the reason why the rule is not covered; empty if it is.
+func (m memory) says(t *testing.T, uid types.UID, was bool) (string, time.Duration) {
+	t.Helper()
+	gap, wait, known := m.Births(uid, was)
+	if !known {
+		return "not known", wait
+	}
+	if gap == nil {
+		return "", wait
+	}
+	return gap.Reason, wait
+}
+
+func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
+	m := newMemory()
+	if got, _ := m.says(t, "a", true); got != "not known" {
+		t.Errorf("before the first sight: %q", got)
+	}
+	m.Saw(in())
+	m.Saw(coverage.Sight{Stored: births(), Wanted: births("a")})
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != 0 {
+		t.Errorf("about to be written: %q %v", got, wait)
+	}
+	m.Saw(in("a"))
+	m.after(time.Second)
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != settle-time.Second {
+		t.Errorf("just written: %q %v", got, wait)
+	}
+	m.after(settle - time.Second)
+	if got, wait := m.says(t, "a", false); got != "" || wait != 0 {
+		t.Errorf("settled: %q %v", got, wait)
+	}
+	m.Saw(in("a", "b"))
+	if got, _ := m.says(t, "a", true); got != "" {
+		t.Errorf("another rule came: %q", got)
+	}
+	if got, _ := m.says(t, "b", false); got != v1alpha1.ReasonSettling {
+		t.Errorf("the other rule: %q", got)
+	}
+}
+
+// A part of the policy that was away, however short, settles again.
+func TestAnEditOfThePolicyStartsTheSettleTimeAnew(t *testing.T) {
+	m := newMemory()
+	m.Saw(in("a"))
+	m.after(settle)
+	m.Saw(coverage.Sight{Stored: births(), Wanted: births("a")})
+	m.Saw(in("a"))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("put back: %q %v", got, wait)
+	}
+}
+
+// Who led before has waited, if the rule says so and its part was found as it should be.
+func TestANewLeaderDoesNotStartTheSettleTimeAnew(t *testing.T) {
+	m := newMemory()
+	m.Saw(in("a", "b"))
+	if got, _ := m.says(t, "a", true); got != "" {
+		t.Errorf("covered before: %q", got)
+	}
+	if got, wait := m.says(t, "b", false); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("not covered before: %q %v", got, wait)
+	}
+}
+
+func TestAGapIsToldOfEveryRule(t *testing.T) {
+	m := newMemory()
+	sight := in("a")
+	sight.Gap = &coverage.Gap{Reason: v1alpha1.ReasonBindingMissing}
+	m.Saw(sight)
+	if got, _ := m.says(t, "a", true); got != v1alpha1.ReasonBindingMissing {
+		t.Errorf("got %q", got)
+	}
+	m.Saw(in("a"))
+	if got, _ := m.says(t, "left-out", true); got != v1alpha1.ReasonTooLarge {
+		t.Errorf("a rule that does not fit: %q", got)
+	}
+}
+
+// A binding that comes back takes as long to be seen everywhere as the policy does.
+func TestAPolicyThatIsInForceAgainSettlesAgain(t *testing.T) {
+	m := newMemory()
+	m.Saw(in("a"))
+	m.after(settle)
+	sight := in("a")
+	sight.Gap = &coverage.Gap{Reason: v1alpha1.ReasonBindingMissing}
+	m.Saw(sight)
+	m.after(settle)
+	m.Saw(in("a"))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("got %q %v", got, wait)
+	}
+}
+
+func TestARuleIsGoneWhenEveryAPIServerHasSeenIt(t *testing.T) {
+	m := newMemory()
+	gone := func(want bool, wantWait time.Duration) {
+		t.Helper()
+		if got, wait := m.Gone("a"); got != want || wait != wantWait {
+			t.Errorf("gone %v, ask again in %v; want %v, %v", got, wait, want, wantWait)
+		}
+	}
+	gone(false, 0) // nothing is known yet
+	m.Saw(in("a"))
+	gone(false, 0) // still in it
+	m.after(time.Minute)
+	m.Saw(in())
+	gone(false, settle)
+	m.after(settle)
+	gone(true, 0)
+	m.after(2 * time.Hour)
+	m.Saw(in("b"))
+	gone(true, 0) // also when it is forgotten that it ever was there
+}
+
+// After a start nobody knows when a rule was taken out.
+func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
+	m := newMemory()
+	m.Saw(in())
+	if gone, wait := m.Gone("a"); gone || wait != settle {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
+	}
+}
+
+func TestWithoutAPolicyThereIsNothingToWaitFor(t *testing.T) {
+	for reason, want := range map[string]bool{
+		v1alpha1.ReasonAPIMissing: true, v1alpha1.ReasonPolicyMissing: true, v1alpha1.ReasonPolicyForeign: true,
+		v1alpha1.ReasonBindingMissing: false, v1alpha1.ReasonWriteRefused: false,
+	} {
+		m := newMemory()
+		sight := in("a")
+		sight.Gap = &coverage.Gap{Reason: reason}
+		m.Saw(sight)
+		if gone, _ := m.Gone("a"); gone != want {
+			t.Errorf("%s: gone %v", reason, gone)
+		}
+	}
+}
+
+func TestOnlyChangesAreTold(t *testing.T) {
+	m := newMemory()
+	told := 0
+	m.OnChange(func() { told++ })
+	for _, sight := range []coverage.Sight{in("a"), in("a"), in("a", "b"), in("a", "b")} {
+		m.Saw(sight)
+	}
+	if told != 2 {
+		t.Errorf("told %d times of 2 changes", told)
+	}
+}
