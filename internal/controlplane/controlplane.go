@@ -16,23 +16,27 @@ import (
 
 // Options say what to start.
 type Options struct {
-	// Binaries is the directory with etcd and kube-apiserver. Required.
+	// Binaries is the directory with etcd, kube-apiserver and whatever else is started.
+	// Required.
 	Binaries string
 
-	// APIServerArgs are added to the arguments of the API server; zero adds none.
+	// APIServerArgs are added to the arguments of every API server; zero adds none.
 	APIServerArgs []string
 }
 
-// ControlPlane is a running etcd and API server.
+// ControlPlane is a running etcd and API server, and what was started beside them.
 type ControlPlane struct {
 	// APIServer is the address of the API server, e.g. 127.0.0.1:34567. It stays the same
 	// over restarts.
 	APIServer string
 
+	opts      Options
 	dir       string
 	ca        *authority
 	etcd      *process
+	etcdURL   string
 	apiserver *process
+	others    []*process // replicas and components, in the order of their start
 }
 
 // Start starts etcd and an API server and returns when the API server is ready. Stop ends
@@ -42,14 +46,14 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{dir: dir}
-	if err := c.start(ctx, opts); err != nil {
+	c := &ControlPlane{opts: opts, dir: dir}
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
 }
 
-func (c *ControlPlane) start(ctx context.Context, opts Options) error {
+func (c *ControlPlane) start(ctx context.Context) error {
 	for _, write := range []func() error{c.writeKeys, c.writeAuditPolicy} {
 		if err := write(); err != nil {
 			return err
@@ -60,45 +64,42 @@ func (c *ControlPlane) start(ctx context.Context, opts Options) error {
 		return err
 	}
 	client, peer := loopbackURL(ports[0]), loopbackURL(ports[1])
-	c.etcd = &process{
-		path: filepath.Join(opts.Binaries, "etcd"),
-		args: []string{
-			"--data-dir", c.file("etcd"), "--name", "default", "--log-level", "error", "--unsafe-no-fsync",
-			"--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
-		},
-		log: c.file("etcd.log"),
-	}
-	c.APIServer = net.JoinHostPort(loopback, strconv.Itoa(ports[2]))
-	c.apiserver = &process{
-		path: filepath.Join(opts.Binaries, "kube-apiserver"),
-		args: append([]string{
-			"--etcd-servers", client,
-			"--bind-address", loopback, "--secure-port", strconv.Itoa(ports[2]),
-			"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
-			"--client-ca-file", c.file("ca.crt"),
-			"--service-account-issuer", "https://kubernetes.default.svc",
-			"--service-account-key-file", c.file("apiserver.key"),
-			"--service-account-signing-key-file", c.file("apiserver.key"),
-			"--service-cluster-ip-range", "10.0.0.0/24",
-			"--authorization-mode", "Node,RBAC",
-			"--enable-admission-plugins", "NodeRestriction",
-			"--disable-admission-plugins", "ServiceAccount",
-			"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", c.file("audit.log"),
-			"--audit-log-mode", "blocking",
-		}, opts.APIServerArgs...),
-		log: c.file("apiserver.log"),
-	}
+	c.etcdURL = client
+	c.etcd = c.process("etcd", "etcd.log",
+		"--data-dir", c.file("etcd"), "--name", "default", "--log-level", "error", "--unsafe-no-fsync",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
+	c.APIServer = loopbackAddress(ports[2])
+	c.apiserver = c.newAPIServer(ports[2], "apiserver.log", c.AuditLog())
 	if err := c.etcd.start(); err != nil {
 		return err
 	}
 	return c.StartAPIServer(ctx)
 }
 
+// newAPIServer is an API server, not started yet, on this port of loopback.
+func (c *ControlPlane) newAPIServer(port int, log, auditLog string) *process {
+	return c.process("kube-apiserver", log, append([]string{
+		"--etcd-servers", c.etcdURL,
+		"--bind-address", loopback, "--secure-port", strconv.Itoa(port),
+		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
+		"--client-ca-file", c.file("ca.crt"),
+		"--service-account-issuer", "https://kubernetes.default.svc",
+		"--service-account-key-file", c.file("apiserver.key"),
+		"--service-account-signing-key-file", c.file("apiserver.key"),
+		"--service-cluster-ip-range", "10.0.0.0/24",
+		"--authorization-mode", "Node,RBAC",
+		"--enable-admission-plugins", "NodeRestriction",
+		"--disable-admission-plugins", "ServiceAccount",
+		"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", auditLog,
+		"--audit-log-mode", "blocking",
+	}, c.opts.APIServerArgs...)...)
+}
+
 // Stop ends every process and removes every file of the control plane.
 func (c *ControlPlane) Stop() error {
 	var errs []error
-	for _, p := range []*process{c.apiserver, c.etcd} {
+	for _, p := range append(c.others, c.apiserver, c.etcd) {
 		if p != nil {
 			errs = append(errs, p.kill())
 		}
@@ -111,7 +112,11 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if err := c.apiserver.start(); err != nil {
 		return err
 	}
-	return c.waitReady(ctx)
+	admin, err := c.Admin()
+	if err != nil {
+		return err
+	}
+	return waitReady(ctx, c.apiserver, admin)
 }
 
 // KillAPIServer ends the API server without warning.
@@ -128,12 +133,16 @@ func (c *ControlPlane) AuditLog() string {
 // Config is a client configuration for a user of these groups. Without a group, the user
 // may do what RBAC grants it.
 func (c *ControlPlane) Config(user string, groups ...string) (*rest.Config, error) {
+	return c.configAt(c.APIServer, user, groups)
+}
+
+func (c *ControlPlane) configAt(address, user string, groups []string) (*rest.Config, error) {
 	cert, key, err := c.ca.clientCert(user, groups)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
-		Host:            "https://" + c.APIServer,
+		Host:            "https://" + address,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key},
 		QPS:             -1,
 	}, nil
@@ -141,7 +150,7 @@ func (c *ControlPlane) Config(user string, groups ...string) (*rest.Config, erro
 
 // Admin is the configuration of a user that may do everything.
 func (c *ControlPlane) Admin() (*rest.Config, error) {
-	return c.Config("admin", "system:masters")
+	return c.Config(adminUser, adminGroup)
 }
 
 // WriteKubeconfig writes the configuration to a file that kubectl reads.
@@ -157,9 +166,19 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
-const loopback = "127.0.0.1"
+func (c *ControlPlane) process(binary, log string, args ...string) *process {
+	return &process{path: filepath.Join(c.opts.Binaries, binary), args: args, log: c.file(log)}
+}
 
-func loopbackURL(port int) string { return fmt.Sprintf("http://%s:%d", loopback, port) }
+const (
+	adminUser  = "admin"
+	adminGroup = "system:masters"
+	loopback   = "127.0.0.1"
+)
+
+func loopbackAddress(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+func loopbackURL(port int) string { return "http://" + loopbackAddress(port) }
 
 // FreePorts are ports on loopback that nobody listens on at the moment.
 func FreePorts(n int) ([]int, error) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 const startTimeout = 2 * time.Minute
@@ -32,28 +34,33 @@ func (c *ControlPlane) writeAuditPolicy() error {
 
 // waitReady returns when the API server answers ready and has made the namespace that
 // events of cluster-scoped objects go to.
-func (c *ControlPlane) waitReady(ctx context.Context) error {
-	config, err := c.Admin()
+func waitReady(ctx context.Context, apiserver *process, admin *rest.Config) error {
+	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	return apiserver.await(ctx, func(ctx context.Context) error {
+		if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+			return err
+		}
+		_, err := client.CoreV1().Namespaces().Get(ctx, corev1.NamespaceDefault, metav1.GetOptions{})
 		return err
-	}
+	})
+}
+
+// await returns when the check passes, or soon after the process has ended.
+func (p *process) await(ctx context.Context, check func(context.Context) error) error {
+	name := filepath.Base(p.path)
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		if exited, state := c.apiserver.exited(); exited {
-			return false, fmt.Errorf("kube-apiserver %s:\n%s", state, c.apiserver.tail())
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		if exited, state := p.exited(); exited {
+			return false, fmt.Errorf("%s %s:\n%s", name, state, p.tail())
 		}
-		if _, last = client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); last != nil {
-			return false, nil
-		}
-		_, last = client.CoreV1().Namespaces().Get(ctx, corev1.NamespaceDefault, metav1.GetOptions{})
+		last = check(ctx)
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for kube-apiserver: %w (last answer: %v)", err, last)
+		return fmt.Errorf("waiting for %s: %w (last answer: %v)", name, err, last)
 	}
 	return nil
 }

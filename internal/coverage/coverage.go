@@ -120,12 +120,12 @@ func (c *Coverage) Births(uid types.UID, was bool) (gap *Gap, wait time.Duration
 	if c.sight.Gap != nil {
 		return c.sight.Gap, 0, true
 	}
-	if !c.sight.Wanted.Covers(uid) {
+	if c.sight.Wanted.LeavesOut(uid) {
 		return &tooLarge, 0, true
 	}
 	e, ok := c.in[policy.VariableOf(uid)]
 	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
-		return &settling, 0, true // about to be written
+		return &settling, 0, true // about to be compiled or written
 	}
 	if wait := c.settle - c.clock.Since(e.since); wait > 0 && (!was || !e.found) {
 		return &settling, wait, true
@@ -151,7 +151,7 @@ func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {
 		return true, 0
 	}
 	name := policy.VariableOf(uid)
-	if _, ok := c.in[name]; ok {
+	if _, ok := c.in[name]; ok || c.sight.Wanted.Covers(uid) { // in it, or about to be
 		return false, 0
 	}
 	since, ok := c.out[name]

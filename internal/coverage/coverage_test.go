@@ -1,6 +1,7 @@
 package coverage_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 
 const settle = 5 * time.Second
 
-// births is the policy of rules with these names, which are their UIDs too.
+// births is the policy of rules with these names, which are their UIDs too; large is one that
+// does not fit.
 func births(names ...string) policy.Births {
 	var objs []*v1alpha1.NodeReadinessRule
 	for _, name := range names {
@@ -30,6 +32,14 @@ func births(names ...string) policy.Births {
 				NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "a"}},
 			},
 		})
+		if name == "large" {
+			var values []v1alpha1.LabelValue
+			for i := range 1000 {
+				values = append(values, v1alpha1.LabelValue(fmt.Sprintf("%063d", i)))
+			}
+			selector := &objs[len(objs)-1].Spec.NodeSelector
+			selector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}}
+		}
 	}
 	return policy.CompileBirths(readiness.NewRulebook(objs).Rules())
 }
@@ -124,9 +134,31 @@ func TestAGapIsToldOfEveryRule(t *testing.T) {
 	if got, _ := m.says(t, "a", true); got != v1alpha1.ReasonBindingMissing {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A rule that does not fit is another thing than one that nobody has compiled yet.
+func TestARuleThatDoesNotFitSaysSo(t *testing.T) {
+	m := newMemory()
+	told := 0
 	m.Saw(in("a"))
-	if got, _ := m.says(t, "left-out", true); got != v1alpha1.ReasonTooLarge {
-		t.Errorf("a rule that does not fit: %q", got)
+	m.OnChange(func() { told++ })
+	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonSettling {
+		t.Errorf("a rule that is new: %q", got)
+	}
+	m.Saw(coverage.Sight{Stored: births("a"), Wanted: births("a", "large")})
+	if got, _ := m.says(t, "large", true); got != v1alpha1.ReasonTooLarge || told != 1 {
+		t.Errorf("a rule that does not fit: %q, told %d times", got, told)
+	}
+}
+
+// A rule may be deleted while the write that puts it into the policy is under way.
+func TestARuleThatIsAboutToBeWrittenIsNotGone(t *testing.T) {
+	m := newMemory()
+	m.Saw(in())
+	m.after(settle)
+	m.Saw(coverage.Sight{Stored: births(), Wanted: births("a")})
+	if gone, wait := m.Gone("a"); gone || wait != 0 {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -34,7 +32,6 @@ import (
 	"github.com/readygate/readygate/internal/controller/rule"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
-	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -107,7 +104,7 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         cached(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}},
 		},
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Metrics:                             o.metrics(),
@@ -123,15 +120,6 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Controller:                          config.Controller{SkipNameValidation: ptr.To(true), ReconciliationTimeout: reconcileTimeout},
 	}
 	return manager.New(cfg, options)
-}
-
-// cached narrows what caches hold: of nodes what decisions need, of policies our own.
-func cached() map[client.Object]cache.ByObject {
-	byObject := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}}
-	for _, obj := range births.Watched() {
-		byObject[obj] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, policy.BirthsName)}
-	}
-	return byObject
 }
 
 func (o *Options) metrics() metricsserver.Options {

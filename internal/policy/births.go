@@ -27,12 +27,14 @@ const (
 type Births struct {
 	rules map[string]string
 	order []string
+	// leftOut are the variables of rules that do not fit.
+	leftOut map[string]bool
 }
 
 // CompileBirths compiles the rules that make demands on nodes, oldest first. Rules that do
 // not fit are left out: their nodes are tainted by the manager, after they were created.
 func CompileBirths(rules []*readiness.Rule) Births {
-	births := Births{rules: map[string]string{}}
+	births := Births{rules: map[string]string{}, leftOut: map[string]bool{}}
 	size := 0
 	for _, rule := range rules {
 		if !rule.Active() {
@@ -40,6 +42,7 @@ func CompileBirths(rules []*readiness.Rule) Births {
 		}
 		text := birth(rule)
 		if len(text) > maxRuleText || size+len(text) > maxText {
+			births.leftOut[VariableOf(rule.UID)] = true
 			continue
 		}
 		size += len(text)
@@ -61,6 +64,9 @@ func (b Births) Covers(uid types.UID) bool {
 	_, ok := b.rules[VariableOf(uid)]
 	return ok
 }
+
+// LeavesOut says whether the rule of this UID was left out because it does not fit.
+func (b Births) LeavesOut(uid types.UID) bool { return b.leftOut[VariableOf(uid)] }
 
 // Keeps says whether the policy says of the rule of this UID what the other one says.
 func (b Births) Keeps(uid types.UID, other Births) bool {
@@ -121,6 +127,8 @@ func (b Births) Spec() admissionv1.MutatingAdmissionPolicySpec {
 		{Name: "created", Expression: "oldObject == null"},
 		{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
 		{Name: "before", Expression: "variables.created ? {} : oldObject.metadata.?labels.orValue({})"},
+		// When the node was created: null if it is just being.
+		{Name: "born", Expression: "variables.created ? null : oldObject.metadata.?creationTimestamp.orValue(null)"},
 		{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
 		{Name: "taints", Expression: "object.?spec.?taints.orValue([])"},
 		// What a request says of the status is dropped, except as the node is created.
@@ -175,7 +183,7 @@ func ReadBirths(spec *admissionv1.MutatingAdmissionPolicySpec) Births {
 	return births
 }
 
-// Equal says whether two policies say the same.
+// Equal says whether two policies say the same, and leave out the same.
 func (b Births) Equal(other Births) bool {
-	return slices.Equal(b.order, other.order) && maps.Equal(b.rules, other.rules)
+	return slices.Equal(b.order, other.order) && maps.Equal(b.rules, other.rules) && maps.Equal(b.leftOut, other.leftOut)
 }

@@ -89,7 +89,7 @@ func completed(rule *readiness.Rule) string {
 	key, older := rule.CompletedKeys()
 	inherited := quote(older) + " in variables.annotations"
 	if !rule.TakenOver.IsZero() {
-		inherited += fmt.Sprintf(" && oldObject != null && timestamp(oldObject.metadata.creationTimestamp) < timestamp(%s)",
+		inherited += fmt.Sprintf(" && variables.born != null && timestamp(variables.born) < timestamp(%s)",
 			quote(rule.TakenOver.UTC().Format(time.RFC3339)))
 	}
 	return fmt.Sprintf("(%s in variables.annotations || %s)", quote(key), inherited)

@@ -84,7 +84,7 @@ func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissi
 		return reconcile.Result{}, nil
 	}
 	obj.Spec = wanted
-	err := r.Client.Update(ctx, obj)
+	err := r.Client.Update(ctx, obj, client.DisableReadYourWritesConsistency) // nobody reads it from a cache
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(sight.Wanted.Texts()))

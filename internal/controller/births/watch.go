@@ -6,6 +6,8 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -36,6 +38,10 @@ var thePolicy = reconcile.Request{NamespacedName: types.NamespacedName{Name: pol
 // SetupWithManager starts a controller that looks at the policy at the start, and when a rule,
 // the policy or its binding changed.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	policies, err := newCache(mgr)
+	if err != nil {
+		return err
+	}
 	return builder.ControllerManagedBy(mgr).
 		Named("births").
 		Watches(&v1alpha1.NodeReadinessRule{}, handler.Funcs{
@@ -45,10 +51,26 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		}).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			q.Add(thePolicy)
-			go watchPolicy(ctx, mgr, q)
+			go watchPolicy(ctx, policies, q)
 			return nil
 		})).
 		Complete(r)
+}
+
+// newCache is a cache of the one policy and its binding. It is not the manager's own, which
+// does not even start where the cluster lacks something that it shall narrow.
+func newCache(mgr manager.Manager) (cache.Cache, error) {
+	policies, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:           mgr.GetHTTPClient(),
+		Scheme:               mgr.GetScheme(),
+		Mapper:               mgr.GetRESTMapper(),
+		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, policy.BirthsName),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return policies, mgr.Add(policies)
 }
 
 func onRuleUpdate(_ context.Context, e event.UpdateEvent, q queue) {
@@ -59,10 +81,10 @@ func onRuleUpdate(_ context.Context, e event.UpdateEvent, q queue) {
 
 // watchPolicy watches the policy and its binding from when the cluster has such things.
 // Nothing else waits for it: a manager works without.
-func watchPolicy(ctx context.Context, mgr manager.Manager, q queue) {
-	for _, obj := range Watched() {
+func watchPolicy(ctx context.Context, policies cache.Cache, q queue) {
+	for _, obj := range []client.Object{&admissionv1.MutatingAdmissionPolicy{}, &admissionv1.MutatingAdmissionPolicyBinding{}} {
 		_ = wait.PollUntilContextCancel(ctx, apiInterval, true, func(ctx context.Context) (bool, error) {
-			err := watch(ctx, mgr.GetCache(), obj, q)
+			err := watch(ctx, policies, obj, q)
 			if err != nil && !meta.IsNoMatchError(err) {
 				log.FromContext(ctx).Error(err, "Watching the policy failed")
 			}
@@ -81,9 +103,4 @@ func watch(ctx context.Context, c cache.Cache, obj client.Object, q queue) error
 		AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
 	})
 	return err
-}
-
-// Watched are the objects of which the cache needs only the one of our name.
-func Watched() []client.Object {
-	return []client.Object{&admissionv1.MutatingAdmissionPolicy{}, &admissionv1.MutatingAdmissionPolicyBinding{}}
 }

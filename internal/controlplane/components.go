@@ -1,0 +1,88 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// Components never elect a leader: there is one of each, and one that loses its lease while
+// a test restarts the API server would end itself. Nor do they hold back their requests.
+
+// StartScheduler starts kube-scheduler and returns when it schedules. Stop ends it.
+func (c *ControlPlane) StartScheduler(ctx context.Context) error {
+	return c.startComponent(ctx, "kube-scheduler", "/readyz")
+}
+
+// StartControllerManager starts kube-controller-manager and returns when it is healthy. Each
+// of its controllers has a service account of its own, as in a real cluster. Stop ends it.
+func (c *ControlPlane) StartControllerManager(ctx context.Context) error {
+	return c.startComponent(ctx, "kube-controller-manager", "/healthz",
+		"--use-service-account-credentials",
+		"--service-account-private-key-file", c.file("apiserver.key"),
+		"--root-ca-file", c.file("ca.crt"))
+}
+
+// startComponent starts what takes the flags of Kubernetes components, as the user whose
+// roles the API server makes by itself.
+func (c *ControlPlane) startComponent(ctx context.Context, name, health string, args ...string) error {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := c.kubeconfig(name, "system:"+name)
+	if err != nil {
+		return err
+	}
+	args = append(args,
+		"--kubeconfig", kubeconfig, "--leader-elect=false", "--kube-api-qps", "1000", "--kube-api-burst", "2000",
+		"--bind-address", loopback, "--secure-port", strconv.Itoa(ports[0]),
+		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"))
+	return c.run(ctx, name, "https://"+loopbackAddress(ports[0])+health, args...)
+}
+
+// kubeconfig writes a file with which a component is this user, and returns its path.
+func (c *ControlPlane) kubeconfig(component, user string, groups ...string) (string, error) {
+	config, err := c.Config(user, groups...)
+	if err != nil {
+		return "", err
+	}
+	path := c.file(component + ".kubeconfig")
+	return path, WriteKubeconfig(path, config)
+}
+
+// run starts a component and returns when it answers at this URL that it is healthy.
+func (c *ControlPlane) run(ctx context.Context, name, health string, args ...string) error {
+	p := c.process(name, name+".log", args...)
+	c.others = append(c.others, p)
+	if err := p.start(); err != nil {
+		return err
+	}
+	client := c.httpClient()
+	defer client.CloseIdleConnections()
+	return p.await(ctx, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, health, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close() //nolint:errcheck // only read
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s answers %s", health, answer.Status)
+		}
+		return nil
+	})
+}
+
+// httpClient trusts the authority of the control plane.
+func (c *ControlPlane) httpClient() *http.Client {
+	roots := x509.NewCertPool()
+	roots.AddCert(c.ca.cert)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+}

@@ -1,0 +1,30 @@
+package controlplane
+
+import (
+	"context"
+	_ "embed"
+	"os"
+)
+
+// kwokConfig says how KWOK plays nodes and pods; the binary alone knows no stages.
+//
+//go:embed kwok.yaml
+var kwokConfig []byte
+
+// StartKWOK starts KWOK, which plays the kubelet of every node: nodes become Ready and keep
+// their leases, pods bound to them run. It returns when it is healthy. Stop ends it.
+func (c *ControlPlane) StartKWOK(ctx context.Context) error {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.file("kwok.yaml"), kwokConfig, 0o600); err != nil {
+		return err
+	}
+	kubeconfig, err := c.kubeconfig("kwok", "kwok", adminGroup)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, "kwok", loopbackURL(ports[0])+"/healthz",
+		"--config", c.file("kwok.yaml"), "--kubeconfig", kubeconfig, "--server-address", loopbackAddress(ports[0]))
+}

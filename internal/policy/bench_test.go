@@ -1,0 +1,78 @@
+package policy_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// benchRules are rules for one pool of nodes each.
+func benchRules(n int) []*v1alpha1.NodeReadinessRule {
+	objs := manyRules(n)
+	for i, obj := range objs {
+		selects("pool", strconv.Itoa(i))(obj)
+	}
+	return objs
+}
+
+func BenchmarkCompileBirths(b *testing.B) {
+	for _, count := range []int{1, 10, 100} {
+		rules := readiness.NewRulebook(benchRules(count)).Rules()
+		b.Run(fmt.Sprintf("rules=%d", count), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				policy.CompileBirths(rules).Spec()
+			}
+		})
+	}
+}
+
+// What an API server pays for a change of the policy.
+func BenchmarkCompileByTheAPIServer(b *testing.B) {
+	for _, count := range []int{0, 1, 10, 100} {
+		spec := births(benchRules(count)...).Spec()
+		b.Run(fmt.Sprintf("rules=%d", count), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				newMutator(b, spec)
+			}
+		})
+	}
+}
+
+// What the creation of a node pays: one that the last of the rules holds, and one that no
+// rule selects. What is left with no rules is not ours.
+func BenchmarkAdmit(b *testing.B) {
+	for _, count := range []int{0, 1, 10, 100} {
+		m := newMutator(b, births(benchRules(count)...).Spec())
+		for name, n := range map[string]*corev1.Node{"held": benchNode(label("pool", strconv.Itoa(count-1))), "not-selected": benchNode()} {
+			b.Run(fmt.Sprintf("rules=%d/%s", count, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := m.mutate(created(n)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// benchNode is a node as clouds make them.
+func benchNode(options ...nodeOption) *corev1.Node {
+	n := node(append([]nodeOption{tainted(notReady + ":NoSchedule"), annotated("node.alpha.kubernetes.io/ttl", "0")}, options...)...)
+	for i := range 12 {
+		label(fmt.Sprintf("example.com/label-%d", i), "value")(n)
+		annotated(fmt.Sprintf("example.com/note-%d", i), "value")(n)
+	}
+	for _, kubelet := range []string{"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"} {
+		reports(kubelet, False)(n)
+	}
+	return n
+}

@@ -1,0 +1,89 @@
+package policy_test
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"pgregory.net/rapid"
+)
+
+// request is what somebody asks of the API server.
+type request struct {
+	kind        schema.GroupVersionKind
+	resource    string
+	subresource string
+	namespace   string
+	operation   admission.Operation
+	// old is nil if the object is being created.
+	object, old runtime.Object
+	params      runtime.Object
+	user        user.DefaultInfo
+}
+
+var options = map[admission.Operation]runtime.Object{
+	admission.Create: &metav1.CreateOptions{}, admission.Update: &metav1.UpdateOptions{}, admission.Delete: &metav1.DeleteOptions{},
+}
+
+func (r request) attributes() *admission.VersionedAttributes {
+	record := admission.NewAttributesRecord(r.object, r.old, r.kind, r.namespace, "n", r.gvr(), r.subresource, r.operation, options[r.operation], false, &r.user)
+	return &admission.VersionedAttributes{
+		Attributes: record, VersionedKind: r.kind,
+		VersionedObject: admission.NewLazyObject(r.object), VersionedOldObject: admission.NewLazyObject(r.old),
+	}
+}
+
+func (r request) gvr() schema.GroupVersionResource {
+	return r.kind.GroupVersion().WithResource(r.resource)
+}
+
+// untyped is the request as API servers before 1.37 show it to CEL.
+func (r request) untyped(t rapid.TB) request {
+	t.Helper()
+	r.object, r.old = untyped(t, r.object), untyped(t, r.old)
+	return r
+}
+
+func untyped(t rapid.TB, object runtime.Object) runtime.Object {
+	t.Helper()
+	if object == nil {
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// created is the creation of a node by somebody of these groups.
+func created(node *corev1.Node, groups ...string) request {
+	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+	return request{
+		kind: corev1.SchemeGroupVersion.WithKind("Node"), resource: "nodes", operation: admission.Create, object: node,
+		user: user.DefaultInfo{Name: "somebody", Groups: groups},
+	}
+}
+
+// updated is the change of a node by somebody of these groups.
+func updated(old, node *corev1.Node, groups ...string) request {
+	r := created(node, groups...)
+	old.TypeMeta = node.TypeMeta
+	r.operation, r.old = admission.Update, old
+	return r
+}
+
+// by is the request of another user.
+func (r request) by(name string) request {
+	r.user.Name = name
+	return r
+}
+
+// of is the same request for a part of the object.
+func (r request) of(subresource string) request {
+	r.subresource = subresource
+	return r
+}

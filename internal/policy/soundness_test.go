@@ -1,0 +1,159 @@
+package policy_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// nodesPerBook are the nodes that one policy is asked about: compiling is what takes time.
+const nodesPerBook = 40
+
+// world is some rules, and the policy that was compiled from them.
+type world struct {
+	book    *readiness.Rulebook
+	mutator *mutator
+}
+
+func genWorld(t *rapid.T) world {
+	objs := genRules(t)
+	return world{book: readiness.NewRulebook(objs), mutator: newMutator(t, births(objs...).Spec())}
+}
+
+// The policy holds a node that is created exactly where the core would.
+func TestThePolicyDecidesBirthsAsTheCoreDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		for range nodesPerBook {
+			before := genNode(t)
+			before.CreationTimestamp = metav1.Time{} // the API server sets it after admission
+			after := w.mutator.admit(t, created(before.DeepCopy()))
+
+			before.CreationTimestamp, after.CreationTimestamp = metav1.NewTime(noon), metav1.NewTime(noon)
+			put := w.check(t, before, after, readiness.OriginBorn, func(rule *readiness.Rule) bool {
+				return readiness.Evaluate(rule, readiness.NodeOf(before)).State == readiness.Held
+			})
+			w.checkTheManagerAgrees(t, after, put, func(*readiness.Rule) bool { return true })
+		}
+	})
+}
+
+// The policy holds a node that is changed exactly where the core would, if the change makes
+// the rule select the node and holding evicts nobody.
+func TestThePolicyDecidesChangesAsTheCoreDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		for range nodesPerBook {
+			old := genNode(t)
+			asked := genChange(t, old)
+			after := w.mutator.admit(t, updated(old.DeepCopy(), asked.DeepCopy()))
+
+			before := asked.DeepCopy() // as it would be stored without the policy
+			before.Status, after.Status = old.Status, old.Status
+			comes := func(rule *readiness.Rule) bool {
+				return rule.Taint.Effect != corev1.TaintEffectNoExecute && !rule.Selects(readiness.NodeOf(old))
+			}
+			put := w.check(t, before, after, readiness.OriginLabelled, func(rule *readiness.Rule) bool {
+				return comes(rule) && readiness.Evaluate(rule, readiness.NodeOf(before)).State == readiness.Held
+			})
+			w.checkTheManagerAgrees(t, after, put, comes)
+		}
+	})
+}
+
+// check compares what the policy made of the node with what is to be held, and returns the
+// rules that it put on. Nothing else may change.
+func (w world) check(t *rapid.T, before, after *corev1.Node, origin readiness.Origin, held func(*readiness.Rule) bool) []*readiness.Rule {
+	want := before.DeepCopy()
+	var put []*readiness.Rule
+	for _, rule := range w.book.Rules() {
+		if !rule.Active() || readiness.NodeOf(before).Has(rule.ID()) || !held(rule) {
+			continue
+		}
+		put = append(put, rule)
+		want.Spec.Taints = append(want.Spec.Taints, rule.Taint)
+		key, value := readiness.AdmissionRecord(rule, origin)
+		metav1.SetMetaDataAnnotation(&want.ObjectMeta, key, value)
+	}
+	want.TypeMeta = after.TypeMeta
+	if !equality.Semantic.DeepEqual(after, want) {
+		t.Fatalf("of %+v\nthe policy made %+v\n      instead of %+v", before, after, want)
+	}
+	return put
+}
+
+// checkTheManagerAgrees checks that the manager has nothing to do for rules that the policy
+// put on, and nothing to add for rules that the policy decides on.
+func (w world) checkTheManagerAgrees(t *rapid.T, after *corev1.Node, put []*readiness.Rule, decides func(*readiness.Rule) bool) {
+	for _, change := range w.book.Plan(readiness.NodeOf(after), noon).Changes {
+		rule := w.book.Rule(change.UID)
+		if slices.Contains(put, rule) || change.Kind == readiness.Added && decides(rule) {
+			t.Fatalf("the manager undoes or redoes what the policy did: %+v of %+v", change, after)
+		}
+	}
+}
+
+// A node that nobody has touched yet is left alone by the manager, until a rule that is done
+// with it writes that down.
+func TestTheManagerLeavesANewNodeAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		for range nodesPerBook / 2 {
+			n := node()
+			n.Labels, n.Status.Conditions = genLabels(t), genConditions(t)
+			plan := w.book.Plan(readiness.NodeOf(w.mutator.admit(t, created(n))), noon)
+			if plan.TaintsChanged || slices.ContainsFunc(plan.Changes, func(c readiness.Change) bool { return c.Kind != readiness.Completed }) {
+				t.Fatalf("the manager changes a node as the policy made it: %+v", plan)
+			}
+		}
+	})
+}
+
+// A policy must not depend on how often it is asked: the API server asks again after others
+// have changed the object.
+func TestThePolicyLeavesItsOwnWorkAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		for range nodesPerBook / 4 {
+			old := genNode(t)
+			ask := func(n *corev1.Node) request { return updated(old.DeepCopy(), n.DeepCopy()) }
+			n := genChange(t, old)
+			if rapid.Bool().Draw(t, "created") {
+				ask = func(n *corev1.Node) request { return created(n.DeepCopy()) }
+			}
+			once := w.mutator.admit(t, ask(n))
+			if twice := w.mutator.admit(t, ask(once)); !equality.Semantic.DeepEqual(once, twice) {
+				t.Fatalf("made %+v\nand then %+v", once, twice)
+			}
+		}
+	})
+}
+
+func TestKubeletsAreNotHelpedToWhatTheyMayNot(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		for range 5 {
+			old := genNode(t)
+			n := genChange(t, old)
+			if got := w.mutator.admit(t, updated(old, n.DeepCopy(), kubelets)); !equality.Semantic.DeepEqual(got.Spec, n.Spec) || len(got.Annotations) != len(n.Annotations) {
+				t.Fatalf("a kubelet wrote %+v\nand it became %+v", n, got)
+			}
+		}
+	})
+}
+
+// The order of a map must not show in the text: every change of it makes API servers compile.
+func TestTheSameRulesMakeTheSameText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		objs := genRules(t)
+		if other := rapid.Permutation(objs).Draw(t, "order"); !births(objs...).Equal(births(other...)) {
+			t.Fatalf("%+v\n%+v", births(objs...), births(other...))
+		}
+	})
+}

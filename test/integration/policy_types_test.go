@@ -1,0 +1,44 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// The controller manager checks the expressions of validating policies against the types of
+// the resources that they match: it has nothing to say of ours.
+func TestNoPolicyHasATypeWarning(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.StartControllerManager(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var list admissionv1.ValidatingAdmissionPolicyList
+	testkit.Eventually(t, "the policies to be checked", func(ctx context.Context) error {
+		if err := c.Client.List(ctx, &list); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if policy := &list.Items[i]; policy.Status.ObservedGeneration != policy.Generation {
+				return fmt.Errorf("%s is not", policy.Name)
+			}
+		}
+		return nil
+	})
+	if len(list.Items) != 4 {
+		t.Errorf("%d validating policies", len(list.Items))
+	}
+	for _, policy := range list.Items {
+		if checked := policy.Status.TypeChecking; checked != nil && len(checked.ExpressionWarnings) > 0 {
+			t.Errorf("%s: %+v", policy.Name, checked.ExpressionWarnings)
+		}
+	}
+}
