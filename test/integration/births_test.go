@@ -38,17 +38,17 @@ func kubelet(t *testing.T, c *testkit.Cluster, node string) client.Client {
 
 // holdOf is what of a rule is on the node: its taint, and the origin in its record.
 func holdOf(node *corev1.Node, rule *v1alpha1.NodeReadinessRule) string {
-	hold := ""
+	var hold []string
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == rule.Spec.Taint.Key && taint.Effect == rule.Spec.Taint.Effect {
-			hold += "taint "
+			hold = append(hold, "taint")
 		}
 	}
 	var record struct{ Origin string }
 	if json.Unmarshal([]byte(node.Annotations[recordKey(rule)]), &record) == nil {
-		hold += record.Origin
+		hold = append(hold, record.Origin)
 	}
-	return strings.TrimSpace(hold)
+	return strings.Join(hold, " ")
 }
 
 // What the API server answers to the creation itself is tainted: nobody could come before.

@@ -1,0 +1,177 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// witness sees every change of nodes and pods and remembers the revisions that count. They
+// can be compared: one etcd counts them. It watches through an API server of its own that
+// nobody restarts: one that has just started cannot tell what happened before.
+type witness struct {
+	taint  string
+	opened chan string // each node, when nothing but the rule keeps pods away any more
+
+	mu       sync.Mutex
+	bornHeld int
+	open     map[string]bool
+	released map[string]uint64 // node → first revision with the condition and without the taint
+	waiting  map[string]bool   // pods that the scheduler found no node for
+	bound    map[string]binding
+	running  map[string]bool
+}
+
+type binding struct {
+	node     string
+	revision uint64
+}
+
+func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) *witness {
+	t.Helper()
+	replica, err := c.StartReplica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := replica.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &witness{
+		taint:  rule.Spec.Taint.Key,
+		opened: make(chan string, joinNodes),
+		open:   map[string]bool{}, released: map[string]uint64{},
+		waiting: map[string]bool{}, bound: map[string]binding{}, running: map[string]bool{},
+	}
+	w.watch(t, reader, &corev1.NodeList{})
+	w.watch(t, reader, &corev1.PodList{})
+	return w
+}
+
+// watch sees all events from now until the test ends, and fails it if one may be missing.
+func (w *witness) watch(t *testing.T, reader client.WithWatch, list client.ObjectList) {
+	t.Helper()
+	if err := reader.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	events, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return reader.Watch(ctx, list, &client.ListOptions{Raw: &options})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { <-done })
+	go func() {
+		defer close(done)
+		for event := range events.ResultChan() {
+			if event.Type == watch.Error {
+				t.Errorf("the witness may have missed something: %v", apierrors.FromObject(event.Object))
+			}
+			w.see(event)
+		}
+	}()
+}
+
+func (w *witness) see(event watch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch obj := event.Object.(type) {
+	case *corev1.Node:
+		w.seeNode(obj, event.Type == watch.Added)
+	case *corev1.Pod:
+		w.seePod(obj)
+	}
+}
+
+func (w *witness) seeNode(node *corev1.Node, born bool) {
+	tainted := testkit.HasTaint(node, w.taint)
+	if born && tainted {
+		w.bornHeld++
+	}
+	if !w.open[node.Name] && isTrue(node, corev1.NodeReady) && !testkit.HasTaint(node, corev1.TaintNodeNotReady) {
+		w.open[node.Name] = true
+		w.opened <- node.Name
+	}
+	if w.released[node.Name] == 0 && isTrue(node, testkit.Condition) && !tainted {
+		w.released[node.Name] = revisionOf(node)
+	}
+}
+
+func (w *witness) seePod(pod *corev1.Pod) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			w.waiting[pod.Name] = true
+		}
+	}
+	if w.bound[pod.Name].node == "" && pod.Spec.NodeName != "" {
+		w.bound[pod.Name] = binding{node: pod.Spec.NodeName, revision: revisionOf(pod)}
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		w.running[pod.Name] = true
+	}
+}
+
+// verdict is which pods were bound before their node was released, and how many nodes
+// carried the taint in their first revision.
+func (w *witness) verdict() (early []string, bornHeld int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for pod, b := range w.bound {
+		if released := w.released[b.node]; released == 0 || b.revision < released {
+			early = append(early, fmt.Sprintf("%s, bound to %s at revision %d, released at %d", pod, b.node, b.revision, released))
+		}
+	}
+	return early, w.bornHeld
+}
+
+// eventually waits until the witness has seen it.
+func (w *witness) eventually(t *testing.T, what string, seen func(*witness) bool) {
+	t.Helper()
+	testkit.Eventually(t, what, func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !seen(w) {
+			return fmt.Errorf("%d nodes could take pods, %d were released; %d pods waited, %d are bound, %d run",
+				len(w.open), len(w.released), len(w.waiting), len(w.bound), len(w.running))
+		}
+		return nil
+	})
+}
+
+// isTrue says whether the node has this condition as True.
+func isTrue(node *corev1.Node, conditionType corev1.NodeConditionType) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == conditionType {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func revisionOf(obj client.Object) uint64 {
+	revision, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	if err != nil {
+		panic(err) // no API server on etcd does that
+	}
+	return revision
+}
