@@ -24,8 +24,7 @@ func LabelsSetLater(rule *readiness.Rule) []string {
 			later = append(later, r.Key())
 		}
 	}
-	slices.Sort(later)
-	return slices.Compact(later)
+	return slices.Compact(later) // the selector is sorted by key
 }
 
 // kubeletMaySet says what the admission plugin NodeRestriction says of a label.
@@ -35,8 +34,5 @@ func kubeletMaySet(key string) bool {
 		return true
 	}
 	under := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
-	if under("node-restriction.kubernetes.io") {
-		return false
-	}
 	return !under("kubernetes.io") && !under("k8s.io") || kubelet.IsKubeletLabel(key)
 }

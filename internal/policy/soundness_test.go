@@ -104,7 +104,7 @@ func (w world) checkTheManagerAgrees(t *rapid.T, after *corev1.Node, put []*read
 func TestTheManagerLeavesANewNodeAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		for range nodesPerBook / 2 {
+		for range nodesPerBook / 4 {
 			n := node()
 			n.Labels, n.Status.Conditions = genLabels(t), genConditions(t)
 			plan := w.book.Plan(readiness.NodeOf(w.mutator.admit(t, created(n))), noon)

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
@@ -66,9 +67,12 @@ func TestAnEditedPolicyCoversNothing(t *testing.T) {
 func TestPoliciesAreComparedRuleByRule(t *testing.T) {
 	a, b := rule("a"), rule("b", taintKey("readiness.k8s.io/B"))
 	changed := rule("a", takenOverAt(noon), bootstrapOnly)
+	zoned := rule("a", takenOverAt(noon.In(time.FixedZone("", 3600))), bootstrapOnly)
 	both, onlyA, other := births(a, b), births(a), births(changed, b)
 	for what, c := range map[string]struct{ got, want bool }{
 		"the same rules make the same policy":      {births(b, a).Equal(both), true},
+		"in whatever time zone":                    {births(zoned).Equal(births(changed)), true},
+		"in another order it is another":           {births(rule("a", younger), b).Equal(births(a, rule("b", younger, taintKey("readiness.k8s.io/B")))), false},
 		"other rules do not":                       {onlyA.Equal(both), false},
 		"nor does a rule that has changed":         {other.Equal(both), false},
 		"a rule that is in both is kept":           {both.Keeps(a.UID, onlyA), true},
