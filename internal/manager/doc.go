@@ -3,11 +3,14 @@
 package manager
 
 // What the manager may do, and nothing else. It may write one policy, by name; it can create
-// none, and the policy's binding, which it can only read, confines it to nodes. Leases are used in its own namespace only; the
-// list over all namespaces, of the one name, is to see another controller of this API.
+// none, and the policy's binding, which it can only read, confines it to nodes. It must not
+// get rules: whoever can may make them params of the policy, and a policy whose params are
+// not known yet, as after a start of an API server, can refuse everything, binding or not.
+// Leases are used in its own namespace only; the list over all namespaces, of the one name,
+// is to see another controller of this API.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies,resourceNames=readygate-births,verbs=get;list;watch;update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicybindings,resourceNames=readygate-births,verbs=get;list;watch

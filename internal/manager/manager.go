@@ -32,6 +32,7 @@ import (
 	"github.com/readygate/readygate/internal/controller/rule"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -193,7 +194,8 @@ func crdInstalled(mapper meta.RESTMapper) error {
 	kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "NodeReadinessRule"}
 	_, err := mapper.RESTMapping(kind, v1alpha1.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("the cluster does not know NodeReadinessRule: install the CRD nodereadinessrules.%s first (kubectl apply -f api/crds): %w", kind.Group, err)
+		return fmt.Errorf("the cluster does not know NodeReadinessRule (%w): install the CRD %s first: kubectl apply -f api/crds; "+
+			"if Readygate is being removed, nodes may still be born held: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, policy.BirthsName)
 	}
 	if err != nil {
 		return fmt.Errorf("asking the cluster for NodeReadinessRule: %w", err)

@@ -2,6 +2,7 @@ package births
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,13 +20,8 @@ import (
 	"github.com/readygate/readygate/internal/rulebook"
 )
 
-const (
-	// conflictRetry is when a write that met another one is tried again from fresh state.
-	conflictRetry = 100 * time.Millisecond
-
-	// refusedRetry is when a request that the API server refused is tried again.
-	refusedRetry = time.Minute
-)
+// conflictRetry is when a write that met another one is tried again from fresh state.
+const conflictRetry = 100 * time.Millisecond
 
 // Reconciler keeps the births policy in step with the rules. All fields are required.
 type Reconciler struct {
@@ -51,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	sight := coverage.Sight{Gap: found.gap, Wanted: policy.CompileBirths(book.Rules())}
 	if found.policy == nil {
 		r.Coverage.Saw(sight)
-		return reconcile.Result{RequeueAfter: found.again}, nil
+		return reconcile.Result{RequeueAfter: found.again}, found.refusal
 	}
 	sight.Stored = policy.ReadBirths(&found.policy.Spec)
 	if sight.Wanted.Drops(sight.Stored) {
@@ -60,15 +56,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 	}
 	r.Coverage.Saw(sight)
-	return r.write(ctx, found.policy, sight)
+	result, err := r.write(ctx, found.policy, sight)
+	return result, errors.Join(err, found.refusal)
 }
 
 // compileLive compiles the rules as they are now. A cache can be behind, and taking a rule
 // out of the policy would uncover it while its status says that it is covered.
 func (r *Reconciler) compileLive(ctx context.Context) (policy.Births, error) {
 	var list v1alpha1.NodeReadinessRuleList
-	if err := r.Live.List(ctx, &list); err != nil {
-		return policy.Births{}, fmt.Errorf("listing rules: %w", err)
+	if err := rulebook.ListLive(ctx, r.Live, &list); err != nil {
+		return policy.Births{}, err
 	}
 	objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
 	for i := range list.Items {
@@ -94,11 +91,8 @@ func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissi
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		log.FromContext(ctx).Error(err, "Policy write refused")
 		sight.Gap = refused("write", err)
 		r.Coverage.Saw(sight)
-		return reconcile.Result{RequeueAfter: refusedRetry}, nil
-	default:
-		return reconcile.Result{}, fmt.Errorf("writing the policy: %w", err)
 	}
+	return reconcile.Result{}, fmt.Errorf("writing the policy: %w", err)
 }

@@ -31,6 +31,8 @@ type found struct {
 	gap *coverage.Gap
 	// again is when to look again although nothing tells of a change; zero: never.
 	again time.Duration
+	// refusal is why something cannot be read; nil if it can.
+	refusal error
 }
 
 // look finds the policy and says whether it is in force.
@@ -42,33 +44,30 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 	case apierrors.IsNotFound(err):
 		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", policy.BirthsName, reapply, manually)}, nil
 	case apierrors.IsForbidden(err):
-		return found{gap: refused("read", err), again: refusedRetry}, nil
+		return found{gap: refused("read", err), refusal: fmt.Errorf("reading the policy: %w", err)}, nil
 	case err != nil:
 		return found{}, fmt.Errorf("reading the policy: %w", err)
 	case !policy.IsOurs(&obj):
 		return found{gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
 			policy.BirthsName, policy.PartOfLabel, policy.PartOf, reapply, manually)}, nil
 	}
-	f := found{policy: &obj}
-	var err error
-	f.gap, err = r.lookAtBinding(ctx)
-	return f, err
+	return r.lookAtBinding(ctx, found{policy: &obj})
 }
 
-// lookAtBinding says why the policy is not in force, nil if it is.
-func (r *Reconciler) lookAtBinding(ctx context.Context) (*coverage.Gap, error) {
+// lookAtBinding adds why the policy is not in force, if it is not.
+func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicyBinding
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", policy.BirthsName, reapply, manually), nil
+		f.gap = gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", policy.BirthsName, reapply, manually)
 	case apierrors.IsForbidden(err):
-		return refused("read", err), nil
+		f.gap, f.refusal = refused("read", err), fmt.Errorf("reading the binding: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("reading the binding: %w", err)
+		return f, fmt.Errorf("reading the binding: %w", err)
 	case !equality.Semantic.DeepEqual(obj.Spec, policy.BirthsBinding().Spec):
-		return gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: %s; %s", policy.BirthsName, reapply, manually), nil
+		f.gap = gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: %s; %s", policy.BirthsName, reapply, manually)
 	}
-	return nil, nil
+	return f, nil
 }
 
 func (r *Reconciler) get(ctx context.Context, obj client.Object) error {

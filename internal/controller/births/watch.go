@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,8 +28,15 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// apiInterval is how often a cluster without the API is asked whether it has it now.
-const apiInterval = time.Minute
+const (
+	// apiInterval is how often a cluster without the API is asked whether it has it now.
+	apiInterval = time.Minute
+
+	// Back-off of a request that failed or was refused. It begins short: an API server that
+	// has just started refuses everything for a moment, and does not know any role yet.
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 30 * time.Second
+)
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -54,6 +62,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			go watchPolicy(ctx, policies, q)
 			return nil
 		})).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
+		}).
 		Complete(r)
 }
 

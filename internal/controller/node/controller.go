@@ -138,8 +138,8 @@ func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID) error {
 	}
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList"))
-	if err := r.Live.List(ctx, &list); err != nil {
-		return fmt.Errorf("looking for rules: %w", err)
+	if err := rulebook.ListLive(ctx, r.Live, &list); err != nil {
+		return err
 	}
 	for i := range list.Items {
 		if slices.Contains(rules, list.Items[i].UID) {

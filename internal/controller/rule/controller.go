@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -37,8 +36,10 @@ const (
 	// conflictRetry is when a write that met another one is tried again from fresh state.
 	conflictRetry = 100 * time.Millisecond
 
-	// refusedRetry is when a write of the rule that the API server refused is tried again.
-	refusedRetry = time.Minute
+	// Back-off of a write that failed or was refused. It begins short: an API server that has
+	// just started refuses everything for a moment, and does not know any role yet.
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 30 * time.Second
 )
 
 // Reconciler keeps the status and the finalizer of rules. All exported fields are required.
@@ -74,11 +75,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
-	case isRefusal(err):
-		log.FromContext(ctx).Error(err, "Rule write refused")
-		return reconcile.Result{RequeueAfter: refusedRetry}, nil
+	case err != nil:
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	default:
-		return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err)
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 }
 

@@ -46,7 +46,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 			r.Coverage.OnChange(func() { r.all(ctx, q) })
 			return nil
 		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
+		}).
 		Complete(r)
 }
 

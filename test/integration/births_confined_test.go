@@ -1,0 +1,276 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// The manager's account may write the text of one policy. Whoever gets hold of it can do
+// what that text can do to nodes, and nothing to anything else.
+func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rule := testkit.Rule("confined")
+	c.Create(t, rule)
+	t.Run("the manager may write that one text", func(t *testing.T) { testTheManagerMayWriteOneText(t, c) })
+	victims := newVictims(t, c)
+	for _, text := range hostileTexts() {
+		t.Run(text.name, func(t *testing.T) {
+			text.write(t, c)
+			text.eventuallyInForce(t, c)
+			for name, touch := range victims {
+				if err := touch(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	t.Run("a manager that starts puts its own text back", func(t *testing.T) {
+		c.StartProcess(t, testkit.ManagerUser)
+		c.EventuallyRule(t, rule.Name, "covered", covered)
+		wantBorn(t, c, rule, "confined")
+	})
+	t.Run("without the binding a text could reach all: this test can fail", func(t *testing.T) {
+		hostileTexts()[0].write(t, c)
+		binding := policy.BirthsBinding()
+		c.Patch(t, binding, func() { binding.Spec.MatchResources = nil })
+		testkit.Eventually(t, "something else to be reached", func(ctx context.Context) error {
+			if victims["config maps"](ctx) == nil {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	})
+}
+
+// testTheManagerMayWriteOneText asks for everything as a dry run: who may do it is the same.
+func testTheManagerMayWriteOneText(t *testing.T, c *testkit.Cluster) {
+	ctx, as := t.Context(), c.As(t, testkit.ManagerUser)
+	mutating, mutatingBinding := policy.BirthsPolicy(), policy.BirthsBinding()
+	validating, validatingBinding := policy.Manager(), policy.ManagerBinding()
+	other := policy.BirthsPolicy()
+	other.Name = "other"
+	c.Create(t, other)
+	for _, obj := range []client.Object{mutating, mutatingBinding, validating, validatingBinding} {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Fatal(err)
+		}
+		kind := fmt.Sprintf("%T", obj)
+		another := obj.DeepCopyObject().(client.Object)
+		another.SetName("another")
+		another.SetResourceVersion("")
+		another.SetUID("")
+		changed := obj.DeepCopyObject().(client.Object)
+		changed.SetLabels(map[string]string{policy.PartOfLabel: "theirs"})
+		wantForbidden(t, "creating a "+kind, as.Create(ctx, another, client.DryRunAll))
+		wantForbidden(t, "deleting a "+kind, as.Delete(ctx, obj, client.DryRunAll))
+		wantForbidden(t, "deleting every "+kind, as.DeleteAllOf(ctx, obj, client.DryRunAll))
+		wantForbidden(t, "patching a "+kind, as.Patch(ctx, changed, client.MergeFrom(obj), client.DryRunAll))
+		if obj != mutating {
+			wantForbidden(t, "updating a "+kind, as.Update(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll))
+		}
+	}
+	wantForbidden(t, "updating another policy", as.Update(ctx, other, client.DryRunAll))
+	// A kind that the API server does not know, or not yet as with rules after its start, would
+	// be refused to everything that the text matches, whatever the binding says.
+	for _, kind := range []admissionv1.ParamKind{
+		{APIVersion: "v1", Kind: "Secret"},
+		{APIVersion: "example.com/v1", Kind: "Unknown"},
+		{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"},
+	} {
+		reading := mutating.DeepCopy()
+		reading.Spec.ParamKind = &kind
+		if err := as.Update(ctx, reading, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "spec.paramKind: Forbidden") {
+			t.Errorf("letting the policy read a %s: %v", kind.Kind, err)
+		}
+	}
+	if err := as.Update(ctx, mutating, client.DryRunAll); err != nil {
+		t.Errorf("writing the text: %v", err)
+	}
+}
+
+func wantForbidden(t *testing.T, what string, err error) {
+	t.Helper()
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// mark is the annotation that a hostile text leaves on whatever it reaches.
+const mark = "example.com/hostile"
+
+// hostileText is a text of the births policy that would change or refuse everything.
+type hostileText struct {
+	name string
+	// refuses says that it refuses; else it leaves its name as the mark.
+	refuses bool
+	change  func(*admissionv1.MutatingAdmissionPolicySpec)
+}
+
+// hostileTexts come one after the other; two that refuse could not be told apart.
+func hostileTexts() []hostileText {
+	const fails = "string(1 / (request.operation.size() - request.operation.size()))"
+	marks := func(as string) string {
+		return `(has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) + ` +
+			`[JSONPatch{op: "add", path: "/metadata/annotations/example.com~1hostile", value: "` + as + `"}]`
+	}
+	patches := func(expression string) func(*admissionv1.MutatingAdmissionPolicySpec) {
+		return func(s *admissionv1.MutatingAdmissionPolicySpec) { s.Mutations[0].JSONPatch.Expression = expression }
+	}
+	reads := func(expression string) func(*admissionv1.MutatingAdmissionPolicySpec) {
+		return func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "Node"} // the manager may read them
+			patches(expression)(s)
+		}
+	}
+	return []hostileText{
+		{name: "a patch that marks", change: patches(marks("a patch that marks"))},
+		{name: "a match condition that fails", refuses: true, change: func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			patches(marks(""))(s)
+			s.MatchConditions = []admissionv1.MatchCondition{{Name: "fails", Expression: fails + " == ''"}}
+		}},
+		{name: "a patch of data", change: patches(`(has(object.data) ? [JSONPatch{op: "replace", path: "/data", value: {"hostile": "eWVz"}}] : []) + ` + marks("a patch of data"))},
+		{name: "a merge that marks", change: func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.Mutations = []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeApplyConfiguration, ApplyConfiguration: &admissionv1.ApplyConfiguration{
+				Expression: `Object{metadata: Object.metadata{annotations: {"` + mark + `": "a merge that marks"}}}`,
+			}}}
+		}},
+		{name: "params that are not there", refuses: true, change: reads(`[JSONPatch{op: "add", path: params.metadata.name, value: "yes"}]`)},
+		{name: "params that nobody reads", change: reads(marks("params that nobody reads"))},
+		{name: "a patch that fails", refuses: true, change: patches(`[JSONPatch{op: "add", path: "/metadata/annotations", value: ` + fails + `}]`)},
+	}
+}
+
+// write makes it the text of the policy, as the manager would, for all that there is.
+func (h hostileText) write(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	obj := policy.BirthsPolicy()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	obj.Spec = policy.BirthsPolicy().Spec
+	obj.Spec.MatchConditions, obj.Spec.Variables, obj.Spec.FailurePolicy = nil, nil, ptr.To(admissionv1.Fail)
+	all := &obj.Spec.MatchConstraints.ResourceRules[0].Rule
+	all.APIGroups, all.APIVersions, all.Resources = []string{"*"}, []string{"*"}, []string{"*/*"}
+	h.change(&obj.Spec)
+	if err := c.As(t, testkit.ManagerUser).Update(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventuallyInForce waits until it reaches nodes.
+func (h hostileText) eventuallyInForce(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	testkit.Eventually(t, "a node to be reached", func(ctx context.Context) error {
+		node := testkit.Node("probe", nil)
+		err := c.Client.Create(ctx, node, client.DryRunAll)
+		if h.refuses && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) || !h.refuses && node.Annotations[mark] == h.name {
+			return nil
+		}
+		return fmt.Errorf("annotations %v (%v)", node.Annotations, err)
+	})
+}
+
+// newVictims are writes of all kinds of things, by name. They complain if the policy can be
+// seen in the answer.
+func newVictims(t *testing.T, c *testkit.Cluster) map[string]func(context.Context) error {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "victim"}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "victim"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
+	victims := map[string]func(context.Context) error{}
+	for name, obj := range map[string]client.Object{
+		"config maps":      &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "1"}},
+		"secrets":          &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"a": []byte("1")}},
+		"pods":             &corev1.Pod{ObjectMeta: meta, Spec: template.Spec},
+		"service accounts": &corev1.ServiceAccount{ObjectMeta: meta},
+		"deployments": &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+			Template: template, Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+		}},
+		"leases":        &coordinationv1.Lease{ObjectMeta: meta},
+		"roles":         &rbacv1.Role{ObjectMeta: meta},
+		"namespaces":    &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "victim"}},
+		"cluster roles": &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "victim"}},
+		"rules":         testkit.Rule("victim", testkit.DryRun),
+	} {
+		existing := obj.DeepCopyObject().(client.Object)
+		existing.SetName("existing-victim")
+		c.Create(t, existing)
+		victims[name] = func(ctx context.Context) error {
+			created := obj.DeepCopyObject().(client.Object)
+			if err := c.Client.Create(ctx, created, client.DryRunAll); err != nil {
+				return err
+			}
+			return errors.Join(unmarked(created), patchVictim(ctx, c, existing, c.Client.Patch))
+		}
+	}
+	victims["the status of nodes"] = statusVictim(t, c, testkit.Node("existing-victim", nil))
+	victims["the status of pods"] = statusVictim(t, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: "status-victim"}, Spec: template.Spec})
+	return victims
+}
+
+// statusVictim makes the object now, and writes its status later.
+func statusVictim(t *testing.T, c *testkit.Cluster, obj client.Object) func(context.Context) error {
+	t.Helper()
+	c.Create(t, obj)
+	return func(ctx context.Context) error {
+		return patchVictim(ctx, c, obj, func(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			return c.Client.Status().Patch(ctx, obj, patch)
+		})
+	}
+}
+
+type patcher func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
+
+// patchVictim gives the object another label, each time a new one.
+func patchVictim(ctx context.Context, c *testkit.Cluster, obj client.Object, patch patcher) error {
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		return err
+	}
+	base := obj.DeepCopyObject().(client.Object)
+	obj.SetLabels(map[string]string{"seen": base.GetResourceVersion()})
+	if err := patch(ctx, obj, client.MergeFrom(base)); err != nil {
+		return err
+	}
+	return unmarked(obj)
+}
+
+// unmarked complains if the policy has reached the object.
+func unmarked(obj client.Object) error {
+	if obj.GetAnnotations()[mark] != "" {
+		return fmt.Errorf("%T: marked", obj)
+	}
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		if obj.Data["a"] != "1" || len(obj.Data) > 1 {
+			return fmt.Errorf("data is %v", obj.Data)
+		}
+	case *corev1.Secret:
+		if string(obj.Data["a"]) != "1" || len(obj.Data) > 1 {
+			return fmt.Errorf("data is %v", obj.Data)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,385 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// settleTime is how long the manager waits by default.
+const settleTime = 5 * time.Second
+
+const (
+	isCovered  = "True Covered"
+	isSettling = "False Settling"
+)
+
+// diary is all that the condition BirthsCovered of a rule has said since it was opened.
+type diary struct {
+	rule string
+
+	mu   sync.Mutex
+	said []string
+}
+
+// keepDiary sees every write of the rule's status until the test ends.
+func keepDiary(t *testing.T, c *testkit.Cluster, rule string) *diary {
+	t.Helper()
+	d := &diary{rule: rule}
+	events, err := c.Client.Watch(t.Context(), &v1alpha1.NodeReadinessRuleList{},
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, rule)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Stop)
+	go func() {
+		for event := range events.ResultChan() {
+			if rule, ok := event.Object.(*v1alpha1.NodeReadinessRule); ok {
+				d.write(rule)
+			}
+		}
+	}()
+	return d
+}
+
+func (d *diary) write(rule *v1alpha1.NodeReadinessRule) {
+	condition := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionBirthsCovered)
+	if condition == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said = slices.Compact(append(d.said, fmt.Sprintf("%s %s", condition.Status, condition.Reason)))
+}
+
+// want waits until the diary ends like this, and wants that to be all that it says.
+func (d *diary) want(t *testing.T, entries ...string) {
+	t.Helper()
+	testkit.Eventually(t, d.rule+": "+entries[len(entries)-1], func(context.Context) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.said) < len(entries) || d.said[len(d.said)-1] != entries[len(entries)-1] {
+			return fmt.Errorf("said %v", d.said)
+		}
+		return nil
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(d.said, entries) {
+		t.Errorf("%s said %v, want %v", d.rule, d.said, entries)
+	}
+}
+
+// policyWrites are the times at which the manager began to write the policy.
+func policyWrites(t *testing.T, c *testkit.Cluster) []time.Time {
+	t.Helper()
+	var times []time.Time
+	for _, r := range c.Requests(t, testkit.ManagerUser) {
+		if r.Verb == "update" && r.Resource == "mutatingadmissionpolicies" && r.Code == 200 {
+			times = append(times, r.At)
+		}
+	}
+	return times
+}
+
+// wantSettled wants the rule to be called covered no earlier than the settle time after the
+// last write of the policy. Conditions tell whole seconds.
+func wantSettled(t *testing.T, c *testkit.Cluster, rule string) {
+	t.Helper()
+	writes := policyWrites(t, c)
+	got := ruleOf(t, c, rule)
+	since := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionBirthsCovered).LastTransitionTime
+	if settled := since.Add(time.Second).Sub(writes[len(writes)-1]); settled < settleTime {
+		t.Errorf("%s is called covered %v after the policy was written", rule, settled-time.Second)
+	}
+}
+
+// The life of two rules with one manager after another, as the settle time shows in it.
+func TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manager := c.StartProcess(t, testkit.ManagerUser)
+	a, b := testkit.Rule("settle-a"), testkit.Rule("settle-b")
+	diaryOfA, diaryOfB := keepDiary(t, c, a.Name), keepDiary(t, c, b.Name)
+	said := []string{isSettling, isCovered}
+
+	createCovered(t, c, a)
+	wantSettled(t, c, a.Name)
+	diaryOfA.want(t, said...)
+
+	// Another rule does not unsettle it.
+	createCovered(t, c, b)
+	wantSettled(t, c, b.Name)
+	diaryOfB.want(t, said...)
+	diaryOfA.want(t, said...)
+
+	// Nor does a new manager, which finds nothing to write.
+	written := len(policyWrites(t, c))
+	manager.Kill()
+	c.Create(t, testkit.Node("settle", testkit.Pool(a.Name)))
+	c.StartProcess(t, testkit.ManagerUser)
+	c.EventuallyRule(t, a.Name, "looked at by the new manager", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.Summary.Held == 1 })
+	diaryOfA.want(t, said...)
+	diaryOfB.want(t, said...)
+	if n := len(policyWrites(t, c)); n > written {
+		t.Errorf("the new manager wrote the policy %d times", n-written)
+	}
+
+	for i, edit := range policyEdits(a) {
+		t.Run("an edit of "+edit.of+" is put back", func(t *testing.T) {
+			wantPutBack(t, c, edit.change)
+			said = append(said, isSettling, isCovered)
+			diaryOfA.want(t, said...)
+			wantSettled(t, c, a.Name)
+			wantBorn(t, c, a, fmt.Sprintf("settle-%d", i))
+		})
+	}
+	testADeletedRuleSettles(t, c, a)
+}
+
+type policyEdit struct {
+	of     string
+	change func(*admissionv1.MutatingAdmissionPolicySpec)
+}
+
+// policyEdits change what the policy does to nodes of the rule, in all its parts.
+func policyEdits(rule *v1alpha1.NodeReadinessRule) []policyEdit {
+	return []policyEdit{
+		{"the rule", func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			for i := range s.Variables {
+				if s.Variables[i].Name == policy.VariableOf(rule.UID) {
+					s.Variables[i].Expression = "false && " + s.Variables[i].Expression
+				}
+			}
+		}},
+		{"the mutation", func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.Mutations[0].JSONPatch.Expression = "(" + s.Mutations[0].JSONPatch.Expression + ").filter(p, false)"
+		}},
+		{"the match conditions", func(s *admissionv1.MutatingAdmissionPolicySpec) { s.MatchConditions[0].Expression = "false" }},
+		{"the failure policy", func(s *admissionv1.MutatingAdmissionPolicySpec) { *s.FailurePolicy = admissionv1.Fail }},
+	}
+}
+
+// wantPutBack edits the policy and waits until it says what it said before.
+func wantPutBack(t *testing.T, c *testkit.Cluster, change func(*admissionv1.MutatingAdmissionPolicySpec)) {
+	t.Helper()
+	obj := policy.BirthsPolicy()
+	key := client.ObjectKeyFromObject(obj)
+	if err := c.Client.Get(t.Context(), key, obj); err != nil {
+		t.Fatal(err)
+	}
+	before := policy.ReadBirths(&obj.Spec)
+	change(&obj.Spec)
+	if policy.ReadBirths(&obj.Spec).Equal(before) {
+		t.Fatal("nothing is edited")
+	}
+	if err := c.Client.Update(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the policy to be put back", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, key, obj); err != nil {
+			return err
+		}
+		if !policy.ReadBirths(&obj.Spec).Equal(before) {
+			return fmt.Errorf("it says %+v", obj.Spec)
+		}
+		return nil
+	})
+}
+
+// Nodes join all the time, tainted by an API server that does not know of the deletion yet.
+// The rule stays for as long, and when it goes, nothing of it is left.
+func testADeletedRuleSettles(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+	births := joinUntil(t, c.Client, rule, "settle-deleted", func() {
+		if err := c.Client.Delete(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, c, rule)
+	})
+	writes := policyWrites(t, c)
+	taken := writes[len(writes)-1]
+	var dropped time.Time
+	for _, r := range c.Requests(t, testkit.ManagerUser) {
+		if r.Verb == "patch" && r.Resource == "nodereadinessrules" && r.Subresource == "" && r.Name == rule.Name {
+			dropped = r.At
+		}
+	}
+	if waited := dropped.Sub(taken); waited < settleTime {
+		t.Errorf("the finalizer went %v after the rule was taken out of the policy", waited)
+	}
+	if births.held == 0 || births.free == 0 {
+		t.Errorf("%d nodes were born held and %d free: the test looked at the wrong time", births.held, births.free)
+	}
+	wantNothingLeft(t, c, rule)
+}
+
+// births counts nodes by what the answer to their creation said.
+type births struct{ held, free int }
+
+// joinUntil creates nodes that the rule selects until the other function returns.
+func joinUntil(t *testing.T, as client.Client, rule *v1alpha1.NodeReadinessRule, prefix string, done func()) births {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var joins sync.WaitGroup
+	defer joins.Wait()
+	defer stop()
+	var b births
+	joins.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			node := testkit.Node(fmt.Sprintf("%s-%04d", prefix, i), testkit.Pool(rule.Name))
+			if err := as.Create(t.Context(), node); err != nil {
+				t.Errorf("creating %s: %v", node.Name, err)
+				return
+			}
+			if testkit.HasTaint(node, rule.Spec.Taint.Key) {
+				b.held++
+			} else {
+				b.free++
+			}
+			pause(ctx, 20*time.Millisecond)
+		}
+	})
+	done()
+	stop()
+	joins.Wait()
+	return b
+}
+
+// wantNothingLeft waits until no node carries anything of the rule.
+func wantNothingLeft(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	testkit.Eventually(t, "nodes without a trace of "+rule.Name, func(ctx context.Context) error {
+		var nodes corev1.NodeList
+		if err := c.Client.List(ctx, &nodes); err != nil {
+			return err
+		}
+		for i := range nodes.Items {
+			if node := &nodes.Items[i]; !free(rule)(node) {
+				return fmt.Errorf("%s: %v %v", node.Name, node.Spec.Taints, node.Annotations)
+			}
+		}
+		return nil
+	})
+}
+
+// A record that an API server put on which did not know yet that the rule is gone.
+func TestABirthOfARuleThatIsGoneIsSwept(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id)
+	createCovered(t, c, rule)
+	ghost := testkit.Rule(id+"-gone", func(r *v1alpha1.NodeReadinessRule) { r.UID = "00000000-5555-6666-7777-888888888888" })
+	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(ghost.Spec.Taint.Key), func(n *corev1.Node) {
+		n.Annotations = map[string]string{recordKey(ghost): fmt.Sprintf(`{"rule":%q,"taint":"%s:NoSchedule","origin":"born"}`, ghost.Name, ghost.Spec.Taint.Key)}
+	})
+	c.Create(t, node)
+	if got := holdOf(node, rule) + ", " + holdOf(node, ghost); got != "taint born, taint born" {
+		t.Fatalf("created with %q", got)
+	}
+	got := c.EventuallyNode(t, id, "swept", free(ghost))
+	if holdOf(got, rule) != "taint born" {
+		t.Errorf("the rule that exists lost its hold: %v %v", got.Spec.Taints, got.Annotations)
+	}
+}
+
+// Two API servers, of which the manager writes through one. What its rules say is true of
+// nodes that join through the other.
+func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := otherAPIServer(t, c)
+	c.StartProcess(t, testkit.ManagerUser)
+	for round := range 3 {
+		rules := make([]*v1alpha1.NodeReadinessRule, 10)
+		for i := range rules { // all at once: of some, the status is first written when the policy is
+			rules[i] = testkit.Rule(fmt.Sprintf("replica-%d-%d", round, i))
+			c.Create(t, rules[i])
+		}
+		var bursts sync.WaitGroup
+		for _, rule := range rules {
+			bursts.Go(func() { wantBurstHeld(t, c, other, rule) })
+		}
+		bursts.Wait()
+		wantGoneEverywhere(t, c, other, rules[0])
+	}
+}
+
+// otherAPIServer is a client of one more API server.
+func otherAPIServer(t *testing.T, c *testkit.Cluster) client.Client {
+	t.Helper()
+	replica, err := c.StartReplica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := replica.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// wantBurstHeld creates nodes through the other API server as soon as the rule says that
+// births are covered. All of them are to be born held.
+func wantBurstHeld(t *testing.T, c *testkit.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
+	for ctx, got := t.Context(), rule.DeepCopy(); !covered(got); pause(ctx, 10*time.Millisecond) {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(rule), got); err != nil {
+			t.Errorf("waiting for %s: %v", rule.Name, err)
+			return
+		}
+	}
+	for i := range 10 {
+		node := testkit.Node(fmt.Sprintf("%s-%02d", rule.Name, i), testkit.Pool(rule.Name))
+		if err := other.Create(t.Context(), node); err != nil {
+			t.Errorf("creating %s: %v", node.Name, err)
+		} else if got := holdOf(node, rule); got != "taint born" {
+			t.Errorf("%s is covered, and %s is born with %q", rule.Name, node.Name, got)
+		}
+	}
+}
+
+// wantGoneEverywhere deletes the rule while nodes join through the other API server. When the
+// rule is gone, nobody puts its taint on any more.
+func wantGoneEverywhere(t *testing.T, c *testkit.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	joined := joinUntil(t, other, rule, rule.Name+"-deleted", func() {
+		if err := c.Client.Delete(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, c, rule)
+	})
+	for name, as := range map[string]client.Client{"first": c.Client, "other": other} {
+		node := testkit.Node(rule.Name+"-after-"+name, testkit.Pool(rule.Name))
+		if err := as.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		if !free(rule)(node) {
+			t.Errorf("the rule is gone, and the %s API server puts on %v", name, node.Spec.Taints)
+		}
+	}
+	t.Logf("while %s was deleted, the other API server bore %d nodes held and %d free", rule.Name, joined.held, joined.free)
+	wantNothingLeft(t, c, rule)
+}

@@ -1,0 +1,212 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// There is no manager, and an API server that has just started: nodes try to join from
+// before it listens, and the first one that it lets in is held like all others.
+func TestTheFirstNodeAfterAStartIsBornHeld(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manager := c.StartProcess(t, testkit.ManagerUser)
+	rule := testkit.Rule("start")
+	for i := range 20 { // it is not alone, so there is something to compile
+		c.Create(t, testkit.Rule(fmt.Sprintf("start-%02d", i)))
+	}
+	createCovered(t, c, rule)
+	manager.Kill()
+	for round := range 4 {
+		joined := joinAtStart(t, c, rule, fmt.Sprintf("start-%d", round))
+		t.Logf("round %d: %d nodes; the first %v after the start, ready after %v", round, joined.nodes, joined.first.Round(time.Millisecond), joined.ready.Round(time.Millisecond))
+	}
+	var nodes corev1.NodeList
+	if err := c.Client.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes.Items { // those too whose answer was lost
+		if got := holdOf(&nodes.Items[i], rule); got != "taint born" {
+			t.Errorf("%s was born with %q", nodes.Items[i].Name, got)
+		}
+	}
+}
+
+// arrivals is what came of nodes that tried to join from before the API server listened.
+type arrivals struct {
+	nodes        int
+	first, ready time.Duration
+}
+
+// joinAtStart kills the API server and starts it again while nodes try to join without pause.
+func joinAtStart(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, prefix string) arrivals {
+	t.Helper()
+	if err := c.KillAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var a arrivals
+	for joiner := range 4 {
+		wait.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				node := testkit.Node(fmt.Sprintf("%s-%d-%06d", prefix, joiner, i), testkit.Pool(rule.Name))
+				if c.Client.Create(ctx, node) != nil {
+					continue // not there yet
+				}
+				mu.Lock()
+				if a.nodes++; a.nodes == 1 {
+					a.first = time.Since(start)
+				}
+				mu.Unlock()
+				if got := holdOf(node, rule); got != "taint born" {
+					t.Errorf("%s, %v after the start, is born with %q", node.Name, time.Since(start), got)
+				}
+			}
+		})
+	}
+	err := c.StartAPIServer(t.Context())
+	a.ready = time.Since(start)
+	pause(ctx, time.Second)
+	stop()
+	wait.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.nodes == 0 {
+		t.Error("no node joined")
+	}
+	return a
+}
+
+// Rules come and go, so the policy is written all the time, while API server and manager are
+// killed at random moments. From when a rule says that births are covered until somebody
+// deletes it, the answer to every creation is tainted.
+func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manager := c.StartProcess(t, testkit.ManagerUser)
+	h := &hubbub{t: t, c: c, covered: map[*v1alpha1.NodeReadinessRule]bool{}}
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	for i := range 5 {
+		wait.Go(func() { h.comeAndGo(ctx, fmt.Sprintf("hubbub-%d", i)) })
+	}
+	for i := range 2 {
+		wait.Go(func() { h.join(ctx, fmt.Sprintf("hubbub-%d", i)) })
+	}
+	for range 4 {
+		pause(ctx, time.Duration(rand.IntN(8000))*time.Millisecond)
+		restart(t, c)
+		pause(ctx, time.Duration(rand.IntN(8000))*time.Millisecond)
+		manager.Kill()
+		manager = c.StartProcess(t, testkit.ManagerUser)
+	}
+	testkit.Eventually(t, "enough to look at", func(context.Context) error {
+		if h.turns.Load() < 10 || h.checks.Load() < 500 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	stop()
+	wait.Wait()
+	t.Logf("%d rules came and went; %d births of a covered rule", h.turns.Load(), h.checks.Load())
+}
+
+// hubbub is everything happening at once.
+type hubbub struct {
+	t             *testing.T
+	c             *testkit.Cluster
+	turns, checks atomic.Int64
+
+	mu      sync.Mutex
+	covered map[*v1alpha1.NodeReadinessRule]bool
+}
+
+// promised are the rules that have said that births are covered, and that nobody has deleted.
+func (h *hubbub) promised() map[*v1alpha1.NodeReadinessRule]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.covered)
+}
+
+func (h *hubbub) promise(rule *v1alpha1.NodeReadinessRule, holds bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if holds {
+		h.covered[rule] = true
+	} else {
+		delete(h.covered, rule)
+	}
+}
+
+// comeAndGo creates a rule and deletes it a moment after it is covered, again and again.
+func (h *hubbub) comeAndGo(ctx context.Context, name string) {
+	for ; ctx.Err() == nil; h.turns.Add(1) {
+		rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
+			r.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": "hubbub"} // each selects every node
+		})
+		untilDone(ctx, func() error { return h.c.Client.Create(ctx, rule) })
+		untilDone(ctx, func() error {
+			if err := h.c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule); err != nil || covered(rule) {
+				return err
+			}
+			return errors.New("not covered")
+		})
+		h.promise(rule, true)
+		pause(ctx, time.Duration(rand.IntN(4000))*time.Millisecond)
+		h.promise(rule, false)
+		untilDone(ctx, func() error { return h.c.Client.Delete(ctx, rule) })
+		untilDone(ctx, func() error {
+			if !apierrors.IsNotFound(h.c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule.DeepCopy())) {
+				return errors.New("not gone")
+			}
+			return nil
+		})
+	}
+}
+
+// join creates nodes one after the other and holds each answer against what is promised.
+func (h *hubbub) join(ctx context.Context, prefix string) {
+	for i := 0; ctx.Err() == nil; i++ {
+		node := testkit.Node(fmt.Sprintf("%s-%06d", prefix, i), testkit.Pool("hubbub"))
+		before := h.promised()
+		if h.c.Client.Create(ctx, node) != nil {
+			pause(ctx, 5*time.Millisecond)
+			continue
+		}
+		after := h.promised()
+		for rule := range before {
+			if !after[rule] {
+				continue
+			}
+			h.checks.Add(1)
+			if got := holdOf(node, rule); got != "taint born" {
+				h.t.Errorf("%s is covered, and %s is born with %q", rule.Name, node.Name, got)
+			}
+		}
+		_ = h.c.Client.Delete(ctx, node) // what stays is in nobody's way
+	}
+}

@@ -1,0 +1,404 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// protection is the example that turns the protection of completion records on.
+func protection(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "protect-completions.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestTheExampleIsTheBindingOfTheProtection(t *testing.T) {
+	var example admissionv1.ValidatingAdmissionPolicyBinding
+	if err := yaml.UnmarshalStrict([]byte(protection(t)), &example); err != nil {
+		t.Fatal(err)
+	}
+	if want := policy.CompletionsBinding(); !reflect.DeepEqual(&example, want) {
+		t.Errorf("the example is %+v, want %+v", example, want)
+	}
+}
+
+// protect applies the example and waits until it acts.
+func protect(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	if err := c.Apply(t.Context(), protection(t)); err != nil {
+		t.Fatal(err)
+	}
+	api, node := kubelet(t, c, probe), testkit.Node(probe, nil)
+	node.Annotations = map[string]string{v1alpha1.CompletedPrefix + "rule": "true"}
+	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+		if err := api.Create(ctx, node.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the answer is %v", err)
+		}
+		return nil
+	})
+}
+
+// agentUser is an agent on nodes that shares the account of its network plugin.
+const agentUser = "system:serviceaccount:kube-system:calico-node"
+
+// agent is the agent, with a role as agents have it.
+func agent(t *testing.T, c *testkit.Cluster) client.Client {
+	t.Helper()
+	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"get", "patch", "update", "create"},
+	}}})
+	c.Create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "agent"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
+	})
+	return c.As(t, agentUser, "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
+}
+
+// Nothing is refused until somebody applies the example; then kubelets and agents are refused
+// what they have no business to write, and nothing else.
+func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	c.StartProcess(t, testkit.ManagerUser)
+	rule := testkit.Rule("once", testkit.BootstrapOnly)
+	createCovered(t, c, rule)
+	requests := forgeries(t, c, rule)
+	for name, request := range requests {
+		if err := request.send(t.Context()); err != nil {
+			t.Errorf("without the binding, %s is refused: %v", name, err)
+		}
+	}
+	protect(t, c)
+	for name, request := range requests {
+		err := request.send(t.Context())
+		switch {
+		case request.forges == "" && err != nil:
+			t.Errorf("%s: refused: %v", name, err)
+		case request.forges != "" && (!apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), forgeryRefused(request.forges))):
+			t.Errorf("%s: must be refused, got %v", name, err)
+		}
+	}
+	wantKubectlRefused(t, c, rule)
+}
+
+// forgeryRefused is what the policy says of an annotation.
+func forgeryRefused(key string) string {
+	return "ValidatingAdmissionPolicy 'readygate-completions' with binding 'readygate-completions' denied request: " +
+		"only the manager of Readygate may mark a node as completed: remove the annotation " + key + " from the request"
+}
+
+// wantKubectlRefused checks what somebody reads who tries it with a kubelet's credentials.
+func wantKubectlRefused(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	config, err := c.ControlPlane.Config("system:node:fresh", "system:nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := v1alpha1.CompletedPrefix + rule.Name
+	out, err := newKubectl(t, &testkit.Cluster{Config: config}).output(t.Context(), "annotate", "node", "fresh", key+"=true")
+	if want := `Error from server (Forbidden): nodes "fresh" is forbidden: ` + forgeryRefused(key) + "\n"; err == nil || out != want {
+		t.Errorf("kubectl says %q, want %q", out, want)
+	}
+}
+
+// attempt is a request that can be sent again and again; forges is the annotation that it has
+// no business to set.
+type attempt struct {
+	send   func(context.Context) error
+	forges string
+}
+
+// forgeries are requests that mark nodes as completed, and others that look much like it.
+func forgeries(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) map[string]attempt {
+	t.Helper()
+	byUID, byName := completedKey(rule), v1alpha1.CompletedPrefix+rule.Name
+	fresh, marked := testkit.Node("fresh", testkit.Pool(rule.Name)), testkit.Node("marked", testkit.Pool(rule.Name))
+	marked.Annotations = map[string]string{byUID: `{"rule-name":"once"}`}
+	c.Create(t, fresh)
+	c.Create(t, marked)
+	as := map[string]client.Client{
+		"a kubelet": kubelet(t, c, fresh.Name), "the kubelet of a marked node": kubelet(t, c, marked.Name), "a new kubelet": kubelet(t, c, "joining"),
+		"an agent": agent(t, c), "the manager": c.As(t, testkit.ManagerUser, "system:serviceaccounts", "system:authenticated"), "an administrator": c.Client,
+	}
+	patch := func(who string, node *corev1.Node, body string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return as[who].Patch(ctx, node.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(body)), client.DryRunAll)
+		}
+	}
+	patchStatus := func(who string, node *corev1.Node, body string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return as[who].Status().Patch(ctx, node.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(body)),
+				&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
+		}
+	}
+	register := func(who string, annotations map[string]string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			node := testkit.Node("joining", testkit.Pool(rule.Name), func(n *corev1.Node) { n.Annotations = annotations })
+			err := as[who].Create(ctx, node, client.DryRunAll)
+			if err == nil && annotations[byUID] == "" && !held(rule)(node) {
+				return fmt.Errorf("not born held: %v", node)
+			}
+			return err
+		}
+	}
+	mark := func(key string) string { return fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, key) }
+	return map[string]attempt{
+		"a kubelet marks its node":                              {patch("a kubelet", fresh, mark(byUID)), byUID},
+		"a kubelet marks its node by the older record":          {patch("a kubelet", fresh, mark(byName)), byName},
+		"a kubelet marks its node through the status":           {patchStatus("a kubelet", fresh, mark(byUID)), byUID},
+		"a kubelet marks its node by the older one, so":         {patchStatus("a kubelet", fresh, mark(byName)), byName},
+		"a kubelet changes a record":                            {patch("the kubelet of a marked node", marked, mark(byUID)), byUID},
+		"a kubelet registers a marked node":                     {register("a new kubelet", map[string]string{byUID: "true"}), byUID},
+		"a kubelet registers a node marked by the older record": {register("a new kubelet", map[string]string{byName: "true"}), byName},
+		"an agent marks a node":                                 {patch("an agent", fresh, mark(byUID)), byUID},
+		"an agent marks a node through the status":              {patchStatus("an agent", fresh, mark(byName)), byName},
+		"an agent creates a marked node":                        {register("an agent", map[string]string{byUID: "true"}), byUID},
+
+		"a kubelet registers a node, which is born held":   {send: register("a new kubelet", nil)},
+		"a kubelet registers a node with an annotation":    {send: register("a new kubelet", map[string]string{"example.com/a": "1"})},
+		"a kubelet annotates its node":                     {send: patch("a kubelet", fresh, mark("example.com/a"))},
+		"a kubelet annotates a marked node":                {send: patch("the kubelet of a marked node", marked, mark("example.com/a"))},
+		"a kubelet writes the record that is there":        {send: patch("the kubelet of a marked node", marked, fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, byUID, marked.Annotations[byUID]))},
+		"a kubelet removes a record":                       {send: patch("the kubelet of a marked node", marked, fmt.Sprintf(`{"metadata": {"annotations": {%q: null}}}`, byUID))},
+		"a kubelet reports a condition":                    {send: patchStatus("a kubelet", fresh, `{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)},
+		"a kubelet reports a condition of a marked node":   {send: patchStatus("the kubelet of a marked node", marked, `{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)},
+		"an agent reports a condition":                     {send: patchStatus("an agent", marked, `{"status": {"conditions": [{"type": "example.com/NetworkReady", "status": "True"}]}}`)},
+		"an agent labels a node":                           {send: patch("an agent", marked, `{"metadata": {"labels": {"a": "b"}}}`)},
+		"the manager marks a node":                         {send: patch("the manager", fresh, mark(byUID))},
+		"an administrator marks a node":                    {send: patch("an administrator", fresh, mark(byUID))},
+		"an administrator marks a node through the status": {send: patchStatus("an administrator", fresh, mark(byName))},
+		"an administrator creates a marked node":           {send: register("an administrator", map[string]string{byUID: "true"})},
+	}
+}
+
+const (
+	soakNodes = 6
+	soakTime  = 20 * time.Second
+)
+
+// What kubelets send all day, on nodes that are born held, completed by the manager, deleted
+// and registered again, with every policy in force: not one refusal.
+func TestKubeletsAreRefusedNothing(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	protect(t, c)
+	c.StartProcess(t, testkit.ManagerUser)
+	once, always := testkit.Rule("once", testkit.BootstrapOnly), testkit.Rule("always")
+	always.Spec.NodeSelector, always.Spec.Conditions[0].Type = once.Spec.NodeSelector, "example.com/NeverReported"
+	createCovered(t, c, once)
+	createCovered(t, c, always)
+
+	reporter, start := agent(t, c), time.Now()
+	var kubelets sync.WaitGroup
+	lives := make([]int, soakNodes)
+	for i := range soakNodes {
+		name := fmt.Sprintf("soak-%d", i)
+		k := &soakKubelet{T: t, c: c, name: name, api: kubelet(t, c, name), reporter: reporter, once: once, always: always}
+		kubelets.Go(func() {
+			for !t.Failed() && (lives[i] < 2 || time.Since(start) < soakTime) {
+				k.live(t.Context())
+				lives[i]++
+			}
+		})
+	}
+	kubelets.Wait()
+	sent := map[string]int{}
+	for i := range soakNodes {
+		user := fmt.Sprintf("system:node:soak-%d", i)
+		wantNoRefusal(t, c, user)
+		for _, request := range c.Requests(t, user) {
+			sent[strings.Trim(fmt.Sprintf("%s %s/%s %d", request.Verb, request.Resource, request.Subresource, request.Code), "/")]++
+		}
+	}
+	wantNoRefusal(t, c, agentUser)
+	t.Logf("lives of each node: %v, requests of kubelets: %v", lives, sent)
+}
+
+// soakKubelet sends what the kubelet of a node sends.
+type soakKubelet struct {
+	*testing.T
+	c             *testkit.Cluster
+	name          string
+	api, reporter client.Client
+	once, always  *v1alpha1.NodeReadinessRule
+
+	beats int
+}
+
+// live is the life of a node: it registers, waits for its release, works, and is deleted.
+func (k *soakKubelet) live(ctx context.Context) {
+	k.register(ctx)
+	for i := 0; !k.Failed() && !k.completed(ctx); i++ {
+		k.beat(ctx)
+		if i == 5 {
+			k.report(ctx)
+		}
+	}
+	for range 10 {
+		k.beat(ctx)
+		k.replaceStatus(ctx)
+		k.relabel(ctx)
+	}
+	k.check("deleting the node", k.c.Client.Delete(ctx, testkit.Node(k.name, nil)))
+	k.beat(ctx) // the kubelet does not know yet
+}
+
+// read is the node as it is now; nil if it is gone.
+func (k *soakKubelet) read(ctx context.Context) *corev1.Node {
+	var node corev1.Node
+	if err := k.api.Get(ctx, types.NamespacedName{Name: k.name}, &node); err != nil {
+		k.check("reading the node", err)
+		return nil
+	}
+	return &node
+}
+
+// check lets pass what kubelets live with: others write too, and the node may be gone.
+func (k *soakKubelet) check(what string, err error) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		k.Errorf("%s, %s: %v", k.name, what, err)
+	}
+}
+
+// register creates the node, and once more, as a kubelet does that has restarted.
+func (k *soakKubelet) register(ctx context.Context) {
+	node := k.node()
+	if err := k.api.Create(ctx, node); err != nil {
+		k.Errorf("registering %s: %v", k.name, err)
+	}
+	if !held(k.once)(node) || !held(k.always)(node) {
+		k.Errorf("%s is not born held: %v %v", k.name, node.Spec.Taints, node.Annotations)
+	}
+	if err := k.api.Create(ctx, k.node()); !apierrors.IsAlreadyExists(err) {
+		k.Errorf("registering %s again: %v", k.name, err)
+	}
+	k.renew(ctx)
+}
+
+// node is a node as a kubelet registers it.
+func (k *soakKubelet) node() *corev1.Node {
+	labels := testkit.Pool(k.once.Name)
+	for key, value := range map[string]string{corev1.LabelHostname: k.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		corev1.LabelInstanceTypeStable: "small", corev1.LabelTopologyZone: "a", "node.kubernetes.io/exclude-from-external-load-balancers": ""} {
+		labels[key] = value
+	}
+	node := testkit.Node(k.name, labels)
+	node.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+	node.Status = k.status(corev1.ConditionFalse)
+	return node
+}
+
+func (k *soakKubelet) status(isReady corev1.ConditionStatus) corev1.NodeStatus {
+	k.beats++
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	status := corev1.NodeStatus{
+		Capacity: room, Allocatable: room,
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", 1+k.beats%200)}, {Type: corev1.NodeHostName, Address: k.name}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+		NodeInfo:        corev1.NodeSystemInfo{MachineID: k.name, KubeletVersion: "v1.37.0", OperatingSystem: "linux", Architecture: "amd64"},
+		VolumesInUse:    []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fmt.Sprintf("kubernetes.io/csi/disk-%d", k.beats%3))},
+	}
+	for i := range 20 {
+		status.Images = append(status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/image-%d:%d", i, k.beats%5)}, SizeBytes: int64(1000 * (20 - i))})
+	}
+	now := metav1.Now()
+	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
+		condition := corev1.NodeCondition{Type: conditionType, Status: corev1.ConditionFalse, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Kubelet", Message: strconv.Itoa(k.beats)}
+		if conditionType == corev1.NodeReady {
+			condition.Status = isReady
+		}
+		status.Conditions = append(status.Conditions, condition)
+	}
+	return status
+}
+
+// beat patches the status, labels that the kubelet reconciles included, and renews the lease.
+func (k *soakKubelet) beat(ctx context.Context) {
+	old := k.read(ctx)
+	if old == nil {
+		return
+	}
+	node := old.DeepCopy()
+	keep := node.Status.Conditions
+	node.Status = k.status(corev1.ConditionTrue)
+	for _, condition := range keep { // of others
+		if condition.Type == testkit.Condition {
+			node.Status.Conditions = append(node.Status.Conditions, condition)
+		}
+	}
+	node.Labels[corev1.LabelInstanceTypeStable] = []string{"small", "large"}[k.beats%2]
+	node.Annotations["example.com/kubelet"] = strconv.Itoa(k.beats)
+	k.check("patching the status", k.api.Status().Patch(ctx, node, client.StrategicMergeFrom(old)))
+	k.renew(ctx)
+	pause(ctx, 20*time.Millisecond)
+}
+
+// replaceStatus writes the whole status, as old kubelets do, of a node as it was read.
+func (k *soakKubelet) replaceStatus(ctx context.Context) {
+	if node := k.read(ctx); node != nil {
+		node.Status.NodeInfo.BootID = strconv.Itoa(k.beats)
+		k.check("replacing the status", k.api.Status().Update(ctx, node))
+	}
+}
+
+// relabel writes the whole node with another label that a kubelet may set.
+func (k *soakKubelet) relabel(ctx context.Context) {
+	if node := k.read(ctx); node != nil {
+		node.Labels[corev1.LabelTopologyZone] = []string{"a", "b"}[k.beats%2]
+		k.check("replacing the node", k.api.Update(ctx, node))
+	}
+}
+
+func (k *soakKubelet) renew(ctx context.Context) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: k.name}}
+	if err := k.api.Get(ctx, client.ObjectKeyFromObject(lease), lease); apierrors.IsNotFound(err) {
+		k.check("creating the lease", k.api.Create(ctx, lease))
+		return
+	}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &k.name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro())}
+	k.check("renewing the lease", k.api.Update(ctx, lease))
+}
+
+// report is what the agent on the node does when the network is up.
+func (k *soakKubelet) report(ctx context.Context) {
+	ready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "`+testkit.Condition+`", "status": "True"}]}}`))
+	k.check("reporting", k.reporter.Status().Patch(ctx, testkit.Node(k.name, nil), ready))
+}
+
+// completed says whether nothing is left for the manager to write on the node.
+func (k *soakKubelet) completed(ctx context.Context) bool {
+	node := k.read(ctx)
+	return node != nil && node.Annotations[completedKey(k.once)] != "" && free(k.once)(node) && held(k.always)(node)
+}

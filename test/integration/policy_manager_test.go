@@ -1,0 +1,340 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// lookalike is the account of somebody else's manager.
+const lookalike = "system:serviceaccount:other-system:" + policy.ManagerAccount
+
+// limited is a control plane whose roles let the manager do everything: what is refused
+// there, the policy refuses. It returns when it does.
+func limited(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	for _, user := range []string{testkit.ManagerUser, lookalike} {
+		c.Create(t, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "everything-for-" + user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		})
+	}
+	eventuallyLimited(t, c)
+	return c
+}
+
+// eventuallyLimited waits until the policy acts.
+func eventuallyLimited(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	node := testkit.Node(probe, nil)
+	c.Create(t, node)
+	manager := c.As(t, testkit.ManagerUser)
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`))
+	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+		if err := manager.Patch(ctx, node.DeepCopy(), label, client.DryRunAll); !limits(err) {
+			return fmt.Errorf("the answer is %v", err)
+		}
+		return nil
+	})
+}
+
+// probe is a node on which tests find out whether a policy acts.
+const probe = "probe"
+
+// limits says whether an answer is a refusal by the policy.
+func limits(answer error) bool {
+	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+policy.ManagerName+"'")
+}
+
+// busyNode has something of others in all that can be changed on a node.
+func busyNode(name string, labels map[string]string) *corev1.Node {
+	node := testkit.Node(name, map[string]string{"example.com/label": "a"})
+	maps.Copy(node.Labels, labels)
+	node.Annotations = map[string]string{"example.com/note": "a", v1alpha1.HoldPrefix + "rule": "old", v1alpha1.CompletedPrefix + "rule": "old"}
+	node.Finalizers = []string{"example.com/keep"}
+	node.Spec.Taints = []corev1.Taint{
+		{Key: "example.com/first", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "readiness.k8s.io/network", Value: "pending", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "example.com/second", Effect: corev1.TaintEffectNoExecute},
+	}
+	return node
+}
+
+// jsonPatch is a patch of one operation.
+func jsonPatch(op, path, value string) string {
+	if value == "" {
+		return fmt.Sprintf(`[{"op": %q, "path": %q}]`, op, path)
+	}
+	return fmt.Sprintf(`[{"op": %q, "path": %q, "value": %s}]`, op, path, value)
+}
+
+// Roles would let the manager do everything here; the policy does not.
+func TestTheManagerIsLimited(t *testing.T) {
+	t.Parallel()
+	c := limited(t)
+	t.Run("to taints and annotations of rules", func(t *testing.T) { limitedToItsOwn(t, c) })
+	t.Run("also on the largest node", func(t *testing.T) { limitedOnTheLargestNode(t, c) })
+	t.Run("to updates of nodes", func(t *testing.T) { limitedToUpdates(t, c) })
+}
+
+func limitedToItsOwn(t *testing.T, c *testkit.Cluster) {
+	node := busyNode("busy", nil)
+	c.Create(t, node)
+	manager, other := c.As(t, testkit.ManagerUser), c.As(t, lookalike)
+	const (
+		note, hold, completed = "/metadata/annotations/example.com~1note", "/metadata/annotations/readygate.dev~1hold-", "/metadata/annotations/readiness.k8s.io~1bootstrap-completed-"
+		label                 = "/metadata/labels/example.com~1label"
+
+		annotations = "annotations that are not Readygate's"
+		taints      = "taints that no rule may manage"
+		labels      = "metadata.labels"
+	)
+	for name, tc := range map[string]struct{ patch, refusal string }{
+		"nothing":                                {patch: `[]`},
+		"a taint of a rule added":                {patch: jsonPatch("add", "/spec/taints/-", `{"key": "readiness.k8s.io/other", "effect": "NoExecute"}`)},
+		"a taint of a rule added among others":   {patch: jsonPatch("add", "/spec/taints/0", `{"key": "readiness.k8s.io/other", "effect": "NoSchedule"}`)},
+		"a startup taint added":                  {patch: jsonPatch("add", "/spec/taints/-", `{"key": "startup-taint.cluster-autoscaler.kubernetes.io/x", "effect": "NoSchedule"}`)},
+		"a taint of a rule removed":              {patch: jsonPatch("remove", "/spec/taints/1", "")},
+		"the value of a taint of a rule changed": {patch: jsonPatch("replace", "/spec/taints/1/value", `"other"`)},
+		"a hold record added":                    {patch: jsonPatch("add", hold+"other", `"new"`)},
+		"a hold record changed":                  {patch: jsonPatch("replace", hold+"rule", `"new"`)},
+		"a hold record removed":                  {patch: jsonPatch("remove", hold+"rule", "")},
+		"a completion record added":              {patch: jsonPatch("add", completed+"other", `"new"`)},
+		"a completion record changed":            {patch: jsonPatch("replace", completed+"rule", `"new"`)},
+		"a completion record removed":            {patch: jsonPatch("remove", completed+"rule", "")},
+
+		"a label added":                          {jsonPatch("add", "/metadata/labels/example.com~1new", `"a"`), labels},
+		"a label changed":                        {jsonPatch("replace", label, `"b"`), labels},
+		"a label removed":                        {jsonPatch("remove", label, ""), labels},
+		"all labels removed":                     {jsonPatch("remove", "/metadata/labels", ""), labels},
+		"an annotation added":                    {jsonPatch("add", "/metadata/annotations/example.com~1new", `"a"`), annotations},
+		"an annotation changed":                  {jsonPatch("replace", note, `"b"`), annotations},
+		"an annotation removed":                  {jsonPatch("remove", note, ""), annotations},
+		"all annotations removed":                {jsonPatch("remove", "/metadata/annotations", ""), annotations},
+		"an annotation that looks like a record": {jsonPatch("add", "/metadata/annotations/readygate.dev~1holding", `"a"`), annotations},
+		"a foreign taint added":                  {jsonPatch("add", "/spec/taints/-", `{"key": "example.com/new", "effect": "NoSchedule"}`), taints},
+		"a foreign taint removed":                {jsonPatch("remove", "/spec/taints/0", ""), taints},
+		"the value of a foreign taint changed":   {jsonPatch("add", "/spec/taints/0/value", `"b"`), taints},
+		"the effect of a foreign taint changed":  {jsonPatch("replace", "/spec/taints/0/effect", `"NoExecute"`), taints},
+		"foreign taints reordered":               {`[{"op": "move", "from": "/spec/taints/2", "path": "/spec/taints/0"}]`, taints},
+		"all taints removed":                     {jsonPatch("remove", "/spec/taints", ""), taints},
+		"a taint that looks like a rule's":       {jsonPatch("add", "/spec/taints/-", `{"key": "readiness.k8s.io.example.com/x", "effect": "NoSchedule"}`), taints},
+		"cordoned":                               {jsonPatch("add", "/spec/unschedulable", `true`), "spec.unschedulable"},
+		"a pod range given":                      {`[{"op": "add", "path": "/spec/podCIDR", "value": "10.1.0.0/24"}, {"op": "add", "path": "/spec/podCIDRs", "value": ["10.1.0.0/24"]}]`, "spec.podCIDR"},
+		"a provider's ID given":                  {jsonPatch("add", "/spec/providerID", `"cloud://a"`), "spec.providerID"},
+		"a finalizer added":                      {jsonPatch("add", "/metadata/finalizers/-", `"example.com/new"`), "metadata.finalizers"},
+		"a finalizer removed":                    {jsonPatch("remove", "/metadata/finalizers", ""), "metadata.finalizers"},
+		"an owner given": {jsonPatch("add", "/metadata/ownerReferences",
+			`[{"apiVersion": "v1", "kind": "Node", "name": "busy", "uid": "`+string(node.UID)+`"}]`), "metadata.ownerReferences"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch := client.RawPatch(types.JSONPatchType, []byte(tc.patch))
+			if err := other.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll); err != nil {
+				t.Errorf("others are refused too: %v", err)
+			}
+			err := manager.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll)
+			switch {
+			case tc.refusal == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tc.refusal != "" && (!limits(err) || !strings.Contains(err.Error(), "the manager may change taints and annotations of rules on nodes, and not "+tc.refusal)):
+				t.Errorf("must be refused because of %s, got %v", tc.refusal, err)
+			}
+		})
+	}
+}
+
+// limitedOnTheLargestNode: a policy that fails closed must not fail on a node that is as large
+// as nodes can be.
+func limitedOnTheLargestNode(t *testing.T, c *testkit.Cluster) {
+	node := testkit.Node("large", map[string]string{})
+	node.Annotations = map[string]string{}
+	for i := range 1000 {
+		node.Labels[fmt.Sprintf("example.com/label-%d", i)] = strings.Repeat("a", 63)
+		node.Annotations[fmt.Sprintf("example.com/note-%d", i)] = strings.Repeat("a", 200)
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("example.com/taint-%d", i), Value: strings.Repeat("a", 63), Effect: corev1.TaintEffectNoSchedule})
+	}
+	c.Create(t, node)
+	manager := c.As(t, testkit.ManagerUser)
+	hold := client.RawPatch(types.JSONPatchType, []byte(jsonPatch("add", "/spec/taints/-", `{"key": "readiness.k8s.io/network", "effect": "NoSchedule"}`)))
+	if err := manager.Patch(t.Context(), node.DeepCopy(), hold); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	steal := client.RawPatch(types.JSONPatchType, []byte(jsonPatch("remove", "/spec/taints/999", "")))
+	if err := manager.Patch(t.Context(), node.DeepCopy(), steal); !limits(err) {
+		t.Errorf("not refused: %v", err)
+	}
+}
+
+func limitedToUpdates(t *testing.T, c *testkit.Cluster) {
+	node := testkit.Node("plain", map[string]string{"example.com/label": "a"})
+	c.Create(t, node)
+	manager, err := c.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := kubernetes.NewForConfig(manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, nodes, dryRun := t.Context(), set.CoreV1().Nodes(), []string{metav1.DryRunAll}
+	relabelled := node.DeepCopy()
+	relabelled.Labels = nil
+	applied := []byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain", "labels": {"a": "b"}}}`)
+	condition := []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
+	const (
+		only   = "the manager may only update nodes, and none of their subresources"
+		labels = "the manager may change taints and annotations of rules on nodes, and not metadata.labels"
+	)
+	for name, tc := range map[string]struct {
+		answer  error
+		refusal string
+	}{
+		"replacing a node by itself":     {second(nodes.Update(ctx, node, metav1.UpdateOptions{DryRun: dryRun})), ""},
+		"replacing a node":               {second(nodes.Update(ctx, relabelled, metav1.UpdateOptions{DryRun: dryRun})), labels},
+		"applying to a node":             {second(nodes.Patch(ctx, node.Name, types.ApplyYAMLPatchType, applied, metav1.PatchOptions{DryRun: dryRun, FieldManager: "manager"})), labels},
+		"creating a node":                {second(nodes.Create(ctx, testkit.Node("other", nil), metav1.CreateOptions{DryRun: dryRun})), only},
+		"deleting a node":                {nodes.Delete(ctx, node.Name, metav1.DeleteOptions{DryRun: dryRun}), only},
+		"deleting all nodes":             {nodes.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dryRun}, metav1.ListOptions{}), only},
+		"reporting a condition":          {second(nodes.PatchStatus(ctx, node.Name, condition)), only},
+		"replacing the status by itself": {second(nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{DryRun: dryRun})), only},
+		"reaching a kubelet":             {set.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Do(ctx).Error(), only},
+	} {
+		if refused := limits(tc.answer) && strings.HasSuffix(tc.answer.Error(), tc.refusal); refused != (tc.refusal != "") || !refused && tc.answer != nil {
+			t.Errorf("%s: want %q, got %v", name, tc.refusal, tc.answer)
+		}
+	}
+}
+
+// second is the error of a call that returns something else too.
+func second[T any](_ T, err error) error { return err }
+
+// Of all that, its role lets the manager patch nodes.
+func TestTheManagersRoleIsNarrowerStill(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	node := testkit.Node(id, nil)
+	c.Create(t, node)
+	manager := c.As(t, testkit.ManagerUser)
+	status := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`))
+	for name, answer := range map[string]error{
+		"creating a node":                manager.Create(t.Context(), testkit.Node(id+"-new", nil), client.DryRunAll),
+		"deleting a node":                manager.Delete(t.Context(), node, client.DryRunAll),
+		"deleting all nodes":             manager.DeleteAllOf(t.Context(), &corev1.Node{}, client.DryRunAll),
+		"replacing a node":               manager.Update(t.Context(), node, client.DryRunAll),
+		"reporting a condition":          manager.Status().Patch(t.Context(), node, status, &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}}),
+		"creating a policy":              manager.Create(t.Context(), policy.BirthsPolicy(), client.DryRunAll),
+		"deleting the births policy":     manager.Delete(t.Context(), policy.BirthsPolicy(), client.DryRunAll),
+		"widening the births binding":    manager.Update(t.Context(), policy.BirthsBinding(), client.DryRunAll),
+		"deleting the births binding":    manager.Delete(t.Context(), policy.BirthsBinding(), client.DryRunAll),
+		"deleting its own limit":         manager.Delete(t.Context(), policy.ManagerBinding(), client.DryRunAll),
+		"changing its own limit":         manager.Update(t.Context(), policy.Manager(), client.DryRunAll),
+		"allowing kubelets what it does": manager.Delete(t.Context(), policy.CompletionsBinding(), client.DryRunAll),
+	} {
+		if !apierrors.IsForbidden(answer) {
+			t.Errorf("%s: %v", name, answer)
+		}
+	}
+}
+
+// All that the manager does for rules it does under the policy, and not one write is refused:
+// hold, release, adopt, complete, let go, sweep, on nodes that others have written on.
+func TestTheManagersWorkFitsItsLimits(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	eventuallyLimited(t, c)
+	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	always, once := testkit.Rule("always"), testkit.Rule("once", testkit.BootstrapOnly)
+	createCovered(t, c, always)
+	createCovered(t, c, once)
+
+	node := busyNode("busy", testkit.Pool(always.Name))
+	delete(node.Annotations, v1alpha1.HoldPrefix+"rule")
+	delete(node.Annotations, v1alpha1.CompletedPrefix+"rule")
+	node.Spec.Unschedulable, node.Spec.PodCIDR, node.Spec.PodCIDRs, node.Spec.ProviderID = true, "10.1.0.0/24", []string{"10.1.0.0/24"}, "cloud://a"
+	c.Create(t, node)
+	before := node.DeepCopy()
+	c.EventuallyNode(t, node.Name, "born held", held(always))
+	for range 2 {
+		c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+		c.EventuallyNode(t, node.Name, "released", free(always))
+		c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionFalse)
+		c.EventuallyNode(t, node.Name, "held again", held(always))
+	}
+	c.Patch(t, node, func() { node.Labels["pool"] = once.Name })
+	c.EventuallyNode(t, node.Name, "let go by one, held by the other", func(n *corev1.Node) bool { return free(always)(n) && held(once)(n) })
+	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, node.Name, "completed", func(n *corev1.Node) bool { return free(once)(n) && n.Annotations[completedKey(once)] != "" })
+
+	tainted := testkit.Node("tainted", testkit.Pool(always.Name), testkit.WithTaint(always.Spec.Taint.Key))
+	c.Create(t, tainted)
+	c.EventuallyNode(t, tainted.Name, "adopted", held(always))
+	for _, rule := range []*v1alpha1.NodeReadinessRule{always, once} {
+		if err := c.Client.Delete(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, c, rule)
+	}
+	const unknown = v1alpha1.HoldPrefix + "00000000-1111-2222-3333-444444444444"
+	left := testkit.Node("left", nil, testkit.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {
+		n.Annotations = map[string]string{unknown: `{"rule":"gone","taint":"readiness.k8s.io/left:NoSchedule","origin":"born"}`}
+	})
+	c.Create(t, left)
+	c.EventuallyNode(t, left.Name, "swept", func(n *corev1.Node) bool { return !testkit.HasTaint(n, "readiness.k8s.io/left") })
+
+	wantAsBefore(t, c, before)
+	wantNoRefusal(t, c, testkit.ManagerUser)
+}
+
+// wantAsBefore checks that nothing of others was touched.
+func wantAsBefore(t *testing.T, c *testkit.Cluster, before *corev1.Node) {
+	t.Helper()
+	var now corev1.Node
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(before), &now); err != nil {
+		t.Fatal(err)
+	}
+	foreign := func(node *corev1.Node) string {
+		taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/always") })
+		return fmt.Sprint(taints, node.Annotations["example.com/note"], node.Labels["example.com/label"], node.Finalizers, node.Spec.Unschedulable, node.Spec.PodCIDRs, node.Spec.ProviderID)
+	}
+	if foreign(&now) != foreign(before) {
+		t.Errorf("now %s\nbefore %s", foreign(&now), foreign(before))
+	}
+}
+
+// wantNoRefusal checks that the API server has refused the user no change of a node.
+func wantNoRefusal(t *testing.T, c *testkit.Cluster, user string) {
+	t.Helper()
+	writes := 0
+	for _, request := range c.Requests(t, user) {
+		if !request.IsWrite() || request.Resource != "nodes" || request.Name == probe {
+			continue
+		}
+		writes++
+		if slices.Contains([]int32{http.StatusForbidden, http.StatusUnprocessableEntity}, request.Code) {
+			t.Errorf("%d: %s %s %s by %s", request.Code, request.Verb, request.Name, request.Subresource, user)
+		}
+	}
+	if writes == 0 {
+		t.Errorf("%s has written nothing", user)
+	}
+}

@@ -1,0 +1,464 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// install installs the policies as an administrator does.
+func install(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// uninstall deletes policies and bindings.
+func uninstall(t *testing.T, c *testkit.Cluster, objs ...runtime.Object) {
+	t.Helper()
+	for _, obj := range objs {
+		if err := c.Client.Delete(t.Context(), obj.(client.Object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// joins are nodes of a pool that register all the time, by a kubelet, and leave at once.
+type joins struct {
+	mu      sync.Mutex
+	held    []bool // whether each was born held, in the order of their births
+	refused error  // the first registration that was refused
+}
+
+// joinAllTheTime lets nodes join until the test ends. None of them may be refused.
+func joinAllTheTime(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) *joins {
+	t.Helper()
+	const name = "joining"
+	j, api, done := &joins{}, kubelet(t, c, name), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		if j.refused != nil {
+			t.Errorf("a kubelet could not register its node: %v", j.refused)
+		}
+	})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			node := testkit.Node(name, testkit.Pool(rule.Name))
+			err := api.Create(ctx, node)
+			j.born(testkit.HasTaint(node, rule.Spec.Taint.Key), err)
+			untilDone(ctx, func() error { return client.IgnoreNotFound(c.Client.Delete(ctx, node)) })
+			pause(ctx, 50*time.Millisecond)
+		}
+	}()
+	return j
+}
+
+// born takes note of an answer. One that is lost, or comes from an API server that is not
+// ready yet, says nothing.
+func (j *joins) born(held bool, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case err == nil:
+		j.held = append(j.held, held)
+	case j.refused == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !strings.Contains(err.Error(), "not yet ready"):
+		j.refused = err
+	}
+}
+
+// count is how many nodes have joined.
+func (j *joins) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.held)
+}
+
+// eventually waits until nodes that register from now on are born held, or are not.
+func (j *joins) eventually(t *testing.T, held bool) {
+	t.Helper()
+	from := j.count() + 1 // one may be on its way
+	testkit.Eventually(t, fmt.Sprintf("nodes born held: %v", held), func(context.Context) error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if len(j.held) <= from || j.held[len(j.held)-1] != held {
+			return fmt.Errorf("%d nodes have joined since", len(j.held)-from)
+		}
+		return nil
+	})
+}
+
+// free says whether all nodes that joined after this one were born free.
+func (j *joins) free(after int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !slices.Contains(j.held[after:], true)
+}
+
+// warnings are what the API server warns of.
+type warnings []string
+
+// HandleWarningHeader is called for each warning.
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
+
+// deleteWarned deletes the object and returns what the API server warned of.
+func deleteWarned(ctx context.Context, c *testkit.Cluster, obj client.Object, options ...client.DeleteOption) (warnings, error) {
+	var w warnings
+	config := rest.CopyConfig(c.Config)
+	config.WarningHandler = &w
+	admin, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return w, admin.Delete(ctx, obj, options...)
+}
+
+// parts are what somebody deletes who wants to be rid of the manager.
+func parts() map[string]client.Object {
+	return map[string]client.Object{
+		"the Deployment": &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.ManagerAccount}},
+		"the namespace":  &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerNamespace}},
+		"the CRD":        &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CRDName}},
+	}
+}
+
+// deploy makes a Deployment of this name; nothing runs it.
+func deploy(t *testing.T, c *testkit.Cluster, namespace, name string) *appsv1.Deployment {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "manager"}}},
+			},
+		},
+	}
+	c.Create(t, d)
+	return d
+}
+
+const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-removal' with binding 'readygate-removal': " +
+	"rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are born held. " +
+	"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding readygate-births"
+
+// Who removes what rules need is told, once; who removes something else, or has no rules, is not.
+func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	deploy(t, c, policy.ManagerNamespace, policy.ManagerAccount)
+	others := []client.Object{
+		deploy(t, c, policy.ManagerNamespace, "other"), deploy(t, c, metav1.NamespaceDefault, policy.ManagerAccount),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}},
+	}
+	want := func(what string, obj client.Object, want ...string) {
+		t.Helper()
+		got, err := deleteWarned(t.Context(), c, obj, client.DryRunAll)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("deleting %s: %v, warned %q, want %q", what, err, got, want)
+		}
+	}
+	for name, part := range parts() {
+		want(name+" without rules", part)
+	}
+	c.Create(t, testkit.Rule("first"))
+	c.Create(t, testkit.Rule("second"))
+	c.Create(t, testkit.Rule("preview", testkit.DryRun))
+	eventuallyWarned(t, c)
+	for name, part := range parts() {
+		want(name, part, warning)
+	}
+	for _, other := range others {
+		want(other.GetNamespace()+"/"+other.GetName(), other)
+	}
+	k := newKubectl(t, c)
+	out, err := k.output(t.Context(), "delete", "deployment", "-n", policy.ManagerNamespace, policy.ManagerAccount)
+	if shown := "Warning: " + warning + "\n"; err != nil || !strings.HasPrefix(out, shown) {
+		t.Errorf("kubectl says %q (%v), want %q", out, err, shown)
+	}
+}
+
+// eventuallyWarned waits until the API server warns: it looks at rules a while after it has
+// first seen the policy.
+func eventuallyWarned(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	testkit.Eventually(t, "a warning", func(ctx context.Context) error {
+		got, err := deleteWarned(ctx, c, parts()["the CRD"], client.DryRunAll)
+		if err != nil || len(got) == 0 {
+			return fmt.Errorf("warned %v, %w", got, err)
+		}
+		return nil
+	})
+}
+
+// fleet is a cluster with Readygate, a rule, a node that it holds, and nodes that join.
+type fleet struct {
+	*testing.T
+	c       *testkit.Cluster
+	k       *kubectl
+	manager *testkit.Process
+	rule    *v1alpha1.NodeReadinessRule
+	joins   *joins
+	warned  warnings // so far
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{T: t, c: testkit.StartCluster(t), rule: testkit.Rule("network")}
+	install(t, f.c)
+	f.k = newKubectl(t, f.c)
+	deploy(t, f.c, policy.ManagerNamespace, policy.ManagerAccount)
+	f.manager = f.c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=2s")
+	createCovered(t, f.c, f.rule)
+	f.c.Create(t, testkit.Node("old", testkit.Pool(f.rule.Name)))
+	f.joins = joinAllTheTime(t, f.c, f.rule)
+	f.joins.eventually(t, true)
+	eventuallyWarned(t, f.c)
+	return f
+}
+
+func (f *fleet) remove(part string) {
+	f.Helper()
+	warned, err := deleteWarned(f.Context(), f.c, parts()[part])
+	if err != nil {
+		f.Fatalf("deleting %s: %v", part, err)
+	}
+	f.warned = append(f.warned, warned...)
+}
+
+func (f *fleet) removeManager() {
+	f.Helper()
+	f.remove("the Deployment")
+	if code := f.manager.Terminate(); code != 0 {
+		f.Errorf("the manager ended with %d:\n%s", code, f.manager.Log())
+	}
+	f.manager = nil
+}
+
+// removeCRD returns when the CRD is gone: the manager cleans up after the rules; where there
+// is none, somebody does what the documentation says.
+func (f *fleet) removeCRD() {
+	f.Helper()
+	f.remove("the CRD")
+	if f.manager == nil {
+		f.c.EventuallyRule(f.T, f.rule.Name, "waiting for a manager", func(r *v1alpha1.NodeReadinessRule) bool { return !r.DeletionTimestamp.IsZero() })
+		letGo(f.T, f.k, f.rule)
+	}
+	gone(f.T, f.c, parts()["the CRD"])
+}
+
+// letGo is what the documentation says for a rule that no manager will ever clean up after.
+func letGo(t *testing.T, k *kubectl, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	const merge = `{"metadata":{"finalizers":null}}`
+	documented(t, "rules.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
+	k.run(t, "patch", "nrr", rule.Name, "--type=merge", "-p", merge)
+}
+
+// documented checks that a page says just this.
+func documented(t *testing.T, page, text string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), text) {
+		t.Errorf("docs/%s does not say %s", page, text)
+	}
+}
+
+func (f *fleet) removePolicies() {
+	f.Helper()
+	uninstall(f.T, f.c, policy.Installed()...)
+}
+
+// restart lets an API server start that finds what is left.
+func (f *fleet) restart() {
+	f.Helper()
+	if err := errors.Join(f.c.KillAPIServer(), f.c.StartAPIServer(f.Context())); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// clean says whether nothing of Readygate is left on the node.
+func clean(node *corev1.Node) bool {
+	return len(node.Annotations) == 0 && !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return strings.HasPrefix(taint.Key, "readiness.k8s.io/")
+	})
+}
+
+// Whatever goes first, nodes can register at all times; as long as they are born held, there
+// is a manager that releases them, or somebody was told; and in the end they are not.
+func TestReadygateCanBeRemovedInAnyOrder(t *testing.T) {
+	t.Parallel()
+	const crd, manager, policies = "CRD", "manager", "policies"
+	for _, order := range [][]string{
+		{crd, manager, policies}, {crd, policies, manager}, {manager, crd, policies},
+		{manager, policies, crd}, {policies, crd, manager}, {policies, manager, crd},
+	} {
+		t.Run(strings.Join(order, ", "), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			remove := map[string]func(){crd: f.removeCRD, manager: f.removeManager, policies: f.removePolicies}
+			bornHeld := true
+			for _, part := range order {
+				remove[part]()
+				if part == crd && f.manager != nil {
+					defer f.nobodyIsHeldFromNowOn()()
+					f.restart() // it must do without the CRD
+				}
+				bornHeld = bornHeld && part != policies && (part != crd || f.manager == nil)
+				f.joins.eventually(t, bornHeld)
+				if bornHeld && f.manager == nil && !slices.Contains(f.warned, warning) {
+					t.Errorf("nobody releases new nodes, and nobody was told: %q", f.warned)
+				}
+			}
+		})
+	}
+}
+
+// nobodyIsHeldFromNowOn checks that the old node is clean, and, when the returned function is
+// called, that no node was born held since.
+func (f *fleet) nobodyIsHeldFromNowOn() func() {
+	f.Helper()
+	f.c.EventuallyNode(f.T, "old", "clean", clean)
+	last := f.joins.count()
+	return func() {
+		f.Helper()
+		if !f.joins.free(last) {
+			f.Error("a node was born held after the CRD was gone")
+		}
+	}
+}
+
+// The manager is gone, and new nodes are born held: the command that the warning names, and
+// the documentation repeats, makes an end of it.
+func TestTheWarningNamesARemedy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.removeManager()
+	f.joins.eventually(t, true)
+	remedy := regexp.MustCompile(`If the manager is gone: (kubectl [a-z -]+)$`).FindStringSubmatch(strings.Join(f.warned, "\n"))
+	if remedy == nil {
+		t.Fatalf("no remedy in %q", f.warned)
+	}
+	documented(t, "policies.md", "\n"+remedy[1]+"\n")
+	f.k.run(t, strings.Fields(remedy[1])[1:]...)
+	f.joins.eventually(t, false)
+	last := f.joins.count()
+	f.restart()
+	f.joins.eventually(t, false)
+	f.removeCRD()
+	f.joins.eventually(t, false)
+	if !f.joins.free(last) {
+		t.Error("a node was born held after all")
+	}
+}
+
+// Without the policies the manager goes on, rules say what is missing, and all can be removed.
+func TestTheManagerGoesOnWithoutThePolicies(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	uncovered := func(reason string) func(*v1alpha1.NodeReadinessRule) bool {
+		return testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
+	}
+	uninstall(t, f.c, policy.BirthsBinding())
+	f.c.EventuallyRule(t, f.rule.Name, "without binding", uncovered(v1alpha1.ReasonBindingMissing))
+	uninstall(t, f.c, policy.BirthsPolicy())
+	f.c.EventuallyRule(t, f.rule.Name, "without policy", uncovered(v1alpha1.ReasonPolicyMissing))
+	f.joins.eventually(t, false)
+
+	f.c.EventuallyNode(t, "old", "still held", held(f.rule))
+	f.c.Create(t, testkit.Node("new", testkit.Pool(f.rule.Name)))
+	f.c.EventuallyNode(t, "new", "held by the manager", held(f.rule))
+	f.c.SetCondition(t, "new", testkit.Condition, corev1.ConditionTrue)
+	f.c.EventuallyNode(t, "new", "released", free(f.rule))
+
+	f.k.run(t, "delete", "nrr", "--all", "--timeout=90s")
+	f.c.EventuallyNode(t, "old", "clean", clean)
+	f.c.EventuallyNode(t, "new", "clean", clean)
+	f.removeCRD()
+	f.removeManager()
+	if len(f.warned) > 0 {
+		t.Errorf("warned of %q, though there was no rule", f.warned)
+	}
+}
+
+// Somebody removed the CRD by force while no manager ran: nodes can register. They are born
+// held, and a manager that comes cannot help, but says what to do.
+func TestAManagerWithoutItsCRDSaysHowToFreeNodes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.removeManager()
+	f.removeCRD()
+	f.joins.eventually(t, true)
+	late := f.c.StartProcess(t, testkit.ManagerUser)
+	<-late.Done()
+	for _, words := range []string{"install the CRD " + v1alpha1.CRDName, "if Readygate is being removed", "kubectl delete mutatingadmissionpolicybinding readygate-births"} {
+		if !strings.Contains(late.Log(), words) {
+			t.Errorf("the manager does not say %q:\n%s", words, late.Log())
+		}
+	}
+}
+
+// Somebody removed the CRD by force, and the manager that comes to lead then finds no rules
+// any more: it frees what they held, and new nodes.
+func TestAManagerThatLeadsAfterTheCRDWentCleansUp(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	leader := c.StartProcess(t, testkit.ManagerUser, elect...)
+	rule := testkit.Rule("network")
+	createCovered(t, c, rule)
+	c.Create(t, testkit.Node("old", testkit.Pool(rule.Name)))
+	joins := joinAllTheTime(t, c, rule)
+	joins.eventually(t, true)
+	next := c.StartProcess(t, testkit.SecondManagerUser, elect...)
+	ready(t, next)
+	leader.Kill()
+	if err := c.Client.Delete(t.Context(), parts()["the CRD"]); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, newKubectl(t, c), rule)
+	gone(t, c, parts()["the CRD"])
+
+	joins.eventually(t, false)
+	c.EventuallyNode(t, "old", "clean", clean)
+}
+
+// output is what kubectl prints, warnings included.
+func (k *kubectl) output(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, k.path, args...)
+	cmd.Dir = k.home
+	cmd.Env = []string{"HOME=" + k.home, "KUBECONFIG=" + filepath.Join(k.home, "kubeconfig")}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
