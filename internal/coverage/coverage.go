@@ -28,8 +28,12 @@ type Gap struct {
 type Sight struct {
 	// Gap is why the policy covers no rule; nil if it is in force.
 	Gap *Gap
+	// Unread says that the policy could not be read: Stored is not known then.
+	Unread bool
 	// Stored is what the policy says, and Wanted what the rules ask for.
 	Stored, Wanted policy.Births
+	// Took is how long the API server took to store the policy; zero if it was found so.
+	Took time.Duration
 }
 
 // Coverage is what is known of the policy. It is safe for concurrent use.
@@ -40,17 +44,18 @@ type Coverage struct {
 
 	mu       sync.Mutex
 	onChange func()
-	first    time.Time // of all sights; zero if there was none
+	known    bool      // there was a sight
+	first    time.Time // when the policy was first read; zero if never
 	sight    Sight
 	in       map[string]entry
-	out      map[string]time.Time
+	out      map[string]time.Time // when it has settled that a rule is out of the policy
 }
 
 // entry is a rule's part of the policy.
 type entry struct {
-	text  string
-	since time.Time
-	// found says that it was there already when the policy was first seen.
+	text    string
+	settled time.Time
+	// found says that it was there already when the policy was first read.
 	found bool
 }
 
@@ -70,35 +75,54 @@ func (c *Coverage) OnChange(f func()) {
 func (c *Coverage) Saw(sight Sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if sight.Unread {
+		sight.Stored = c.sight.Stored
+	}
+	changed := !c.known || c.sight.differs(sight)
+	if c.sight.Gap != nil && sight.Gap == nil {
+		clear(c.in) // in force again: that too takes a while to be seen everywhere
+	}
+	before := c.sight.Stored
+	c.known, c.sight = true, sight
+	if !sight.Unread {
+		c.remember(before, sight.Stored, sight.Took)
+	}
+	if changed && c.onChange != nil {
+		c.onChange()
+	}
+}
+
+// compilations is how often an API server may have to compile the policy before a change is
+// in force: what it is at, and then ours. One more is spare.
+const compilations = 3
+
+// remember notes what came into the policy and what went out of it. An API server compiles
+// the policy as it stores it, and again to put it in force: how long it took tells how long
+// it may take.
+func (c *Coverage) remember(before, stored policy.Births, took time.Duration) {
 	now, isFirst := c.clock.Now(), c.first.IsZero()
 	if isFirst {
 		c.first = now
 	}
-	changed := isFirst || c.sight.differs(sight)
-	if c.sight.Gap != nil && sight.Gap == nil {
-		clear(c.in) // in force again: that too takes a while to be seen everywhere
-	}
-	c.sight = sight
-	texts := sight.Stored.Texts()
-	for name := range c.in {
-		if _, ok := texts[name]; !ok {
-			delete(c.in, name)
-			c.out[name] = now
+	settled := now.Add(c.settle + compilations*took)
+	for _, name := range before.Variables() {
+		if !stored.Names(name) {
+			c.out[name] = settled
 		}
 	}
-	for name, text := range texts {
-		delete(c.out, name)
-		if known, ok := c.in[name]; !ok || known.text != text {
-			c.in[name] = entry{text: text, since: now, found: isFirst}
-		}
-	}
-	for name, since := range c.out {
-		if now.Sub(since) > forgetAfter {
+	for name := range c.out {
+		if stored.Names(name) || now.Sub(c.out[name]) > forgetAfter {
 			delete(c.out, name)
 		}
 	}
-	if changed && c.onChange != nil {
-		c.onChange()
+	was := c.in
+	c.in = map[string]entry{}
+	for name, text := range stored.Texts() {
+		known, ok := was[name]
+		if !ok || known.text != text {
+			known = entry{text: text, settled: settled, found: isFirst}
+		}
+		c.in[name] = known
 	}
 }
 
@@ -114,7 +138,7 @@ func (s Sight) differs(other Sight) bool {
 func (c *Coverage) Births(uid types.UID, was bool) (gap *Gap, wait time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first.IsZero() {
+	if !c.known {
 		return nil, 0, false
 	}
 	if c.sight.Gap != nil {
@@ -127,7 +151,7 @@ func (c *Coverage) Births(uid types.UID, was bool) (gap *Gap, wait time.Duration
 	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
 		return &settling, 0, true // about to be compiled or written
 	}
-	if wait := c.settle - c.clock.Since(e.since); wait > 0 && (!was || !e.found) {
+	if wait := e.settled.Sub(c.clock.Now()); wait > 0 && (!was || !e.found) {
 		return &settling, wait, true
 	}
 	return nil, 0, true
@@ -140,34 +164,22 @@ var (
 )
 
 // Gone says whether no API server puts the rule's taint on nodes any more. If not, wait is
-// when to ask again; zero if something has to change before.
+// when to ask again; zero if something has to change before. A policy that cannot be read or
+// relied on may still name the rule.
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first.IsZero() {
-		return false, 0
-	}
-	if c.sight.Gap != nil && !c.sight.Gap.mayApply() {
+	if c.sight.Gap != nil && c.sight.Gap.Reason == v1alpha1.ReasonAPIMissing {
 		return true, 0
 	}
 	name := policy.VariableOf(uid)
-	if _, ok := c.in[name]; ok || c.sight.Wanted.Covers(uid) { // in it, or about to be
+	if c.first.IsZero() || c.sight.Unread || c.sight.Stored.Names(name) || c.sight.Wanted.Names(name) {
 		return false, 0
 	}
-	since, ok := c.out[name]
+	settled, ok := c.out[name]
 	if !ok {
-		since = c.first
+		settled = c.first.Add(c.settle)
 	}
-	wait = c.settle - c.clock.Since(since)
-	return wait <= 0, max(wait, 0)
-}
-
-// mayApply says that the policy is there and may put taints on nodes, in spite of the gap.
-func (g *Gap) mayApply() bool {
-	switch g.Reason {
-	case v1alpha1.ReasonAPIMissing, v1alpha1.ReasonPolicyMissing, v1alpha1.ReasonPolicyForeign:
-		return false
-	default:
-		return true
-	}
+	wait = max(settled.Sub(c.clock.Now()), 0)
+	return wait == 0, wait
 }

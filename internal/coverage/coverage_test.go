@@ -207,18 +207,72 @@ func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWithoutAPolicyThereIsNothingToWaitFor(t *testing.T) {
-	for reason, want := range map[string]bool{
-		v1alpha1.ReasonAPIMissing: true, v1alpha1.ReasonPolicyMissing: true, v1alpha1.ReasonPolicyForeign: true,
-		v1alpha1.ReasonBindingMissing: false, v1alpha1.ReasonWriteRefused: false,
-	} {
-		m := newMemory()
-		sight := in("a")
-		sight.Gap = &coverage.Gap{Reason: reason}
-		m.Saw(sight)
-		if gone, _ := m.Gone("a"); gone != want {
-			t.Errorf("%s: gone %v", reason, gone)
-		}
+// A cluster without the API never had a policy; one that was deleted may be in force for a
+// moment yet, and one that cannot be read, relied on or written may be for ever.
+func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
+	edited := births("a").Spec()
+	edited.ReinvocationPolicy = "Never"
+	tests := map[string]struct {
+		sight coverage.Sight
+		gone  bool
+		wait  time.Duration
+	}{
+		v1alpha1.ReasonAPIMissing:    {gone: true},
+		v1alpha1.ReasonPolicyMissing: {wait: settle},
+		v1alpha1.ReasonPolicyForeign: {sight: coverage.Sight{Stored: births("a")}},
+		v1alpha1.ReasonWriteRefused:  {sight: coverage.Sight{Unread: true}},
+		"Edited":                     {sight: coverage.Sight{Stored: policy.ReadBirths(&edited)}},
+	}
+	for reason, tc := range tests {
+		t.Run(reason, func(t *testing.T) {
+			m := newMemory()
+			m.Saw(in("a"))
+			m.after(time.Minute)
+			tc.sight.Gap = &coverage.Gap{Reason: reason}
+			m.Saw(tc.sight)
+			if gone, wait := m.Gone("a"); gone != tc.gone || wait != tc.wait {
+				t.Errorf("gone %v, ask again in %v", gone, wait)
+			}
+			m.Saw(in()) // and then it is really taken out
+			m.after(settle)
+			if gone, _ := m.Gone("a"); !gone {
+				t.Error("never gone")
+			}
+		})
+	}
+}
+
+// A rule that was in an edited text, and is taken out with the edit, has to settle too.
+func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
+	edited := births("a").Spec()
+	edited.ReinvocationPolicy = "Never"
+	m := newMemory()
+	m.Saw(in("a"))
+	m.after(time.Minute)
+	m.Saw(coverage.Sight{Stored: policy.ReadBirths(&edited)})
+	m.Saw(in())
+	if gone, wait := m.Gone("a"); gone || wait != settle {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
+	}
+}
+
+// A long text takes an API server long to compile, when it is stored and when it is put in
+// force: what one takes tells of the other.
+func TestALongTextSettlesLonger(t *testing.T) {
+	m := newMemory()
+	m.Saw(in())
+	m.after(time.Minute)
+	sight := in("a")
+	sight.Took = 2 * time.Second
+	m.Saw(sight)
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != settle+6*time.Second {
+		t.Errorf("covered: %q %v", got, wait)
+	}
+	sight = in()
+	sight.Took = time.Second
+	m.Saw(sight)
+	if gone, wait := m.Gone("a"); gone || wait != settle+3*time.Second {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
 }
 

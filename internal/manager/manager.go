@@ -165,7 +165,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 		Clock:    clock.RealClock{},
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
-	policies := &births.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Rules: rules, Coverage: covered}
+	policies := &births.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Rules: rules, Coverage: covered, Clock: clock.RealClock{}}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr))
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// Bounds of the text. CEL takes 100,000 characters an expression, etcd 1.5 MiB an object, and
-// a node creation pays for all of it.
+// Bounds of the text. CEL takes 100,000 characters an expression, etcd 1.5 MiB an object; but
+// a node creation pays for all of it, and an API server compiles all of it at every change.
 const (
-	maxRuleText = 48 << 10
-	maxText     = 384 << 10
+	maxRuleText = 32 << 10
+	maxText     = 128 << 10
 )
 
 // Births is the part of the births policy that rules decide: for each rule, by the name of its
@@ -29,15 +29,19 @@ type Births struct {
 	order []string
 	// leftOut are the variables of rules that do not fit.
 	leftOut map[string]bool
+	// edited are the variables of rules in a text that cannot be relied on.
+	edited map[string]bool
 }
 
 // CompileBirths compiles the rules that make demands on nodes, oldest first. Rules that do
-// not fit are left out: their nodes are tainted by the manager, after they were created.
+// not fit are left out: their nodes are tainted by the manager, after they were created. A
+// bootstrap-only rule waits until it is taken over, a moment after its creation: when that
+// was is part of the text, and two texts in a row would take longer to be in force.
 func CompileBirths(rules []*readiness.Rule) Births {
 	births := Births{rules: map[string]string{}, leftOut: map[string]bool{}}
 	size := 0
 	for _, rule := range rules {
-		if !rule.Active() {
+		if !rule.Active() || rule.Bootstrap && rule.TakenOver.IsZero() {
 			continue
 		}
 		text := birth(rule)
@@ -56,13 +60,27 @@ func (b *Births) add(name, text string) {
 	b.order = append(b.order, name)
 }
 
-// Texts are what the policy says of each rule, by the name of the rule's variable.
+// Texts are what the policy says of each rule, by the name of the rule's variable. Nobody may
+// change them.
 func (b Births) Texts() map[string]string { return b.rules }
 
 // Covers says whether the policy speaks of the rule of this UID.
 func (b Births) Covers(uid types.UID) bool {
 	_, ok := b.rules[VariableOf(uid)]
 	return ok
+}
+
+// Variables are the names of all variables of rules in the policy, be it in a text that cannot
+// be relied on.
+func (b Births) Variables() []string {
+	return slices.AppendSeq(slices.Collect(maps.Keys(b.rules)), maps.Keys(b.edited))
+}
+
+// Names says whether a variable of this name is in the policy, be it in a text that cannot be
+// relied on.
+func (b Births) Names(variable string) bool {
+	_, ok := b.rules[variable]
+	return ok || b.edited[variable]
 }
 
 // LeavesOut says whether the rule of this UID was left out because it does not fit.
@@ -177,13 +195,17 @@ func ReadBirths(spec *admissionv1.MutatingAdmissionPolicySpec) Births {
 			births.add(variable.Name, variable.Expression)
 		}
 	}
-	if !equality.Semantic.DeepEqual(births.Spec(), *spec) {
-		return Births{}
+	if equality.Semantic.DeepEqual(births.Spec(), *spec) {
+		return births
 	}
-	return births
+	edited := Births{edited: map[string]bool{}}
+	for name := range births.rules {
+		edited.edited[name] = true
+	}
+	return edited
 }
 
 // Equal says whether two policies say the same, and leave out the same.
 func (b Births) Equal(other Births) bool {
-	return slices.Equal(b.order, other.order) && maps.Equal(b.rules, other.rules) && maps.Equal(b.leftOut, other.leftOut)
+	return slices.Equal(b.order, other.order) && maps.Equal(b.rules, other.rules) && maps.Equal(b.leftOut, other.leftOut) && maps.Equal(b.edited, other.edited)
 }

@@ -106,13 +106,24 @@ func TestACompletionThatANodeBringsAlong(t *testing.T) {
 	cases := map[string]birthCase{
 		"counts":                                 {rules: rules(once), node: worker(completed("network")), notes: []string{"network completed"}},
 		"of another rule does not":               {rules: rules(once), node: worker(completed("storage")), taints: []string{hold}, notes: []string{"network holds (born)", completedKey("storage")}},
-		"of the older form counts":               {rules: rules(once), node: worker(annotated(older, "")), notes: []string{older}},
-		"until the rule is taken over":           {rules: rules(takenOver), node: worker(annotated(older, "")), taints: []string{hold}, notes: []string{"network holds (born)", older}},
+		"of the older form does not":             {rules: rules(takenOver), node: worker(annotated(older, "")), taints: []string{hold}, notes: []string{"network holds (born)", older}},
 		"which is nothing to one of the new":     {rules: rules(takenOver), node: worker(completed("network")), notes: []string{"network completed"}},
 		"what looks like another's is no reason": {rules: rules(once), node: worker(annotated(older+"s", "")), taints: []string{hold}, notes: []string{"network holds (born)", older + "s"}},
 	}
 	for name, c := range cases {
 		t.Run(name, c.run)
+	}
+}
+
+// When a bootstrap-only rule was taken over is part of its text: it is written once.
+func TestABootstrapOnlyRuleWaitsUntilItIsTakenOver(t *testing.T) {
+	once := rule("network", bootstrapOnly)
+	if taken := births(once); !taken.Covers(once.UID) {
+		t.Error("a rule that was taken over is not covered")
+	}
+	once.Status.TakenOverAt = nil
+	if b := births(once, rule("storage", taintKey("readiness.k8s.io/StorageReady"))); b.Covers(once.UID) || b.LeavesOut(once.UID) || len(b.Texts()) != 1 {
+		t.Errorf("compiled to %v", b.Texts())
 	}
 }
 

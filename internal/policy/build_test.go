@@ -65,8 +65,12 @@ func rule(name string, options ...ruleOption) *v1alpha1.NodeReadinessRule {
 	return r
 }
 
+// bootstrapOnly rules are taken over at noon, if at no other time.
 func bootstrapOnly(r *v1alpha1.NodeReadinessRule) {
 	r.Spec.EnforcementMode = v1alpha1.EnforcementModeBootstrapOnly
+	if r.Status.TakenOverAt == nil {
+		takenOverAt(noon)(r)
+	}
 }
 
 func anyOf(r *v1alpha1.NodeReadinessRule)  { r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf }

@@ -84,15 +84,12 @@ func requirementMet(r v1alpha1.ConditionRequirement) string {
 		quote(r.Type), quote(string(missing)), quoteAll(accepted))
 }
 
-// completed is the expression that a bootstrap-only rule is done with the node.
+// completed is the expression that a bootstrap-only rule that was taken over is done with the
+// node.
 func completed(rule *readiness.Rule) string {
 	key, older := rule.CompletedKeys()
-	inherited := quote(older) + " in variables.annotations"
-	if !rule.TakenOver.IsZero() {
-		inherited += fmt.Sprintf(" && variables.born != null && timestamp(variables.born) < timestamp(%s)",
-			quote(rule.TakenOver.UTC().Format(time.RFC3339)))
-	}
-	return fmt.Sprintf("(%s in variables.annotations || %s)", quote(key), inherited)
+	return fmt.Sprintf("(%s in variables.annotations || %s in variables.annotations && variables.born != null && timestamp(variables.born) < timestamp(%s))",
+		quote(key), quote(older), quote(rule.TakenOver.UTC().Format(time.RFC3339)))
 }
 
 func allOf(terms []string) string { return "(" + strings.Join(terms, " && ") + ")" }

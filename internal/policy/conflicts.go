@@ -53,6 +53,7 @@ func Conflicts() *admissionv1.ValidatingAdmissionPolicy {
 				Expression: "variables.apart",
 				MessageExpression: "'rule \"' + params.metadata.name + '\" manages the taint ' + params.spec.taint.key + ':' + params.spec.taint.effect + " +
 					"' on nodes that this rule can select too: use another taint or a nodeSelector that excludes its nodes, or delete that rule first'",
+				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}},
 		},
 	}

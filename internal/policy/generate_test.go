@@ -72,9 +72,6 @@ func genRule(t *rapid.T, name string) *v1alpha1.NodeReadinessRule {
 	if rapid.Bool().Draw(t, "bootstrap-only") {
 		options = append(options, bootstrapOnly)
 	}
-	if rapid.Bool().Draw(t, "taken over") {
-		options = append(options, takenOverAt(noon))
-	}
 	return rule(name, options...)
 }
 

@@ -54,7 +54,7 @@ func managerValidations() []admissionv1.Validation {
 	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix)
 	foreign := "!(" + prefixed("t.key", v1alpha1.TaintPrefixes...) + ")"
 	validations := []admissionv1.Validation{
-		{Expression: "variables.update", Message: "the manager may only update nodes, and none of their subresources"},
+		{Expression: "variables.update", Message: "the manager may only update nodes, and none of their subresources", Reason: ptr.To(metav1.StatusReasonForbidden)},
 		unchanged("annotations that are not Readygate's",
 			fmt.Sprintf("variables.annotations.all(k, %s || k in variables.before && variables.before[k] == variables.annotations[k]) && variables.before.all(k, %s || k in variables.annotations)", ours, ours)),
 		unchanged("taints that no rule may manage",
@@ -77,7 +77,9 @@ func unchangedField(parent, field string) admissionv1.Validation {
 func unchanged(what, expression string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: "!variables.update || " + expression,
-		Message:    "the manager may change taints and annotations of rules on nodes, and not " + what,
+		Message: "the manager may change taints and annotations of rules on nodes, and not " + what +
+			" (nor may another policy or webhook in the manager's request)",
+		Reason: ptr.To(metav1.StatusReasonForbidden),
 	}
 }
 

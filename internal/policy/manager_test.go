@@ -74,7 +74,8 @@ func TestTheManagerMayWriteTaintsAndAnnotationsOfRulesOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want []string
 			if c.refused != "" {
-				want = []string{"the manager may change taints and annotations of rules on nodes, and not " + c.refused}
+				want = []string{"the manager may change taints and annotations of rules on nodes, and not " + c.refused +
+					" (nor may another policy or webhook in the manager's request)"}
 			}
 			request := updated(managed(), managed(c.change))
 			wantEqual(t, "refused", v.refuses(t, request.by(policy.ManagerUser)), want)

@@ -57,7 +57,7 @@ func TestAnEditedPolicyCoversNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := births(rule("network")).Spec()
 			edit(&spec)
-			if read := policy.ReadBirths(&spec); read.Covers(uidOf("network")) || !read.Equal(policy.Births{}) {
+			if read := policy.ReadBirths(&spec); read.Covers(uidOf("network")) || len(read.Texts()) > 0 {
 				t.Errorf("read %+v", read)
 			}
 		})

@@ -112,6 +112,8 @@ func claimOf(rule *Rule) claim {
 
 func (p *planner) settle(v Verdict) {
 	switch {
+	case v.Rule.frozen() && bornLate(v.Rule, p.node):
+		p.takeBack(claimOf(v.Rule))
 	case v.Rule.frozen():
 	case !v.Rule.Active() || v.State == NotSelected || v.Completed:
 		p.letGo(v.Rule)

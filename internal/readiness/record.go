@@ -54,6 +54,14 @@ func AdmissionRecord(rule *Rule, origin Origin) (key, value string) {
 	return recordOf(rule, origin, time.Time{})
 }
 
+// bornLate says that an API server put the rule's taint on the node as it was created, though
+// the rule only previewed by then: a change of a rule takes a moment to reach every one.
+func bornLate(rule *Rule, node *Node) bool {
+	var r record
+	return !rule.DryRunSince.IsZero() && !node.Created.Before(rule.DryRunSince) &&
+		json.Unmarshal([]byte(node.Annotations[rule.holdKey]), &r) == nil && r.Origin == OriginBorn
+}
+
 // holderOf is the UID of the rule that a record speaks of, if the key is that of a record.
 func holderOf(key string) (types.UID, bool) {
 	uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix)

@@ -29,6 +29,10 @@ type Rule struct {
 	// TakenOver is when Readygate first saw the rule; zero means that it has not said so yet.
 	TakenOver time.Time
 
+	// DryRunSince is when Readygate first saw that the rule only previews; zero if it does not,
+	// or nobody has said so yet.
+	DryRunSince time.Time
+
 	// Inherited says that another controller of this API enforced the rule, and somebody
 	// deleted it, before Readygate first saw it: what it put on nodes has no record.
 	Inherited bool
@@ -101,7 +105,7 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		completedKey:      v1alpha1.CompletedPrefix + string(obj.UID),
 		olderCompletedKey: v1alpha1.CompletedPrefix + obj.Name,
 	}
-	rule.TakenOver = takenOver(obj)
+	rule.TakenOver, rule.DryRunSince = takenOver(obj), dryRunSince(obj)
 	rule.Inherited = rule.Deleting && !rule.DryRun && rule.TakenOver.IsZero() && slices.Contains(obj.Finalizers, v1alpha1.Finalizer)
 	selector, errs := validate(&obj.Spec)
 	if len(errs) > 0 {
@@ -115,11 +119,11 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 
 // IsOf says whether compiling the object would give the same answers as this rule, its
 // standing among other rules aside. The spec cannot change within a generation; when the
-// rule was taken over matters for older completion records only.
+// rule was taken over matters for completion records only.
 func (r *Rule) IsOf(obj *v1alpha1.NodeReadinessRule) bool {
 	return r.UID == obj.UID && r.Generation == obj.Generation &&
 		r.Deleting == !obj.DeletionTimestamp.IsZero() &&
-		(!r.Bootstrap || r.TakenOver.Equal(takenOver(obj)))
+		(!r.Bootstrap || r.TakenOver.Equal(takenOver(obj))) && r.DryRunSince.Equal(dryRunSince(obj))
 }
 
 // SameRule says whether two states of an object compile to the same rule.
@@ -130,6 +134,13 @@ func takenOver(obj *v1alpha1.NodeReadinessRule) time.Time {
 		return time.Time{}
 	}
 	return obj.Status.TakenOverAt.Time
+}
+
+func dryRunSince(obj *v1alpha1.NodeReadinessRule) time.Time {
+	if !obj.Spec.DryRun || obj.Status.DryRunSince == nil {
+		return time.Time{}
+	}
+	return obj.Status.DryRunSince.Time
 }
 
 // older orders rules by creation time, then UID: of two rules in conflict the first wins.

@@ -345,7 +345,9 @@ func otherAPIServer(t *testing.T, c *testkit.Cluster) client.Client {
 // wantBurstHeld creates nodes through the other API server as soon as the rule says that
 // births are covered. All of them are to be born held.
 func wantBurstHeld(t *testing.T, c *testkit.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
-	for ctx, got := t.Context(), rule.DeepCopy(); !covered(got); pause(ctx, 10*time.Millisecond) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for got := rule.DeepCopy(); !covered(got); pause(ctx, 10*time.Millisecond) {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(rule), got); err != nil {
 			t.Errorf("waiting for %s: %v", rule.Name, err)
 			return
@@ -353,7 +355,7 @@ func wantBurstHeld(t *testing.T, c *testkit.Cluster, other client.Client, rule *
 	}
 	for i := range 10 {
 		node := testkit.Node(fmt.Sprintf("%s-%02d", rule.Name, i), testkit.Pool(rule.Name))
-		if err := other.Create(t.Context(), node); err != nil {
+		if err := other.Create(ctx, node); err != nil {
 			t.Errorf("creating %s: %v", node.Name, err)
 		} else if got := holdOf(node, rule); got != "taint born" {
 			t.Errorf("%s is covered, and %s is born with %q", rule.Name, node.Name, got)

@@ -214,22 +214,22 @@ func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 	reason := fmt.Sprintf(`ValidatingAdmissionPolicy 'readygate-conflicts' with binding 'readygate-conflicts' denied request: `+
 		`rule "%s" manages the taint readiness.k8s.io/%s:NoSchedule on nodes that this rule can select too: `+
 		`use another taint or a nodeSelector that excludes its nodes, or delete that rule first`, id, id)
-	invalid := fmt.Sprintf(`The nodereadinessrules "%s-twin" is invalid: : %s`, id, reason)
-	for args, want := range map[string]string{
-		"apply -f rule.yaml":                                invalid,
-		"create -f rule.yaml":                               invalid,
-		"apply --dry-run=server -f rule.yaml":               invalid,
-		"create --dry-run=server -f rule.yaml":              invalid,
-		"apply --server-side -f rule.yaml":                  invalid,
-		"apply --server-side --dry-run=server -f rule.yaml": invalid,
-		"replace --force --cascade=background -f rule.yaml": invalid,
+	for _, args := range []string{
+		"apply -f rule.yaml",
+		"create -f rule.yaml",
+		"apply --dry-run=server -f rule.yaml",
+		"create --dry-run=server -f rule.yaml",
+		"apply --server-side -f rule.yaml",
+		"apply --server-side --dry-run=server -f rule.yaml",
+		"replace --force --cascade=background -f rule.yaml",
 	} {
 		_, err := k.try(t.Context(), strings.Fields(args)...)
 		if err == nil {
 			t.Fatalf("kubectl %s: not refused", args)
 		}
-		if _, printed, _ := strings.Cut(err.Error(), "\n"); strings.TrimSpace(printed) != want {
-			t.Errorf("kubectl %s says\n%s\nwant\n%s", args, printed, want)
+		_, printed, _ := strings.Cut(err.Error(), "\n")
+		if !strings.HasPrefix(printed, "Error from server (Forbidden): ") || !strings.HasSuffix(strings.TrimSpace(printed), reason) {
+			t.Errorf("kubectl %s says\n%s\nwant\n%s", args, printed, reason)
 		}
 	}
 	wantNoRule(t, c, id+"-twin")

@@ -48,6 +48,13 @@ type NodeReadinessRuleStatus struct {
 	// +optional
 	TakenOverAt *metav1.Time `json:"takenOverAt,omitempty"`
 
+	// dryRunSince is when Readygate first saw that spec.dryRun is true. Nodes
+	// that are held since before stay held; nodes that were created held after
+	// it, because an API server had not seen it yet, are released.
+	//
+	// +optional
+	DryRunSince *metav1.Time `json:"dryRunSince,omitempty"`
+
 	// appliedNodes are the selected nodes that are as the rule wants them; at
 	// most 100.
 	//

@@ -191,6 +191,10 @@ func (in *NodeReadinessRuleStatus) DeepCopyInto(out *NodeReadinessRuleStatus) {
 		in, out := &in.TakenOverAt, &out.TakenOverAt
 		*out = (*in).DeepCopy()
 	}
+	if in.DryRunSince != nil {
+		in, out := &in.DryRunSince, &out.DryRunSince
+		*out = (*in).DeepCopy()
+	}
 	if in.AppliedNodes != nil {
 		in, out := &in.AppliedNodes, &out.AppliedNodes
 		*out = make([]string, len(*in))

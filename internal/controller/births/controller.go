@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,10 +21,20 @@ import (
 	"github.com/readygate/readygate/internal/rulebook"
 )
 
-// conflictRetry is when a write that met another one is tried again from fresh state.
-const conflictRetry = 100 * time.Millisecond
+const (
+	// conflictRetry is when a write that met another one is tried again from fresh state.
+	conflictRetry = 100 * time.Millisecond
 
-// Reconciler keeps the births policy in step with the rules. All fields are required.
+	// writeInterval is the least time between two writes. API servers look for a change of
+	// the policy once a second, and compile all of it then.
+	writeInterval = time.Second
+
+	// lookInterval is when to look although nobody tells of a change: who may not watch, or
+	// whose watch ended for good, is not told.
+	lookInterval = 10 * time.Minute
+)
+
+// Reconciler keeps the births policy in step with the rules. All exported fields are required.
 type Reconciler struct {
 	// Client writes the policy.
 	Client client.Client
@@ -31,6 +42,11 @@ type Reconciler struct {
 	Live     client.Reader
 	Rules    *rulebook.Shelf
 	Coverage *coverage.Coverage
+	Clock    clock.PassiveClock
+
+	// written is when the policy was last written, and refusal why that was refused.
+	written time.Time
+	refusal *coverage.Gap
 }
 
 // Reconcile looks at the policy and its binding, and writes the policy if it does not say
@@ -44,19 +60,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	sight := coverage.Sight{Gap: found.gap, Wanted: policy.CompileBirths(book.Rules())}
+	sight := coverage.Sight{Gap: found.gap, Unread: found.unread(), Stored: found.stored, Wanted: policy.CompileBirths(book.Rules())}
 	if found.policy == nil {
 		r.Coverage.Saw(sight)
 		return reconcile.Result{RequeueAfter: found.again}, found.refusal
 	}
-	sight.Stored = policy.ReadBirths(&found.policy.Spec)
 	if sight.Wanted.Drops(sight.Stored) {
 		if sight.Wanted, err = r.compileLive(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	r.Coverage.Saw(sight)
-	result, err := r.write(ctx, found.policy, sight)
+	result, err := r.bringUpToDate(ctx, found.policy, sight)
 	return result, errors.Join(err, found.refusal)
 }
 
@@ -74,24 +88,42 @@ func (r *Reconciler) compileLive(ctx context.Context) (policy.Births, error) {
 	return policy.CompileBirths(readiness.NewRulebook(objs).Rules()), nil
 }
 
-// write brings the policy up to date, whoever changed it: a rule, or somebody by hand.
-func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight coverage.Sight) (reconcile.Result, error) {
-	wanted := sight.Wanted.Spec()
+// bringUpToDate writes the policy if it does not say what the rules ask for, whoever changed
+// it: a rule, or somebody by hand. What is stored is remembered before: what was edited and
+// is put back has to settle again.
+func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight coverage.Sight) (reconcile.Result, error) {
+	wanted, before := sight.Wanted.Spec(), sight
 	if equality.Semantic.DeepEqual(obj.Spec, wanted) {
-		return reconcile.Result{}, nil
+		r.refusal = nil
+		r.Coverage.Saw(sight)
+		return reconcile.Result{RequeueAfter: lookInterval}, nil
+	}
+	if before.Gap == nil {
+		before.Gap = r.refusal // until a write succeeds
+	}
+	r.Coverage.Saw(before)
+	if wait := writeInterval - r.Clock.Since(r.written); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	obj.Spec = wanted
+	return r.write(ctx, obj, sight)
+}
+
+func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight coverage.Sight) (reconcile.Result, error) {
+	start := r.Clock.Now()
 	err := r.Client.Update(ctx, obj, client.DisableReadYourWritesConsistency) // nobody reads it from a cache
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(sight.Wanted.Texts()))
-		sight.Stored = sight.Wanted
+		r.written, r.refusal = r.Clock.Now(), nil
+		sight.Stored, sight.Took = sight.Wanted, r.Clock.Since(start)
 		r.Coverage.Saw(sight)
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: lookInterval}, nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		sight.Gap = refused("write", err)
+		r.refusal = refused("write", err)
+		sight.Gap = r.refusal
 		r.Coverage.Saw(sight)
 	}
 	return reconcile.Result{}, fmt.Errorf("writing the policy: %w", err)

@@ -20,13 +20,14 @@ import (
 
 const (
 	manually = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
-	reapply  = "apply policies.yaml again"
+	install  = "apply policies.yaml"
 )
 
 // found is what there is of the policy.
 type found struct {
-	// policy is nil where there is none that may be written.
+	// policy is nil where there is none that may be written, and stored is what it says.
 	policy *admissionv1.MutatingAdmissionPolicy
+	stored policy.Births
 	// gap is why the policy is not in force; nil if it is.
 	gap *coverage.Gap
 	// again is when to look again although nothing tells of a change; zero: never.
@@ -35,6 +36,9 @@ type found struct {
 	refusal error
 }
 
+// unread says that it is not known what the policy says.
+func (f found) unread() bool { return f.policy == nil && f.refusal != nil }
+
 // look finds the policy and says whether it is in force.
 func (r *Reconciler) look(ctx context.Context) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicy
@@ -42,16 +46,17 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 	case meta.IsNoMatchError(err):
 		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster has no MutatingAdmissionPolicy (Kubernetes 1.36 or newer): %s", manually), again: apiInterval}, nil
 	case apierrors.IsNotFound(err):
-		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", policy.BirthsName, reapply, manually)}, nil
+		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", policy.BirthsName, install, manually), again: lookInterval}, nil
 	case apierrors.IsForbidden(err):
 		return found{gap: refused("read", err), refusal: fmt.Errorf("reading the policy: %w", err)}, nil
 	case err != nil:
 		return found{}, fmt.Errorf("reading the policy: %w", err)
 	case !policy.IsOurs(&obj):
-		return found{gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
-			policy.BirthsName, policy.PartOfLabel, policy.PartOf, reapply, manually)}, nil
+		return found{stored: policy.ReadBirths(&obj.Spec), again: lookInterval,
+			gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
+				policy.BirthsName, policy.PartOfLabel, policy.PartOf, install, manually)}, nil
 	}
-	return r.lookAtBinding(ctx, found{policy: &obj})
+	return r.lookAtBinding(ctx, found{policy: &obj, stored: policy.ReadBirths(&obj.Spec)})
 }
 
 // lookAtBinding adds why the policy is not in force, if it is not.
@@ -59,13 +64,13 @@ func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) 
 	var obj admissionv1.MutatingAdmissionPolicyBinding
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		f.gap = gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", policy.BirthsName, reapply, manually)
+		f.gap = gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", policy.BirthsName, install, manually)
 	case apierrors.IsForbidden(err):
 		f.gap, f.refusal = refused("read", err), fmt.Errorf("reading the binding: %w", err)
 	case err != nil:
 		return f, fmt.Errorf("reading the binding: %w", err)
 	case !equality.Semantic.DeepEqual(obj.Spec, policy.BirthsBinding().Spec):
-		f.gap = gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: %s; %s", policy.BirthsName, reapply, manually)
+		f.gap = gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: delete it and %s; %s", policy.BirthsName, install, manually)
 	}
 	return f, nil
 }

@@ -28,7 +28,9 @@ type births struct {
 
 func (r *Reconciler) birthsOf(rule *readiness.Rule, status *v1alpha1.NodeReadinessRuleStatus) births {
 	var b births
-	gap, wait, known := r.Coverage.Births(rule.UID, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionBirthsCovered))
+	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBirthsCovered)
+	wasCovered := was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == rule.Generation
+	gap, wait, known := r.Coverage.Births(rule.UID, wasCovered)
 	if known {
 		covered := birthsCovered(rule, gap)
 		b.condition = &covered

@@ -29,9 +29,9 @@ const (
 	// statusInterval is the least time between two status writes of one rule.
 	statusInterval = time.Second
 
-	// settleTime is how long a change of a node rests before the status follows: the node
+	// nodeRest is how long a change of a node rests before the status follows: the node
 	// is then usually written, and the status needs to be written once, not twice.
-	settleTime = 300 * time.Millisecond
+	nodeRest = 300 * time.Millisecond
 
 	// conflictRetry is when a write that met another one is tried again from fresh state.
 	conflictRetry = 100 * time.Millisecond

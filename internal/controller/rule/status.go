@@ -48,6 +48,12 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 	if status.TakenOverAt == nil && !rule.Deleting { // what a deleted rule left has no record then
 		status.TakenOverAt = &now
 	}
+	if rule.DryRun {
+		status.DryRunSince = old.DryRunSince
+		if status.DryRunSince == nil {
+			status.DryRunSince = &now
+		}
+	}
 	if rule.Active() {
 		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
 	}
@@ -91,7 +97,7 @@ func enforced(s standing) metav1.Condition {
 	case rule.Problem != nil:
 		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
 	case rule.DryRun && summary.Holding > 0:
-		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it held before as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
+		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it holds as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
 	case summary.Unsettled > 0:

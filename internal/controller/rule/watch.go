@@ -74,7 +74,7 @@ func (r *Reconciler) onNode(ctx context.Context, obj client.Object, q queue) {
 	node := readiness.NodeOf(obj.(*corev1.Node))
 	r.each(ctx, func(rule *readiness.Rule) {
 		if rule.Selects(node) || readiness.Carries(rule, node) {
-			q.AddAfter(request(rule.Name), settleTime)
+			q.AddAfter(request(rule.Name), nodeRest)
 		}
 	})
 }
@@ -90,7 +90,7 @@ func (r *Reconciler) onNodeUpdate(ctx context.Context, e event.UpdateEvent, q qu
 		return
 	}
 	for _, rule := range book.Concerned(before, after) {
-		q.AddAfter(request(rule.Name), settleTime)
+		q.AddAfter(request(rule.Name), nodeRest)
 	}
 }
 
