@@ -40,6 +40,11 @@ func wantReason(t *testing.T, c *testkit.Cluster, rule, reason string, words ...
 	}
 }
 
+// coveredSince is since when the condition BirthsCovered says what it says.
+func coveredSince(rule *v1alpha1.NodeReadinessRule) time.Time {
+	return meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionBirthsCovered).LastTransitionTime.Time
+}
+
 // wantBorn creates a node that the rule selects and wants the answer itself to be tainted.
 func wantBorn(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, name string) {
 	t.Helper()
@@ -67,7 +72,8 @@ func eventuallyBornFree(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeRea
 func TestTheRuleSaysWhyBirthsAreNotCovered(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=3s")
+	const settles = 3 * time.Second
+	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time="+settles.String())
 	rule := testkit.Rule("why")
 	c.Create(t, rule)
 	t.Run("nothing is installed", func(t *testing.T) {
@@ -91,9 +97,13 @@ func TestTheRuleSaysWhyBirthsAreNotCovered(t *testing.T) {
 			}
 			c.Create(t, testkit.Node(node, testkit.Pool(rule.Name)))
 			c.EventuallyNode(t, node, "held all the same", func(n *corev1.Node) bool { return holdOf(n, rule) == hold })
+			mended := time.Now()
 			tc.mends(t, c)
-			c.EventuallyRule(t, rule.Name, "covered again", covered)
+			got := c.EventuallyRule(t, rule.Name, "covered again", covered)
 			wantBorn(t, c, rule, node+"-born")
+			if settled := coveredSince(got).Add(time.Second).Sub(mended); settled < settles { // whole seconds
+				t.Errorf("called covered %v after it was mended", settled-time.Second)
+			}
 		})
 	}
 	t.Run("a foreign policy is left alone", func(t *testing.T) { testAForeignPolicyIsLeftAlone(t, c) })
@@ -247,21 +257,21 @@ func testNoRoom(t *testing.T, c *testkit.Cluster) {
 			}
 		})
 	}
-	tooLong := long("too-long", 400)
+	tooLong := long("too-long", 300)
 	c.Create(t, tooLong)
 	wantReason(t, c, tooLong.Name, v1alpha1.ReasonTooLarge, policy.BirthsName, "shorter selector")
 	c.Create(t, testkit.Node(tooLong.Name, testkit.Pool(tooLong.Name)))
 	c.EventuallyNode(t, tooLong.Name, "held by the manager", func(n *corev1.Node) bool { return holdOf(n, tooLong) == "taint added" })
 
-	older := make([]*v1alpha1.NodeReadinessRule, 9)
+	older := make([]*v1alpha1.NodeReadinessRule, 4)
 	for i := range older {
-		older[i] = long(fmt.Sprintf("long-%d", i), 300)
+		older[i] = long(fmt.Sprintf("long-%d", i), 200)
 		c.Create(t, older[i])
 	}
 	for _, rule := range older {
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 	}
-	last := long("last", 300)
+	last := long("last", 200)
 	c.Create(t, last)
 	wantReason(t, c, last.Name, v1alpha1.ReasonTooLarge)
 	if err := c.Client.Delete(t.Context(), older[0]); err != nil {

@@ -101,8 +101,7 @@ func policyWrites(t *testing.T, c *testkit.Cluster) []time.Time {
 func wantSettled(t *testing.T, c *testkit.Cluster, rule string) {
 	t.Helper()
 	writes := policyWrites(t, c)
-	got := ruleOf(t, c, rule)
-	since := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionBirthsCovered).LastTransitionTime
+	since := coveredSince(ruleOf(t, c, rule))
 	if settled := since.Add(time.Second).Sub(writes[len(writes)-1]); settled < settleTime {
 		t.Errorf("%s is called covered %v after the policy was written", rule, settled-time.Second)
 	}

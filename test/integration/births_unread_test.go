@@ -1,0 +1,164 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// A policy that the manager may not read, or that somebody has made theirs, still puts taints
+// on nodes: a deleted rule is not called gone while it may be in there.
+func TestARuleIsNotGoneWhileThePolicyMayNameIt(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=2s")
+	for name, tc := range map[string]struct {
+		change func(t *testing.T) func()
+		words  string
+	}{
+		"the manager may not read it": {func(t *testing.T) func() { return withoutRights(t, c, "get") }, "refuses to read the policy"},
+		"its label was changed": {func(t *testing.T) func() {
+			relabel(t, c, "somebody")
+			return func() { relabel(t, c, policy.PartOf) }
+		}, "is left alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := testkit.Rule(nameOf(t))
+			createCovered(t, c, rule)
+			mend := tc.change(t)
+			if err := c.Client.Delete(t.Context(), rule); err != nil {
+				t.Fatal(err)
+			}
+			c.EventuallyRule(t, rule.Name, "waits, and says what for", func(r *v1alpha1.NodeReadinessRule) bool {
+				enforced := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
+				return enforced != nil && strings.Contains(enforced.Message, tc.words)
+			})
+			pause(t.Context(), 4*time.Second) // longer than it takes to settle
+			wantNamed(t, c, rule)
+			mend()
+			gone(t, c, rule)
+			if named(t, c, rule) {
+				t.Error("the rule is gone, and the policy names it still")
+			}
+		})
+	}
+}
+
+// wantNamed wants the rule to be there as long as the policy names it.
+func wantNamed(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	if !named(t, c, rule) {
+		t.Fatal("the policy does not name the rule: this test shows nothing")
+	}
+	ruleOf(t, c, rule.Name)
+}
+
+func named(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) bool {
+	t.Helper()
+	obj := policy.BirthsPolicy()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(obj.Spec.Variables, func(v admissionv1.Variable) bool { return v.Name == policy.VariableOf(rule.UID) })
+}
+
+func relabel(t *testing.T, c *testkit.Cluster, partOf string) {
+	t.Helper()
+	obj := policy.BirthsPolicy()
+	c.Patch(t, obj, func() { obj.Labels[policy.PartOfLabel] = partOf })
+}
+
+// withoutRights takes a verb on policies away from the manager, until the returned function
+// is called.
+func withoutRights(t *testing.T, c *testkit.Cluster, verb string) func() {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerAccount}}
+	var rights []rbacv1.PolicyRule
+	c.Patch(t, role, func() {
+		rights = slices.Clone(role.Rules)
+		for i := range role.Rules {
+			if slices.Contains(role.Rules[i].Resources, "mutatingadmissionpolicies") {
+				role.Rules[i].Verbs = slices.DeleteFunc(slices.Clone(role.Rules[i].Verbs), func(v string) bool { return v == verb })
+			}
+		}
+	})
+	return func() { c.Patch(t, role, func() { role.Rules = rights }) }
+}
+
+// A refusal is tried again and again, and said once: a rule that seems to settle each time
+// would be written each time.
+func TestARefusedPolicyWriteIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := c.StartProcess(t, testkit.ManagerUser)
+	older := testkit.Rule("older")
+	createCovered(t, c, older)
+	mend := withoutRights(t, c, "update")
+	refused := testkit.Rule("refused")
+	c.Create(t, refused)
+	wantReason(t, c, refused.Name, v1alpha1.ReasonWriteRefused)
+	wantReason(t, c, older.Name, v1alpha1.ReasonWriteRefused)
+	before, tries := ruleOf(t, c, refused.Name).ResourceVersion, refusals(p)
+	testkit.Eventually(t, "more tries", func(ctx context.Context) error {
+		if refusals(p) < tries+3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if after := ruleOf(t, c, refused.Name).ResourceVersion; after != before {
+		t.Errorf("the rule was written while nothing changed: %s, then %s", before, after)
+	}
+	mend()
+	c.EventuallyRule(t, refused.Name, "covered", covered)
+}
+
+// refusals are how often the manager was refused so far.
+func refusals(p *testkit.Process) int { return strings.Count(p.Log(), "writing the policy") }
+
+// Who switches a rule to dry run wants no more nodes held, also by an API server that does not
+// know it yet.
+func TestARuleThatBecomesAPreviewKeepsNoNewNode(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	rule := testkit.Rule(nameOf(t))
+	createCovered(t, c, rule)
+	c.Create(t, testkit.Node(rule.Name, testkit.Pool(rule.Name)))
+	old := c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint born" })
+	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
+	c.Patch(t, rule, func() { rule.Spec.DryRun = true })
+	late := 0
+	for i := range 40 {
+		node := testkit.Node(fmt.Sprintf("%s-%d", rule.Name, i), testkit.Pool(rule.Name))
+		c.Create(t, node)
+		if holdOf(node, rule) != "" {
+			late++
+		}
+		pause(t.Context(), 50*time.Millisecond)
+	}
+	c.EventuallyRule(t, rule.Name, "holds the first node alone", func(r *v1alpha1.NodeReadinessRule) bool {
+		return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(r) && r.Status.Summary.Selected == 41 && r.Status.Summary.Held == 1
+	})
+	c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint born" })
+	t.Logf("%d nodes were born held after the switch, and released", late)
+}
