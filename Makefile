@@ -32,8 +32,9 @@ test: kube ## Run every test that needs no root: pure core, then a real API serv
 	$(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: bench
-bench: ## Run the benchmarks of the pure core.
+bench: kube ## Run the benchmarks: of the pure core, and of node creation with 0 to 100 rules.
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+	$(GO) test -run '^$$' -bench . -benchtime 4x ./test/integration
 
 .PHONY: fuzz
 fuzz: ## Fuzz the planner for a minute (FUZZTIME=1m).

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"k8s.io/client-go/rest"
@@ -78,7 +79,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 }
 
 // newAPIServer is an API server, not started yet, on this port of loopback.
-func (c *ControlPlane) newAPIServer(port int, log, auditLog string) *process {
+func (c *ControlPlane) newAPIServer(port int, log, auditLog string, args ...string) *process {
 	return c.process("kube-apiserver", log, append([]string{
 		"--etcd-servers", c.etcdURL,
 		"--bind-address", loopback, "--secure-port", strconv.Itoa(port),
@@ -93,7 +94,7 @@ func (c *ControlPlane) newAPIServer(port int, log, auditLog string) *process {
 		"--disable-admission-plugins", "ServiceAccount",
 		"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", auditLog,
 		"--audit-log-mode", "blocking",
-	}, c.opts.APIServerArgs...)...)
+	}, append(slices.Clone(c.opts.APIServerArgs), args...)...)...)
 }
 
 // Stop ends every process and removes every file of the control plane.

@@ -17,8 +17,9 @@ type Replica struct {
 	plane *ControlPlane
 }
 
-// StartReplica starts one more API server and returns when it is ready.
-func (c *ControlPlane) StartReplica(ctx context.Context) (*Replica, error) {
+// StartReplica starts one more API server, with these arguments besides those of the first, and
+// returns when it is ready.
+func (c *ControlPlane) StartReplica(ctx context.Context, args ...string) (*Replica, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (c *ControlPlane) StartReplica(ctx context.Context) (*Replica, error) {
 		return nil, err
 	}
 	name := fmt.Sprintf("apiserver-%d", ports[0])
-	p := c.newAPIServer(ports[0], name+".log", c.file(name+"-audit.log"))
+	p := c.newAPIServer(ports[0], name+".log", c.file(name+"-audit.log"), args...)
 	c.others = append(c.others, p)
 	if err := p.start(); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ type Coverage struct {
 
 // entry is a rule's part of the policy.
 type entry struct {
-	text    string
+	text    policy.Text
 	settled time.Time
 	// found says that it was there already when the policy was first read.
 	found bool

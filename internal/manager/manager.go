@@ -194,7 +194,7 @@ func crdInstalled(mapper meta.RESTMapper) error {
 	kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "NodeReadinessRule"}
 	_, err := mapper.RESTMapping(kind, v1alpha1.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("the cluster does not know NodeReadinessRule (%w): install the CRD %s first: kubectl apply -f api/crds; "+
+		return fmt.Errorf("the cluster does not know NodeReadinessRule (%w): install the CRD %s first: kubectl apply -f dist/crds.yaml; "+
 			"if Readygate is being removed, nodes may still be born held: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, policy.BirthsName)
 	}
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 )
 
 // Births is the part of the births policy that rules decide: for each rule, by the name of its
-// variable, the CEL expression that is the taint and record to put on, or an empty map.
+// variable, its texts.
 type Births struct {
-	rules map[string]string
+	rules map[string]Text
 	order []string
 	// leftOut are the variables of rules that do not fit.
 	leftOut map[string]bool
@@ -33,36 +33,47 @@ type Births struct {
 	edited map[string]bool
 }
 
+// Text is what the policy says of one rule, as CEL.
+type Text struct {
+	// Concerns is whether the rule selects the node and its taint is not there: if no rule
+	// does, the API server does not even begin to make a patch.
+	Concerns string
+	// Hold is the taint and record to put on, or an empty map.
+	Hold string
+}
+
+func (t Text) size() int { return len(t.Concerns) + len(t.Hold) }
+
 // CompileBirths compiles the rules that make demands on nodes, oldest first. Rules that do
 // not fit are left out: their nodes are tainted by the manager, after they were created. A
 // bootstrap-only rule waits until it is taken over, a moment after its creation: when that
 // was is part of the text, and two texts in a row would take longer to be in force.
 func CompileBirths(rules []*readiness.Rule) Births {
-	births := Births{rules: map[string]string{}, leftOut: map[string]bool{}}
+	births := Births{rules: map[string]Text{}, leftOut: map[string]bool{}}
 	size := 0
 	for _, rule := range rules {
 		if !rule.Active() || rule.Bootstrap && rule.TakenOver.IsZero() {
 			continue
 		}
-		text := birth(rule)
-		if len(text) > maxRuleText || size+len(text) > maxText {
+		text := Text{Concerns: concerns(rule), Hold: birth(rule)}
+		if text.size() > maxRuleText || size+text.size() > maxText {
 			births.leftOut[VariableOf(rule.UID)] = true
 			continue
 		}
-		size += len(text)
+		size += text.size()
 		births.add(VariableOf(rule.UID), text)
 	}
 	return births
 }
 
-func (b *Births) add(name, text string) {
+func (b *Births) add(name string, text Text) {
 	b.rules[name] = text
 	b.order = append(b.order, name)
 }
 
 // Texts are what the policy says of each rule, by the name of the rule's variable. Nobody may
 // change them.
-func (b Births) Texts() map[string]string { return b.rules }
+func (b Births) Texts() map[string]Text { return b.rules }
 
 // Covers says whether the policy speaks of the rule of this UID.
 func (b Births) Covers(uid types.UID) bool {
@@ -114,13 +125,48 @@ func VariableOf(uid types.UID) string {
 	}, string(uid))
 }
 
+// concerns is the expression that the rule could put something on the node.
+func concerns(rule *readiness.Rule) string {
+	return fmt.Sprintf("%s && !taints.exists(t, t.key == %s && t.effect == %s)", selects(rule, "labels"), quote(rule.Taint.Key), quote(string(rule.Taint.Effect)))
+}
+
+// or joins the expressions of all rules. None of them has a line break: texts are quoted.
+const or = " ||\n"
+
+// concernsAny is the match condition that some rule could put something on the node, in a
+// request that creates it or changes its labels. It is one expression, which stops at the
+// first answer, and has no variables, because match conditions know none. A kubelet may not
+// change its taints, and would be refused if a policy did it for it.
+func (b Births) concernsAny() string {
+	if len(b.order) == 0 {
+		return "false"
+	}
+	terms := make([]string, len(b.order))
+	for i, name := range b.order {
+		terms[i] = b.rules[name].Concerns
+	}
+	return concernsStart + strings.Join(terms, or) + concernsEnd
+}
+
+const (
+	concernsStart = "(" + created + " || !('system:nodes' in request.userInfo.?groups.orValue([])) && " +
+		"object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})) &&\n" +
+		"[object.metadata.?labels.orValue({})].exists(labels, [object.?spec.?taints.orValue([])].exists(taints,\n"
+	concernsEnd = "))"
+)
+
+// concernsOf are the expressions that concernsAny was made of.
+func concernsOf(expression string) []string {
+	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(expression, concernsStart), concernsEnd), or)
+}
+
 // birth is the expression of one rule: what to put on the node in this request. On an update
 // that is only where the request makes the rule select the node; and never with NoExecute,
 // which would evict what runs there before anybody has looked.
 func birth(rule *readiness.Rule) string {
-	when := []string{"variables.created"}
+	when := []string{created}
 	if rule.Taint.Effect != corev1.TaintEffectNoExecute {
-		when = []string{fmt.Sprintf("(variables.created || !%s)", selects(rule, "variables.before"))}
+		when = []string{fmt.Sprintf("(%s || !%s)", created, selects(rule, "variables.before"))}
 	}
 	when = append([]string{selects(rule, "variables.labels")}, when...)
 	if rule.Bootstrap {
@@ -130,10 +176,13 @@ func birth(rule *readiness.Rule) string {
 
 	path, born := readiness.AdmissionRecord(rule, readiness.OriginBorn)
 	_, labelled := readiness.AdmissionRecord(rule, readiness.OriginLabelled)
-	return fmt.Sprintf("%s ? {\"key\": %s, \"value\": %s, \"effect\": %s, \"path\": %s, \"record\": variables.created ? %s : %s} : {}",
+	return fmt.Sprintf("%s ? {\"key\": %s, \"value\": %s, \"effect\": %s, \"path\": %s, \"record\": %s ? %s : %s} : {}",
 		strings.Join(when, " && "), quote(rule.Taint.Key), quote(rule.Taint.Value), quote(string(rule.Taint.Effect)),
-		quote("/metadata/annotations/"+pointer.Replace(path)), quote(born), quote(labelled))
+		quote("/metadata/annotations/"+pointer.Replace(path)), created, quote(born), quote(labelled))
 }
+
+// created is the expression that the request creates the node.
+const created = "oldObject == null"
 
 // pointer escapes a key for a JSON pointer.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
@@ -142,19 +191,18 @@ var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 // in it can fail: what is absent is empty.
 func (b Births) Spec() admissionv1.MutatingAdmissionPolicySpec {
 	variables := []admissionv1.Variable{
-		{Name: "created", Expression: "oldObject == null"},
 		{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
-		{Name: "before", Expression: "variables.created ? {} : oldObject.metadata.?labels.orValue({})"},
+		{Name: "before", Expression: created + " ? {} : oldObject.metadata.?labels.orValue({})"},
 		// When the node was created: null if it is just being.
-		{Name: "born", Expression: "variables.created ? null : oldObject.metadata.?creationTimestamp.orValue(null)"},
+		{Name: "born", Expression: created + " ? null : oldObject.metadata.?creationTimestamp.orValue(null)"},
 		{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
 		{Name: "taints", Expression: "object.?spec.?taints.orValue([])"},
 		// What a request says of the status is dropped, except as the node is created.
-		{Name: "conditions", Expression: "(variables.created ? object : oldObject).?status.?conditions.orValue([])"},
+		{Name: "conditions", Expression: "(" + created + " ? object : oldObject).?status.?conditions.orValue([])"},
 	}
 	list := make([]string, 0, len(b.order))
 	for _, name := range b.order {
-		variables = append(variables, admissionv1.Variable{Name: name, Expression: b.rules[name]})
+		variables = append(variables, admissionv1.Variable{Name: name, Expression: b.rules[name].Hold})
 		list = append(list, "variables."+name)
 	}
 	variables = append(variables,
@@ -164,12 +212,8 @@ func (b Births) Spec() admissionv1.MutatingAdmissionPolicySpec {
 	)
 	return admissionv1.MutatingAdmissionPolicySpec{
 		MatchConstraints: nodesOnly(admissionv1.Create, admissionv1.Update),
-		MatchConditions: []admissionv1.MatchCondition{
-			// A kubelet may not change its taints, and is refused if a policy does it for it.
-			{Name: "not-by-its-kubelet", Expression: "oldObject == null || !('system:nodes' in request.userInfo.?groups.orValue([]))"},
-			{Name: "labels-changed", Expression: "oldObject == null || object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})"},
-		},
-		Variables: variables,
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "a-rule-is-concerned", Expression: b.concernsAny()}},
+		Variables:        variables,
 		Mutations: []admissionv1.Mutation{{
 			PatchType: admissionv1.PatchTypeJSONPatch,
 			JSONPatch: &admissionv1.JSONPatch{Expression: birthsPatch},
@@ -189,11 +233,20 @@ variables.holds.map(r, JSONPatch{op: "add", path: r.path, value: r.record})`
 // ReadBirths is the part of a stored policy that rules decide. A policy that is not, but for
 // that, just what Spec makes says nothing that can be relied on: it covers no rule.
 func ReadBirths(spec *admissionv1.MutatingAdmissionPolicySpec) Births {
-	births := Births{rules: map[string]string{}}
+	births := Births{rules: map[string]Text{}}
+	var concerns []string
+	if len(spec.MatchConditions) > 0 {
+		concerns = concernsOf(spec.MatchConditions[0].Expression)
+	}
 	for _, variable := range spec.Variables {
-		if strings.HasPrefix(variable.Name, variablePrefix) {
-			births.add(variable.Name, variable.Expression)
+		if !strings.HasPrefix(variable.Name, variablePrefix) {
+			continue
 		}
+		text := Text{Hold: variable.Expression}
+		if i := len(births.order); i < len(concerns) {
+			text.Concerns = concerns[i]
+		}
+		births.add(variable.Name, text)
 	}
 	if equality.Semantic.DeepEqual(births.Spec(), *spec) {
 		return births

@@ -32,7 +32,7 @@ func Completions() *admissionv1.ValidatingAdmissionPolicy {
 			},
 			Validations: []admissionv1.Validation{{
 				Expression: "variables.forged.size() == 0",
-				MessageExpression: "'only the manager of Readygate may mark a node as completed: remove the annotation ' + variables.forged.join(', ')" +
+				MessageExpression: "'only people and the manager of Readygate (" + ManagerUser + ") may mark a node as completed: remove the annotation ' + variables.forged.join(', ')" +
 					" + ' from the request'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}},

@@ -47,7 +47,7 @@ func TestOnlyTheManagerAndPeopleMarkANodeAsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var refused []string
 			if c.forged != "" {
-				refused = []string{"only the manager of Readygate may mark a node as completed: remove the annotation " + c.forged + " from the request"}
+				refused = []string{"only people and the manager of Readygate (" + policy.ManagerUser + ") may mark a node as completed: remove the annotation " + c.forged + " from the request"}
 			}
 			for _, who := range []struct {
 				name   string

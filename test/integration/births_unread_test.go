@@ -120,7 +120,7 @@ func TestARefusedPolicyWriteIsSaidOnce(t *testing.T) {
 	wantReason(t, c, refused.Name, v1alpha1.ReasonWriteRefused)
 	wantReason(t, c, older.Name, v1alpha1.ReasonWriteRefused)
 	before, tries := ruleOf(t, c, refused.Name).ResourceVersion, refusals(p)
-	testkit.Eventually(t, "more tries", func(ctx context.Context) error {
+	testkit.Eventually(t, "more tries", func(context.Context) error {
 		if refusals(p) < tries+3 {
 			return errors.New("not yet")
 		}

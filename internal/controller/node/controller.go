@@ -30,8 +30,9 @@ const (
 	attempts = 5
 
 	// A refused write rests for refusedFirst, then twice as long each time, to refusedLast.
-	// Only a user can mend it, and the mend (a policy, a role) may not touch the node.
-	refusedFirst = 10 * time.Second
+	// Only a user can mend it, and the mend (a policy, a role) may not touch the node. But an
+	// API server that has just started refuses everything for a moment, too.
+	refusedFirst = time.Second
 	refusedLast  = 5 * time.Minute
 
 	// passingLimit is how many failures of the server in a row are shown as a refusal: what

@@ -59,14 +59,17 @@ func birthsCovered(rule *readiness.Rule, gap *coverage.Gap) metav1.Condition {
 		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: set spec.dryRun to false to enforce it")
-	case gap != nil:
+	case gap != nil && gap.Reason != v1alpha1.ReasonSettling:
 		return not(gap.Reason, gap.Message)
 	}
-	if later := policy.LabelsSetLater(rule); len(later) > 0 {
+	if later := policy.LabelsSetLater(rule); len(later) > 0 { // waiting does not help
 		taint := rule.Taint
 		return not(v1alpha1.ReasonLabelSetLater, fmt.Sprintf("no kubelet may set %s on its node, so a node gets the taint when somebody else sets it: "+
 			"register the nodes with --register-with-taints=%s, or select them by a label that a kubelet may set (--node-labels), e.g. example.com/pool",
 			strings.Join(later, ", "), taint.ToString()))
+	}
+	if gap != nil {
+		return not(gap.Reason, gap.Message)
 	}
 	return condition(v1alpha1.ConditionBirthsCovered, true, v1alpha1.ReasonCovered, "a selected node is created with the taint")
 }
