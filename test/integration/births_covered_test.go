@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -235,12 +236,16 @@ func testALabelThatComesLater(t *testing.T, c *testkit.Cluster) {
 	remove(t, c, name)
 	wantReason(t, c, name, v1alpha1.ReasonLabelSetLater, "node-role.kubernetes.io/worker",
 		"--register-with-taints=readiness.k8s.io/NetworkReady=pending:NoSchedule")
-	node, rule := testkit.Node("later", nil), ruleOf(t, c, name)
-	c.Create(t, node)
-	c.Patch(t, node, func() { node.Labels = map[string]string{"node-role.kubernetes.io/worker": ""} })
-	if got := holdOf(node, rule); got != "taint labelled" {
-		t.Errorf("labelled with %q", got)
-	}
+	rule := ruleOf(t, c, name)
+	testkit.Eventually(t, "the label to be enough", func(context.Context) error { // nothing says when the policy has settled
+		node := testkit.Node("later-"+string(uuid.NewUUID()), nil)
+		c.Create(t, node)
+		c.Patch(t, node, func() { node.Labels = map[string]string{"node-role.kubernetes.io/worker": ""} })
+		if got := holdOf(node, rule); got != "taint labelled" {
+			return fmt.Errorf("labelled with %q", got)
+		}
+		return nil
+	})
 }
 
 // A rule that is too long never fits. One that does not fit beside older ones does when one
