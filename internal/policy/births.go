@@ -125,7 +125,8 @@ func VariableOf(uid types.UID) string {
 	}, string(uid))
 }
 
-// concerns is the expression that the rule could put something on the node.
+// concerns is the expression that the rule could put something on the node. A taint that is
+// there already is left as it is, record or not: the manager adopts it.
 func concerns(rule *readiness.Rule) string {
 	return fmt.Sprintf("%s && !taints.exists(t, t.key == %s && t.effect == %s)", selects(rule, "labels"), quote(rule.Taint.Key), quote(string(rule.Taint.Effect)))
 }
@@ -160,7 +161,7 @@ func concernsOf(expression string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(expression, concernsStart), concernsEnd), or)
 }
 
-// birth is the expression of one rule: what to put on the node in this request. On an update
+// birth is the expression of one rule that is concerned: what to put on the node. On an update
 // that is only where the request makes the rule select the node; and never with NoExecute,
 // which would evict what runs there before anybody has looked.
 func birth(rule *readiness.Rule) string {
@@ -168,7 +169,6 @@ func birth(rule *readiness.Rule) string {
 	if rule.Taint.Effect != corev1.TaintEffectNoExecute {
 		when = []string{fmt.Sprintf("(%s || !%s)", created, selects(rule, "variables.before"))}
 	}
-	when = append([]string{selects(rule, "variables.labels")}, when...)
 	if rule.Bootstrap {
 		when = append(when, "!"+completed(rule))
 	}
@@ -203,12 +203,12 @@ func (b Births) Spec() admissionv1.MutatingAdmissionPolicySpec {
 	list := make([]string, 0, len(b.order))
 	for _, name := range b.order {
 		variables = append(variables, admissionv1.Variable{Name: name, Expression: b.rules[name].Hold})
-		list = append(list, "variables."+name)
+		list = append(list, fmt.Sprintf("%s ? variables.%s : {}", b.rules[name].Concerns, name))
 	}
 	variables = append(variables,
-		admissionv1.Variable{Name: "rules", Expression: "[" + strings.Join(list, ", ") + "]"},
-		// A taint that is there already is left as it is, record or not: the manager adopts it.
-		admissionv1.Variable{Name: "holds", Expression: "variables.rules.filter(r, r.size() > 0 && !variables.taints.exists(t, t.key == r.key && t.effect == r.effect))"},
+		// Only the variables of rules that are concerned are looked at: each one costs.
+		admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.taints].map(taints, [\n" + strings.Join(list, ",\n") + "]))[0][0]"},
+		admissionv1.Variable{Name: "holds", Expression: "variables.rules.filter(r, r.size() > 0)"},
 	)
 	return admissionv1.MutatingAdmissionPolicySpec{
 		MatchConstraints: nodesOnly(admissionv1.Create, admissionv1.Update),

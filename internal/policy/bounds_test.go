@@ -95,7 +95,7 @@ func TestARuleThatDoesNotFitIsLeftOutAlone(t *testing.T) {
 func TestTheLargestPoliciesWork(t *testing.T) {
 	for name, objs := range map[string][]*v1alpha1.NodeReadinessRule{
 		"as many rules as fit": manyRules(policy.MaxText / 500),
-		"rules as wide as fit": manyRules(10, excluding(10, 90)),
+		"rules as wide as fit": manyRules(20, excluding(10, 60)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := births(objs...)

@@ -262,21 +262,21 @@ func testNoRoom(t *testing.T, c *testkit.Cluster) {
 			}
 		})
 	}
-	tooLong := long("too-long", 200)
+	tooLong := long("too-long", 300)
 	c.Create(t, tooLong)
 	wantReason(t, c, tooLong.Name, v1alpha1.ReasonTooLarge, policy.BirthsName, "shorter selector")
 	c.Create(t, testkit.Node(tooLong.Name, testkit.Pool(tooLong.Name)))
 	c.EventuallyNode(t, tooLong.Name, "held by the manager", func(n *corev1.Node) bool { return holdOf(n, tooLong) == "taint added" })
 
-	older := make([]*v1alpha1.NodeReadinessRule, 6)
+	older := make([]*v1alpha1.NodeReadinessRule, 4)
 	for i := range older {
-		older[i] = long(fmt.Sprintf("long-%d", i), 100)
+		older[i] = long(fmt.Sprintf("long-%d", i), 200)
 		c.Create(t, older[i])
 	}
 	for _, rule := range older {
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 	}
-	last := long("last", 100)
+	last := long("last", 200)
 	c.Create(t, last)
 	wantReason(t, c, last.Name, v1alpha1.ReasonTooLarge)
 	if err := c.Client.Delete(t.Context(), older[0]); err != nil {
