@@ -28,7 +28,7 @@ build: ## Build the binaries into bin/.
 
 .PHONY: test
 test: kube ## Run every test that needs no root: pure core, then a real API server.
-	@echo "test: unit tests, then integration tests on a real API server: about 12 minutes on 2 cores"
+	@echo "test: unit tests, then integration tests on a real API server: about 16 minutes on 2 cores"
 	$(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: bench

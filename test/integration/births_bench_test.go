@@ -31,7 +31,8 @@ func BenchmarkNodeCreation(b *testing.B) {
 	if err := c.InstallPolicies(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	bench := creationBench{b: b, with: c.Client, without: withoutPolicies(b, c)}
+	without := c.Replica(b, "--disable-admission-plugins", "ServiceAccount,MutatingAdmissionPolicy")
+	bench := creationBench{b: b, with: c.Client, without: without}
 	for _, rules := range []int{0, 1, 10, 100} {
 		bench.install(rules)
 		bench.warmUp(rules)
@@ -54,24 +55,6 @@ func (c *creationBench) compare(b *testing.B, pool string) {
 	b.ReportMetric(float64(median(with).Microseconds())/1000, "ms-with")
 	b.ReportMetric(float64(median(with))/float64(median(without)), "ratio")
 	b.ReportMetric(0, "ns/op") // of many creations: of no interest
-}
-
-// withoutPolicies is an API server on the same etcd that has no mutating policies.
-func withoutPolicies(b *testing.B, c *testkit.Cluster) client.Client {
-	b.Helper()
-	replica, err := c.StartReplica(b.Context(), "--disable-admission-plugins", "ServiceAccount,MutatingAdmissionPolicy")
-	if err != nil {
-		b.Fatal(err)
-	}
-	config, err := replica.Admin()
-	if err != nil {
-		b.Fatal(err)
-	}
-	without, err := client.New(config, client.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return without
 }
 
 type creationBench struct {

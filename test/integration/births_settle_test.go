@@ -306,7 +306,7 @@ func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other := otherAPIServer(t, c)
+	other := c.Replica(t)
 	c.StartProcess(t, testkit.ManagerUser)
 	for round := range 3 {
 		rules := make([]*v1alpha1.NodeReadinessRule, 10)
@@ -321,24 +321,6 @@ func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
 		bursts.Wait()
 		wantGoneEverywhere(t, c, other, rules[0])
 	}
-}
-
-// otherAPIServer is a client of one more API server.
-func otherAPIServer(t *testing.T, c *testkit.Cluster) client.Client {
-	t.Helper()
-	replica, err := c.StartReplica(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := replica.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return other
 }
 
 // wantBurstHeld creates nodes through the other API server as soon as the rule says that

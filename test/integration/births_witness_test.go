@@ -42,18 +42,7 @@ type binding struct {
 
 func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) *witness {
 	t.Helper()
-	replica, err := c.StartReplica(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := replica.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := c.Replica(t)
 	w := &witness{
 		taint:  rule.Spec.Taint.Key,
 		opened: make(chan string, joinNodes),
