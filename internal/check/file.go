@@ -1,0 +1,81 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// File looks at a file. One that is there, new enough and has the text is healthy.
+type File struct {
+	// path is the absolute path, e.g. /var/lib/calico/nodename.
+	Path string `json:"path"`
+	// newerThan is the greatest age since the last change, e.g. 5m. Absent: any age.
+	NewerThan *Duration `json:"newerThan,omitempty"`
+	// contains is a text that must be in the first 64 KiB. Absent: any content.
+	Contains string `json:"contains,omitempty"`
+}
+
+// maxFile is how much of a file is looked at.
+const maxFile = 64 << 10
+
+type fileCheck struct{ *File }
+
+func (f *File) check(Env) (Check, error) {
+	switch {
+	case !filepath.IsAbs(f.Path):
+		return nil, wrong("path", "is %q, must be absolute, e.g. /var/lib/calico/nodename", f.Path)
+	case f.NewerThan != nil && *f.NewerThan <= 0:
+		return nil, wrong("newerThan", "is %v, must be more than 0, e.g. 5m", *f.NewerThan)
+	case len(f.Contains) > maxFile:
+		return nil, wrong("contains", "has %d bytes, must have at most %d: only so much of a file is looked at", len(f.Contains), maxFile)
+	}
+	return fileCheck{f}, nil
+}
+
+func (c fileCheck) Run(context.Context) Observation {
+	info, err := os.Stat(c.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return unhealthy(ReasonFileMissing, c.Path+" does not exist")
+	case err != nil:
+		return failed(ReasonFileUnreadable, c.Path+" cannot be looked at: "+explainFile(err))
+	case c.NewerThan != nil && time.Since(info.ModTime()) > time.Duration(*c.NewerThan):
+		return unhealthy(ReasonFileTooOld, c.Path+" has not changed for more than "+c.NewerThan.String())
+	case c.Contains == "":
+		return healthy(ReasonFileOK, c.Path+" is there")
+	case !info.Mode().IsRegular():
+		return failed(ReasonFileUnreadable, c.Path+" is not a regular file, so it has no content to look at")
+	}
+	return c.look()
+}
+
+// look reads no more than maxFile, however large the file is.
+func (c fileCheck) look() Observation {
+	file, err := os.Open(c.Path)
+	if err != nil {
+		return failed(ReasonFileUnreadable, c.Path+" cannot be read: "+explainFile(err))
+	}
+	defer file.Close() //nolint:errcheck // only read
+	content, err := io.ReadAll(io.LimitReader(file, maxFile))
+	switch {
+	case err != nil:
+		return failed(ReasonFileUnreadable, c.Path+" cannot be read: "+explainFile(err))
+	case !bytes.Contains(content, []byte(c.Contains)):
+		return unhealthy(ReasonFileLacksText, c.Path+" does not have the text that is required")
+	}
+	return healthy(ReasonFileOK, c.Path+" has the text that is required")
+}
+
+func explainFile(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return "unknown error"
+}

@@ -1,0 +1,186 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// GRPC asks with the gRPC health protocol (grpc.health.v1.Health/Check).
+type GRPC struct {
+	// address is host and port, e.g. localhost:9879, or a socket, e.g. unix:///run/agent.sock.
+	Address string `json:"address"`
+	// service is the name of the service to ask about. Absent: the server as a whole.
+	Service string `json:"service,omitempty"`
+	// tls encrypts the connection. Absent: it is not encrypted.
+	TLS *TLS `json:"tls,omitempty"`
+}
+
+// grpcCheck speaks the one call itself, on the HTTP/2 of the standard library: the request
+// is one field, the answer one number, and a gRPC library would double the reporter.
+type grpcCheck struct {
+	spec    *GRPC
+	network string
+	address string
+	request []byte
+	env     Env
+}
+
+func (g *GRPC) check(env Env) (Check, error) {
+	c := &grpcCheck{spec: g, network: "tcp", address: g.Address, request: healthRequest(g.Service), env: env}
+	if path, isSocket := strings.CutPrefix(g.Address, "unix://"); isSocket {
+		c.network, c.address = "unix", path
+		if !filepath.IsAbs(path) {
+			return nil, wrong("address", "is %q, must name an absolute path, e.g. unix:///run/agent.sock", g.Address)
+		}
+	} else if err := addressFits(g.Address); err != nil {
+		return nil, err
+	}
+	if g.TLS != nil {
+		if err := g.TLS.validate(); err != nil {
+			return nil, fmt.Errorf("tls.%w", err)
+		}
+	}
+	return c, nil
+}
+
+// healthRequest is a HealthCheckRequest as a gRPC message: no compression, length, bytes.
+func healthRequest(service string) []byte {
+	var message []byte
+	if service != "" {
+		message = protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), service)
+	}
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+}
+
+func (c *grpcCheck) Run(ctx context.Context) Observation {
+	client, err := c.client()
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, err.Error())
+	}
+	defer client.CloseIdleConnections()
+	response, err := c.ask(ctx, client)
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.spec.Address, explain(err, c.env.Timeout)))
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	// A HealthCheckResponse has a few bytes; the trailers come after it.
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.spec.Address, explain(err, c.env.Timeout)))
+	}
+	return c.judge(response, answer)
+}
+
+func (c *grpcCheck) client() (*http.Client, error) {
+	transport := &http.Transport{DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, Protocols: new(http.Protocols)}
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, c.network, c.address)
+	}
+	if c.spec.TLS == nil {
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		return &http.Client{Transport: transport}, nil
+	}
+	transport.Protocols.SetHTTP2(true)
+	config, err := c.spec.TLS.config()
+	if err != nil {
+		return nil, err
+	}
+	transport.TLSClientConfig = config
+	return &http.Client{Transport: transport}, nil
+}
+
+func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Response, error) {
+	scheme, host := "http", c.address
+	if c.spec.TLS != nil {
+		scheme = "https"
+	}
+	if c.network == "unix" {
+		host = "localhost"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+host+"/grpc.health.v1.Health/Check", bytes.NewReader(c.request))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("Te", "trailers")
+	return client.Do(request)
+}
+
+// Codes of gRPC that say something to the user.
+const (
+	grpcOK            = "0"
+	grpcNotFound      = "5"
+	grpcUnimplemented = "12"
+)
+
+var servingStatus = map[uint64]string{0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
+
+func (c *grpcCheck) judge(response *http.Response, answer []byte) Observation {
+	code := response.Trailer.Get("Grpc-Status")
+	if code == "" {
+		code = response.Header.Get("Grpc-Status") // an answer without a message
+	}
+	who := c.spec.Address
+	if c.spec.Service != "" {
+		who += " service " + c.spec.Service
+	}
+	switch code {
+	case grpcOK:
+	case "":
+		return failed(ReasonEndpointConnectionError, who+": the answer is not gRPC")
+	case grpcNotFound:
+		return unhealthy(ReasonEndpointNotReady, who+" is unknown there")
+	case grpcUnimplemented:
+		return unhealthy(ReasonEndpointNotReady, who+" does not speak the gRPC health protocol")
+	default:
+		return unhealthy(ReasonEndpointNotReady, who+" answers with a gRPC error")
+	}
+	status, err := servingOf(answer)
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, who+": "+err.Error())
+	}
+	if status != 1 {
+		return unhealthy(ReasonEndpointNotReady, who+" is "+servingStatus[status])
+	}
+	return healthy(ReasonEndpointOK, who+" is SERVING")
+}
+
+var errNotHealth = errors.New("the answer is not of the gRPC health protocol")
+
+// servingOf is the status in a HealthCheckResponse; one that is left out is 0.
+func servingOf(answer []byte) (uint64, error) {
+	if len(answer) < 5 || answer[0] != 0 || binary.BigEndian.Uint32(answer[1:5]) != uint32(len(answer)-5) {
+		return 0, errNotHealth
+	}
+	var status uint64
+	for fields := answer[5:]; len(fields) > 0; {
+		number, kind, n := protowire.ConsumeTag(fields)
+		if n < 0 {
+			return 0, errNotHealth
+		}
+		fields = fields[n:]
+		if number == 1 && kind == protowire.VarintType {
+			status, n = protowire.ConsumeVarint(fields)
+		} else {
+			n = protowire.ConsumeFieldValue(number, kind, fields)
+		}
+		if n < 0 {
+			return 0, errNotHealth
+		}
+		fields = fields[n:]
+	}
+	if _, known := servingStatus[status]; !known {
+		return 0, errNotHealth
+	}
+	return status, nil
+}

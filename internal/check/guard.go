@@ -1,0 +1,38 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Guard runs a check within its timeout, also one that does not come back: a file on a dead
+// network file system, say. Such a run stays the only one until it ends.
+type Guard struct {
+	Check   Check
+	Timeout time.Duration
+
+	pending chan Observation
+}
+
+// grace is what a check may need to say that its time is over.
+const grace = 2 * time.Second
+
+// Run runs the check once, or waits for the run before that has not come back.
+func (g *Guard) Run(ctx context.Context) Observation {
+	runCtx, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	if g.pending == nil {
+		g.pending = make(chan Observation, 1)
+		go func(pending chan<- Observation) { pending <- g.Check.Run(runCtx) }(g.pending)
+	}
+	late := time.NewTimer(g.Timeout + grace)
+	defer late.Stop()
+	select {
+	case observation := <-g.pending:
+		g.pending = nil
+		return observation
+	case <-late.C:
+		return failed(ReasonCheckHangs, fmt.Sprintf("the check did not come back within %v", g.Timeout+grace))
+	}
+}

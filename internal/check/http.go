@@ -1,0 +1,169 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/readygate/readygate/internal/version"
+)
+
+// HTTP asks an endpoint. Whoever answers with a status in the range is healthy.
+type HTTP struct {
+	// url is what to get, e.g. http://localhost:9099/readiness or https://localhost:10250/healthz.
+	URL string `json:"url"`
+	// unixSocket is the path of a socket to send the request to, e.g. /run/agent.sock. Absent:
+	// the request goes to the host in url.
+	UnixSocket string `json:"unixSocket,omitempty"`
+	// status are the codes that mean healthy, e.g. ["200-299", "401"]. Absent: 200-299.
+	Status []string `json:"status,omitempty"`
+	// headers are sent with the request, e.g. {Authorization: "Bearer x"}.
+	Headers map[string]string `json:"headers,omitempty"`
+	TLS     `json:",inline"`
+}
+
+// maxRedirects is how often an endpoint may send the check elsewhere on the same host.
+const maxRedirects = 5
+
+// errElsewhere ends a check that was sent to another host: what answers there is not the
+// component of this node.
+var errElsewhere = errors.New("redirects to another host")
+
+var errManyRedirects = errors.New("redirects too often")
+
+type httpCheck struct {
+	spec   *HTTP
+	url    string
+	shown  string
+	status []codes
+	env    Env
+}
+
+type codes struct{ from, to int }
+
+func (h *HTTP) check(env Env) (Check, error) {
+	u, err := url.Parse(h.URL)
+	switch {
+	case err != nil || u.Host == "" && h.UnixSocket == "" || u.Hostname() == "" && h.UnixSocket == "":
+		return nil, wrong("url", "is %q, must be a URL with a host, e.g. http://localhost:9099/readiness", h.URL)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, wrong("url", "is %q, must begin with http:// or https://, e.g. http://localhost:9099/readiness", h.URL)
+	case h.UnixSocket != "" && !filepath.IsAbs(h.UnixSocket):
+		return nil, wrong("unixSocket", "is %q, must be an absolute path, e.g. /run/agent.sock", h.UnixSocket)
+	case u.Scheme == "http" && h.TLS != TLS{}:
+		return nil, wrong("url", "is %q, which is not encrypted: leave out caFile, serverName and insecureSkipVerify, or begin with https://", h.URL)
+	}
+	if u.Port() != "" {
+		if err := portInRange(u.Port()); err != nil {
+			return nil, wrong("url", "is %q: %v", h.URL, err)
+		}
+	}
+	for name, value := range h.Headers {
+		if err := headerFits(name, value); err != nil {
+			return nil, err
+		}
+	}
+	status, err := parseStatus(h.Status)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	return &httpCheck{spec: h, url: h.URL, shown: u.Redacted(), status: status, env: env}, nil
+}
+
+func headerFits(name, value string) error {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
+		return wrong("headers", "has the name %q, must be of letters, digits and dashes, e.g. X-Health-Token", name)
+	}
+	if strings.ContainsAny(value, "\r\n\x00") {
+		return wrong("headers", "has for %s a value of several lines, must be of one", name)
+	}
+	return nil
+}
+
+func parseStatus(texts []string) ([]codes, error) {
+	if len(texts) == 0 {
+		return []codes{{200, 299}}, nil
+	}
+	var all []codes
+	for i, text := range texts {
+		from, to, isRange := strings.Cut(text, "-")
+		if !isRange {
+			to = from
+		}
+		a, errA := strconv.Atoi(from)
+		b, errB := strconv.Atoi(to)
+		if errA != nil || errB != nil || a < 100 || b > 599 || a > b {
+			return nil, wrong(fmt.Sprintf("status[%d]", i), `is %q, must be a code or a range of codes from 100 to 599, e.g. "200-299" or "401"`, text)
+		}
+		all = append(all, codes{a, b})
+	}
+	return all, nil
+}
+
+// Run asks once, on a connection of its own: one that was opened before proves less.
+func (c *httpCheck) Run(ctx context.Context) Observation {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, "the request cannot be made")
+	}
+	request.Header.Set("User-Agent", "readygate-reporter/"+version.Version)
+	for name, value := range c.spec.Headers {
+		request.Header.Set(name, value)
+		if http.CanonicalHeaderKey(name) == "Host" {
+			request.Host = value
+		}
+	}
+	client, err := c.client(request.URL)
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, err.Error())
+	}
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
+	switch {
+	case errors.Is(err, errElsewhere) || errors.Is(err, errManyRedirects):
+		return unhealthy(ReasonEndpointNotReady, fmt.Sprintf("%s %v", c.shown, explain(err, c.env.Timeout)))
+	case err != nil:
+		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.shown, explain(err, c.env.Timeout)))
+	}
+	_ = response.Body.Close() // nobody wants to read it
+	for _, good := range c.status {
+		if good.from <= response.StatusCode && response.StatusCode <= good.to {
+			return healthy(ReasonEndpointOK, fmt.Sprintf("%s answers %d", c.shown, response.StatusCode))
+		}
+	}
+	return unhealthy(ReasonEndpointNotReady, fmt.Sprintf("%s answers %d", c.shown, response.StatusCode))
+}
+
+func (c *httpCheck) client(first *url.URL) (*http.Client, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10}
+	if c.spec.UnixSocket != "" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.spec.UnixSocket)
+		}
+	}
+	if first.Scheme == "https" {
+		config, err := c.spec.config()
+		if err != nil {
+			return nil, err
+		}
+		transport.TLSClientConfig = config
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(request *http.Request, via []*http.Request) error {
+		switch {
+		case request.URL.Host != first.Host || request.URL.Scheme != first.Scheme:
+			return errElsewhere
+		case len(via) > maxRedirects:
+			return errManyRedirects
+		}
+		return nil
+	}}, nil
+}

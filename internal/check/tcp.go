@@ -1,0 +1,54 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// TCP opens a connection and closes it. Whoever accepts it is healthy.
+type TCP struct {
+	// address is host and port, e.g. localhost:6784 or [::1]:6784.
+	Address string `json:"address"`
+}
+
+type tcpCheck struct {
+	address string
+	env     Env
+}
+
+func (t *TCP) check(env Env) (Check, error) {
+	if err := addressFits(t.Address); err != nil {
+		return nil, err
+	}
+	return tcpCheck{t.Address, env}, nil
+}
+
+func addressFits(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return wrong("address", "is %q, must be host:port, e.g. localhost:6784", address)
+	}
+	if err := portInRange(port); err != nil {
+		return wrong("address", "is %q: %v", address, err)
+	}
+	return nil
+}
+
+func portInRange(text string) error {
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("the port is %q, must be a number from 1 to 65535", text)
+	}
+	return nil
+}
+
+func (c tcpCheck) Run(ctx context.Context) Observation {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+	if err != nil {
+		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.address, explain(err, c.env.Timeout)))
+	}
+	_ = conn.Close() // that it was there is all
+	return healthy(ReasonEndpointOK, c.address+" accepts connections")
+}

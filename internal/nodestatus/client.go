@@ -1,0 +1,179 @@
+package nodestatus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/readygate/readygate/internal/version"
+)
+
+const (
+	// requestTimeout is how long the API server may take for one request.
+	requestTimeout = 10 * time.Second
+	// maxAnswer bounds what is read of an answer. A large node has about 100 KB.
+	maxAnswer = 4 << 20
+
+	strategicMerge = "application/strategic-merge-patch+json"
+	asNode         = "application/json"
+	// asMetadata asks for an answer that leaves out everything but the node's metadata.
+	asMetadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+)
+
+// Client writes the status of one node.
+type Client struct {
+	// Node is the name of the node.
+	Node string
+	// AsNode makes requests as the node itself, which the account of the connection must be
+	// allowed to be.
+	AsNode bool
+
+	connection Connection
+
+	mu   sync.Mutex
+	http *http.Client
+}
+
+// NewClient is a client for a node.
+func NewClient(connection Connection, node string) *Client {
+	return &Client{Node: node, connection: connection}
+}
+
+// Learn returns the node as it is, by a PATCH that changes nothing.
+func (c *Client) Learn(ctx context.Context) (Node, error) {
+	return c.patch(ctx, asNode, []byte("{}"))
+}
+
+// Report writes the conditions, and returns the metadata of the node that they were written
+// to. Conditions of other types, and the rest of the status, are left alone.
+func (c *Client) Report(ctx context.Context, conditions []Condition) (Node, error) {
+	body, err := json.Marshal(Node{Status: Status{Conditions: conditions}})
+	if err != nil {
+		return Node{}, err
+	}
+	return c.patch(ctx, asMetadata, body)
+}
+
+func (c *Client) patch(ctx context.Context, accept string, body []byte) (Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := c.request(ctx, accept, body)
+	if err != nil {
+		return Node{}, err
+	}
+	client, err := c.client()
+	if err != nil {
+		return Node{}, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		c.forget()
+		var where *url.Error
+		if errors.As(err, &where) {
+			err = where.Err // the URL says nothing that the caller does not know
+		}
+		return Node{}, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	answer := io.LimitReader(response.Body, maxAnswer)
+	if response.StatusCode != http.StatusOK {
+		return Node{}, refusal(response, answer)
+	}
+	var node Node
+	if err := json.NewDecoder(answer).Decode(&node); err != nil {
+		c.forget()
+		return Node{}, fmt.Errorf("reading the answer: %w", err)
+	}
+	_, _ = io.Copy(io.Discard, answer) // so that the connection can be used again
+	return node, nil
+}
+
+func (c *Client) request(ctx context.Context, accept string, body []byte) (*http.Request, error) {
+	path := c.connection.server + "/api/v1/nodes/" + url.PathEscape(c.Node) + "/status?fieldManager=readygate-reporter"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	request.Header.Set("Content-Type", strategicMerge)
+	request.Header.Set("User-Agent", "readygate-reporter/"+version.Version)
+	// Saying the same again does no harm: net/http may send it anew on a fresh connection
+	// when the API server has closed an old one. The header itself is not sent.
+	request.Header["X-Idempotency-Key"] = nil
+	if c.AsNode {
+		request.Header.Set("Impersonate-User", "system:node:"+c.Node)
+	}
+	token, err := c.connection.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return request, nil
+}
+
+// client is the HTTP client; it keeps one connection open, because a new one costs more than
+// all else that a heartbeat does.
+func (c *Client) client() (*http.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http == nil {
+		transport, err := c.connection.transport()
+		if err != nil {
+			return nil, err
+		}
+		c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // a token is for one server
+		}}
+	}
+	return c.http, nil
+}
+
+// forget drops the connection, so that the next one begins anew, with authorities and client
+// certificates as they are on disk by then.
+func (c *Client) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+		c.http = nil
+	}
+}
+
+// Refusal is an answer of the API server other than yes.
+type Refusal struct {
+	Code    int
+	Message string
+	// RetryAfter is how long the API server asks to wait; zero: it does not say.
+	RetryAfter time.Duration
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("the API server answers %d: %s", r.Code, r.Message)
+}
+
+func refusal(response *http.Response, answer io.Reader) *Refusal {
+	data, _ := io.ReadAll(io.LimitReader(answer, 8<<10)) // what there is of it
+	var status struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(data, &status) != nil || status.Message == "" {
+		status.Message = strings.TrimSpace(string(data[:min(len(data), 200)]))
+	}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	return &Refusal{
+		Code:       response.StatusCode,
+		Message:    status.Message,
+		RetryAfter: time.Duration(max(seconds, 0)) * time.Second,
+	}
+}

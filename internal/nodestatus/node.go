@@ -1,0 +1,46 @@
+package nodestatus
+
+import "time"
+
+// Node is what the reporter needs of a node.
+type Node struct {
+	Metadata Metadata `json:"metadata,omitzero"`
+	Status   Status   `json:"status,omitzero"`
+}
+
+// Metadata is the part of a node's metadata that tells it from one of the same name.
+type Metadata struct {
+	UID string `json:"uid,omitempty"`
+}
+
+// Status is the part of a node's status that holds conditions.
+type Status struct {
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is a node condition.
+type Condition struct {
+	Type               string    `json:"type"`
+	Status             string    `json:"status"`
+	LastHeartbeatTime  time.Time `json:"lastHeartbeatTime,omitzero"`
+	LastTransitionTime time.Time `json:"lastTransitionTime,omitzero"`
+	Reason             string    `json:"reason"`
+	Message            string    `json:"message"`
+}
+
+// Statuses of a condition.
+const (
+	True    = "True"
+	False   = "False"
+	Unknown = "Unknown"
+)
+
+// Condition is the node's condition of a type.
+func (n Node) Condition(conditionType string) (Condition, bool) {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == conditionType {
+			return condition, true
+		}
+	}
+	return Condition{}, false
+}

@@ -1,0 +1,33 @@
+package reporter
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const maxConditionType = 316
+
+// conditionTypeForm is that of a qualified name: an optional DNS name, a slash, a name.
+var conditionTypeForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
+// kubernetesTypes are written by kubelet, and one by CNI plugins and clouds: a second writer would fight them.
+var kubernetesTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "OutOfDisk", "NetworkUnavailable"}
+
+func conditionTypeFits(name string) error {
+	const example = "e.g. example.com/NetworkReady"
+	switch {
+	case name == "":
+		return fmt.Errorf("is empty, must be the type of a node condition, %s", example)
+	case len(name) > maxConditionType:
+		return fmt.Errorf("has %d characters, must have at most %d, %s", len(name), maxConditionType, example)
+	case !conditionTypeForm.MatchString(name):
+		return fmt.Errorf("is %q, must be a name with an optional domain before it, %s", name, example)
+	}
+	for _, theirs := range kubernetesTypes {
+		if strings.EqualFold(name, theirs) {
+			return fmt.Errorf("is %q, which Kubernetes itself writes; must be a type of your own, %s", name, example)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package reporter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/internal/check"
+)
+
+// The kind of a configuration file.
+const (
+	ConfigAPIVersion = "readygate.dev/v1alpha1"
+	ConfigKind       = "ReporterConfig"
+)
+
+// Config is what a reporter does: the content of a configuration file.
+type Config struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// heartbeatPeriod is how often conditions are written though nothing changed. Absent: the
+	// variable HEARTBEAT_PERIOD, or else 5m.
+	HeartbeatPeriod *check.Duration `json:"heartbeatPeriod,omitempty"`
+	// checks are what to look at; each has a condition of its own.
+	Checks []CheckConfig `json:"checks"`
+}
+
+// CheckConfig is one check and the condition that it becomes.
+type CheckConfig struct {
+	// conditionType is the type of the node condition, e.g. example.com/NetworkReady.
+	ConditionType string `json:"conditionType"`
+	// interval is the pause between two checks while the condition is True. Absent: 30s. Until
+	// it is True, the pause is 500ms.
+	Interval *check.Duration `json:"interval,omitempty"`
+	// timeout is how long a check may take. Absent: 2s; 20s for cni.
+	Timeout *check.Duration `json:"timeout,omitempty"`
+	// successThreshold is how many successes in a row make the condition True. Absent: 1.
+	SuccessThreshold *int `json:"successThreshold,omitempty"`
+	// failureThreshold is how many failures in a row make a True condition False. Absent: 3.
+	FailureThreshold *int `json:"failureThreshold,omitempty"`
+	// holdDown is how long failures must have gone on to make a True condition False, so that
+	// the restart of a component is not taken for a failure. Absent: 15s; 60s for peers.
+	HoldDown *check.Duration `json:"holdDown,omitempty"`
+
+	check.Spec `json:",inline"`
+}
+
+// Example is a valid configuration.
+const Example = `apiVersion: readygate.dev/v1alpha1
+kind: ReporterConfig
+checks:
+- conditionType: example.com/NetworkReady
+  interval: 15s
+  http:
+    url: http://localhost:9099/readiness
+`
+
+// Defaults of what a file or variable may leave out.
+const (
+	DefaultInterval  = 30 * time.Second
+	DefaultTimeout   = 2 * time.Second
+	DefaultHeartbeat = 5 * time.Minute
+
+	defaultCNITimeout    = 20 * time.Second
+	defaultSuccess       = 1
+	defaultFailure       = 3
+	defaultHoldDown      = 15 * time.Second
+	defaultPeersHoldDown = 60 * time.Second
+
+	minInterval  = 100 * time.Millisecond
+	minHeartbeat = time.Second
+	maxChecks    = 100
+)
+
+// ParseConfig reads a configuration file. An error names the field that is wrong.
+func ParseConfig(data []byte) (*Config, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("the file is empty; a valid one:\n" + Example)
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("the file is not YAML: %w", err)
+	}
+	var config Config
+	strict, err := json.UnmarshalStrict(asJSON, &config)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return nil, fmt.Errorf("%s; a valid file:\n%s", oneLine(err), Example)
+	}
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	return &config, nil
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func (c *Config) validate() error {
+	switch {
+	case c.APIVersion != ConfigAPIVersion || c.Kind != ConfigKind:
+		return fmt.Errorf("apiVersion is %q and kind %q, must be %s and %s; a valid file:\n%s", c.APIVersion, c.Kind, ConfigAPIVersion, ConfigKind, Example)
+	case len(c.Checks) == 0:
+		return errors.New("checks is empty, must have at least one; a valid file:\n" + Example)
+	case len(c.Checks) > maxChecks:
+		return fmt.Errorf("checks has %d entries, must have at most %d", len(c.Checks), maxChecks)
+	case c.HeartbeatPeriod != nil && time.Duration(*c.HeartbeatPeriod) < minHeartbeat:
+		return fmt.Errorf("heartbeatPeriod is %v, must be at least %v, e.g. 5m", *c.HeartbeatPeriod, minHeartbeat)
+	}
+	seen := map[string]int{}
+	for i := range c.Checks {
+		one := &c.Checks[i]
+		if err := one.validate(); err != nil {
+			return fmt.Errorf("checks[%d].%w", i, err)
+		}
+		if first, twice := seen[one.ConditionType]; twice {
+			return fmt.Errorf("checks[%d].conditionType is %q, which is that of checks[%d] too: two checks cannot write one condition; give each its own and name both in the rule", i, one.ConditionType, first)
+		}
+		seen[one.ConditionType] = i
+	}
+	return nil
+}
+
+func (c *CheckConfig) validate() error {
+	if err := conditionTypeFits(c.ConditionType); err != nil {
+		return fmt.Errorf("conditionType %w", err)
+	}
+	for _, field := range []struct {
+		name  string
+		value *check.Duration
+		least time.Duration
+	}{{"interval", c.Interval, minInterval}, {"timeout", c.Timeout, time.Millisecond}, {"holdDown", c.HoldDown, 0}} {
+		if field.value != nil && time.Duration(*field.value) < field.least {
+			return fmt.Errorf("%s is %v, must be at least %v, e.g. %s: 15s", field.name, *field.value, field.least, field.name)
+		}
+	}
+	for _, field := range []struct {
+		name  string
+		value *int
+	}{{"successThreshold", c.SuccessThreshold}, {"failureThreshold", c.FailureThreshold}} {
+		if field.value != nil && *field.value < 1 {
+			return fmt.Errorf("%s is %d, must be at least 1, e.g. %s: 3", field.name, *field.value, field.name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package reporter
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+)
+
+// Variables of the environment.
+const (
+	// NodeName is the node. Unset: the one that the token of the pod names.
+	NodeName = "NODE_NAME"
+	// ConditionType is the type of the node condition, e.g. example.com/NetworkReady.
+	ConditionType = "CONDITION_TYPE"
+	// CheckEndpoint is what to check, e.g. http://localhost:9099/readiness.
+	CheckEndpoint = "CHECK_ENDPOINT"
+	// CheckInterval is the pause between two checks while the condition is True.
+	CheckInterval = "CHECK_INTERVAL"
+	// CheckTimeout is how long a check may take.
+	CheckTimeout = "CHECK_TIMEOUT"
+	// HeartbeatPeriod is how often the condition is written though nothing changed.
+	HeartbeatPeriod = "HEARTBEAT_PERIOD"
+	// ImpersonateNode makes requests as the node itself, if it is true.
+	ImpersonateNode = "IMPERSONATE_NODE"
+	// MetricsBindAddress is where metrics and health are served.
+	MetricsBindAddress = "METRICS_BIND_ADDRESS"
+)
+
+const defaultMetricsAddr = ":9445"
+
+// Environment is what the variables say, with defaults filled in.
+type Environment struct {
+	Node        string
+	Heartbeat   time.Duration
+	MetricsAddr string // empty: nothing is served
+	AsNode      bool
+	// Check is the check that CONDITION_TYPE and CHECK_ENDPOINT describe; nil if neither they nor
+	// another variable of a check is set.
+	Check *CheckConfig
+}
+
+// ReadEnvironment reads the variables. An error names the variable that is wrong.
+func ReadEnvironment(variable func(string) string) (Environment, error) {
+	env := Environment{Node: variable(NodeName), MetricsAddr: defaultMetricsAddr}
+	if strings.ContainsAny(env.Node, "/ %?#") || len(env.Node) > 253 {
+		return env, fmt.Errorf("%s is %q, must be the name of a node, as spec.nodeName of the pod has it", NodeName, env.Node)
+	}
+	var err error
+	if env.Heartbeat, err = durationIn(variable, HeartbeatPeriod, DefaultHeartbeat, minHeartbeat); err != nil {
+		return env, err
+	}
+	switch as := variable(ImpersonateNode); as {
+	case "true":
+		env.AsNode = true
+	case "", "false":
+	default:
+		return env, fmt.Errorf("%s is %q, must be true or false, e.g. %s=true", ImpersonateNode, as, ImpersonateNode)
+	}
+	if err := env.readMetricsAddr(variable(MetricsBindAddress)); err != nil {
+		return env, err
+	}
+	env.Check, err = checkIn(variable)
+	return env, err
+}
+
+func (e *Environment) readMetricsAddr(address string) error {
+	switch address {
+	case "":
+		return nil
+	case "0":
+		e.MetricsAddr = ""
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return fmt.Errorf("%s is %q, must be an address with a port, e.g. %s=:9445 or 127.0.0.1:9445; 0 serves nothing", MetricsBindAddress, address, MetricsBindAddress)
+	}
+	e.MetricsAddr = address
+	return nil
+}
+
+// checkIn is the check in the variables.
+func checkIn(variable func(string) string) (*CheckConfig, error) {
+	conditionType, endpoint := variable(ConditionType), variable(CheckEndpoint)
+	if conditionType == "" && endpoint == "" && variable(CheckInterval) == "" && variable(CheckTimeout) == "" {
+		return nil, nil
+	}
+	if err := conditionTypeFits(conditionType); err != nil {
+		return nil, fmt.Errorf("%s %w", ConditionType, err)
+	}
+	if endpoint == "" {
+		return nil, fmt.Errorf("%s is not set, must be what to check, e.g. %s=http://localhost:9099/readiness", CheckEndpoint, CheckEndpoint)
+	}
+	spec, err := check.Parse(endpoint)
+	if err == nil {
+		_, err = check.New(spec, check.Env{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", CheckEndpoint, err)
+	}
+	interval, err := durationIn(variable, CheckInterval, DefaultInterval, minInterval)
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := durationIn(variable, CheckTimeout, DefaultTimeout, time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	every, within := check.Duration(interval), check.Duration(timeout)
+	return &CheckConfig{ConditionType: conditionType, Interval: &every, Timeout: &within, Spec: spec}, nil
+}
+
+func durationIn(variable func(string) string, name string, otherwise, least time.Duration) (time.Duration, error) {
+	text := variable(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s is %q, must be a duration with a unit, e.g. %s=%v", name, text, name, otherwise)
+	}
+	if d < least {
+		return 0, fmt.Errorf("%s is %v, must be at least %v, e.g. %s=%v", name, d, least, name, otherwise)
+	}
+	return d, nil
+}
+
+// errNothing is for a reporter that was told nothing.
+var errNothing = errors.New("nothing to check: set " + ConditionType + " and " + CheckEndpoint +
+	", e.g. " + ConditionType + "=example.com/NetworkReady " + CheckEndpoint + "=http://localhost:9099/readiness, or give --config=FILE")

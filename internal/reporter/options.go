@@ -1,0 +1,133 @@
+package reporter
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/readygate/readygate/internal/nodestatus"
+)
+
+// Options are the command line of a reporter; most of what it does is in the environment or
+// in a file.
+type Options struct {
+	Config     string
+	Kubeconfig string
+	LogLevel   string
+	Validate   bool
+}
+
+// AddFlags adds a flag for every option.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Config, "config", "", "File with any number of checks, instead of "+ConditionType+" and "+CheckEndpoint+". It is read again when it changes.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig for a reporter that does not run in a pod.")
+	flags.StringVar(&o.LogLevel, "log-level", "info", "What to log: debug, info, warn or error.")
+	flags.BoolVar(&o.Validate, "validate", false, "Check the configuration, say what is wrong with it, and exit. Needs no cluster.")
+}
+
+// Usage is what --help says beside the flags.
+const Usage = `readygate-reporter turns the health of a component on this node into a node condition.
+
+What to check comes from the environment:
+
+  ` + ConditionType + `        type of the node condition, e.g. example.com/NetworkReady
+  ` + CheckEndpoint + `        what to check: http://, https://, tcp://, grpc:// or file://,
+                        e.g. http://localhost:9099/readiness
+  ` + CheckInterval + `        pause between two checks while the condition is True (30s);
+                        until it is True, the pause is 500ms
+  ` + CheckTimeout + `         how long a check may take (2s)
+
+or from a file with any number of checks of every kind, given with --config:
+
+` + indented + `
+Variables that hold with both:
+
+  ` + NodeName + `             name of the node; else the one that the pod's token names
+  ` + HeartbeatPeriod + `      how often a condition is written though nothing changed (5m)
+  ` + MetricsBindAddress + `  where /metrics, /healthz and /readyz are served (:9445); 0: nowhere
+  ` + ImpersonateNode + `      true: make requests as the node, system:node:<name>
+
+SIGHUP makes every check run at once.
+
+Flags:
+`
+
+const indented = `  apiVersion: readygate.dev/v1alpha1
+  kind: ReporterConfig
+  checks:
+  - conditionType: example.com/NetworkReady
+    http: {url: "http://localhost:9099/readiness"}
+`
+
+// Run reports until SIGTERM or SIGINT.
+func (o *Options) Run(ctx context.Context) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
+		return fmt.Errorf("--log-level is %q, must be debug, info, warn or error, e.g. --log-level=debug", o.LogLevel)
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	environment, err := ReadEnvironment(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if err := validate(environment, o.Config, o.Validate); err != nil || o.Validate {
+		return err
+	}
+	connection, err := o.connection()
+	if err != nil {
+		return err
+	}
+	r, err := New(environment, o.Config, connection)
+	if err != nil {
+		return err
+	}
+	stayLean()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	now := make(chan os.Signal, 1)
+	signal.Notify(now, syscall.SIGHUP)
+	return r.Run(ctx, now)
+}
+
+func (o *Options) connection() (nodestatus.Connection, error) {
+	if o.Kubeconfig != "" {
+		connection, err := nodestatus.FromKubeconfig(o.Kubeconfig)
+		if err != nil {
+			return connection, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		return connection, nil
+	}
+	return nodestatus.InCluster(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"), nodestatus.AccountDir)
+}
+
+// validate says what is wrong with a configuration, wherever it is asked, and what is meant
+// by one that is right.
+func validate(environment Environment, file string, show bool) error {
+	_, tasks, err := (&Reporter{node: "any", file: file, environment: environment}).load()
+	if err != nil || !show {
+		return err
+	}
+	for _, t := range tasks {
+		fmt.Printf("%s: every %v, at most %v\n", t.conditionType, t.interval, t.timeout)
+	}
+	return nil
+}
+
+// stayLean collects garbage early and keeps to one processor, whatever the node has: both
+// cost memory that the node's pods can use, and a reporter has little to do. A user's own
+// GOGC and GOMAXPROCS win.
+func stayLean() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(25)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
+}

@@ -1,0 +1,239 @@
+package reporter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/nodestatus"
+)
+
+// lookAtFile is how often the configuration file is looked at.
+const lookAtFile = 5 * time.Second
+
+// Reporter runs checks and writes conditions.
+type Reporter struct {
+	node        string
+	file        string // of the configuration; empty: there is none
+	environment Environment
+	metrics     *Metrics
+	board       *board
+	client      *nodestatus.Client
+	heartbeat   atomic.Int64
+
+	mu       sync.Mutex
+	loops    map[string]*loop // by condition type
+	peers    []string         // condition types of peers checks
+	finished sync.WaitGroup
+
+	content   []byte // of the file, as it was last looked at
+	complaint string // about it
+}
+
+// loop is a check that is being run.
+type loop struct {
+	text    string
+	recheck chan struct{}
+	stop    context.CancelFunc
+}
+
+// New is a reporter, not running yet. Everything that is wrong with its configuration is
+// found here.
+func New(environment Environment, file string, connection nodestatus.Connection) (*Reporter, error) {
+	node := environment.Node
+	if node == "" {
+		node = connection.NodeOf()
+	}
+	if node == "" {
+		return nil, fmt.Errorf("%s is not set, and the token names no node (it does since Kubernetes 1.30, in a pod): add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName)
+	}
+	r := &Reporter{
+		node:        node,
+		file:        file,
+		environment: environment,
+		metrics:     NewMetrics(),
+		board:       newBoard(bootTime()),
+		client:      nodestatus.NewClient(connection, node),
+		loops:       map[string]*loop{},
+	}
+	r.client.AsNode = environment.AsNode
+	_, _, err := r.load()
+	return r, err
+}
+
+// load reads what to check: the configuration file, or the variables.
+func (r *Reporter) load() (*Config, []task, error) {
+	config, err := r.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	tasks, err := config.tasks(check.Env{Node: r.node, Variable: os.Getenv})
+	return config, tasks, err
+}
+
+func (r *Reporter) config() (*Config, error) {
+	if r.file == "" {
+		if r.environment.Check == nil {
+			return nil, errNothing
+		}
+		return &Config{Checks: []CheckConfig{*r.environment.Check}}, nil
+	}
+	if r.environment.Check != nil {
+		return nil, fmt.Errorf("--config=%s is given, and so are variables of a check (%s, %s, %s, %s): leave out one or the other", r.file, ConditionType, CheckEndpoint, CheckInterval, CheckTimeout)
+	}
+	var err error
+	if r.content, err = os.ReadFile(r.file); err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	config, err := ParseConfig(r.content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.file, err)
+	}
+	return config, nil
+}
+
+// Run reports until the context is over. Something in the channel means: check now.
+func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) error {
+	config, tasks, err := r.load()
+	if err != nil {
+		return err
+	}
+	slog.InfoContext(ctx, "reporting", "node", r.node, "checks", len(tasks))
+	r.follow(ctx, config, tasks)
+	r.start(func() {
+		(&writer{client: r.client, board: r.board, metrics: r.metrics, heartbeat: func() time.Duration { return time.Duration(r.heartbeat.Load()) }}).run(ctx)
+	})
+	if r.environment.MetricsAddr != "" {
+		r.start(func() { serve(ctx, r.environment.MetricsAddr, r.handler()) })
+	}
+	for look := time.NewTicker(lookAtFile); ; {
+		select {
+		case <-ctx.Done():
+			look.Stop()
+			r.finished.Wait()
+			return nil
+		case <-look.C:
+			r.reload(ctx)
+		case <-now:
+			slog.InfoContext(ctx, "checking now")
+			r.reload(ctx)
+			r.recheck()
+		}
+	}
+}
+
+func (r *Reporter) start(work func()) {
+	r.finished.Go(work)
+}
+
+// reload follows the configuration file. One that is wrong is said to be so, once, and what was there before
+// stays in force.
+func (r *Reporter) reload(ctx context.Context) {
+	if r.file == "" {
+		return
+	}
+	content, err := os.ReadFile(r.file)
+	if err == nil && bytes.Equal(content, r.content) {
+		return
+	}
+	config, tasks, err := r.load()
+	if err != nil {
+		if err.Error() != r.complaint {
+			slog.ErrorContext(ctx, "the configuration file is wrong: the one before stays in force", "error", err)
+		}
+		r.complaint = err.Error()
+		return
+	}
+	r.complaint = ""
+	slog.InfoContext(ctx, "the configuration file has changed", "checks", len(tasks))
+	r.follow(ctx, config, tasks)
+}
+
+// follow starts and ends loops so that they are those of the tasks. A task that is as it was
+// before goes on undisturbed.
+func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heartbeat.Store(int64(orElse(config.HeartbeatPeriod, r.environment.Heartbeat)))
+	r.peers = nil
+	for i := range config.Checks {
+		if config.Checks[i].Peers != nil {
+			r.peers = append(r.peers, config.Checks[i].ConditionType)
+		}
+	}
+	for conditionType, running := range r.loops {
+		if !slices.ContainsFunc(tasks, func(t task) bool { return t.conditionType == conditionType }) {
+			running.stop()
+			delete(r.loops, conditionType)
+			r.board.remove(conditionType)
+			r.metrics.forget(conditionType)
+			slog.InfoContext(ctx, "no longer checked; the condition stays as it is", "condition", conditionType)
+		}
+	}
+	for _, t := range tasks {
+		if running, found := r.loops[t.conditionType]; found {
+			if running.text == t.text {
+				continue
+			}
+			running.stop()
+		}
+		r.board.put(&t)
+		loopCtx, stop := context.WithCancel(ctx)
+		l := &loop{text: t.text, recheck: make(chan struct{}, 1), stop: stop}
+		r.loops[t.conditionType] = l
+		r.start(func() { r.check(loopCtx, t, l.recheck) })
+	}
+}
+
+// check runs one check again and again.
+func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
+	guard := &check.Guard{Check: t.check, Timeout: t.timeout}
+	status := nodestatus.Unknown
+	for {
+		began := time.Now()
+		observation := guard.Run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		took := time.Since(began)
+		news, wait := r.board.observe(&t, observation, took, time.Now())
+		now := r.board.status(t.conditionType)
+		r.metrics.observed(t.conditionType, now, observation.Result, took, news)
+		if now != status {
+			slog.InfoContext(ctx, "observed", "condition", t.conditionType, "status", now, "reason", observation.Reason, "message", observation.Message)
+			status = now
+		}
+		pause(ctx, jitter(wait), recheck)
+	}
+}
+
+// recheck makes every check run now.
+func (r *Reporter) recheck() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.loops {
+		select {
+		case l.recheck <- struct{}{}:
+		default: // it is about to
+		}
+	}
+}
+
+// unreadyPeer is a condition of a peers check that is not True; empty if there is none.
+func (r *Reporter) unreadyPeer() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, conditionType := range r.peers {
+		if r.board.status(conditionType) != nodestatus.True {
+			return conditionType
+		}
+	}
+	return ""
+}

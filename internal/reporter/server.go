@@ -1,0 +1,69 @@
+package reporter
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+)
+
+// bindAgain is how often a port that is taken is tried again: with hostNetwork the reporter
+// before this one may still have it.
+const bindAgain = 30 * time.Second
+
+// serve serves metrics, health, and answers to peers until the context is over. A port that
+// is taken is reported, and keeps the reporter from nothing else.
+func serve(ctx context.Context, address string, handler http.Handler) {
+	for said := false; ctx.Err() == nil; pause(ctx, bindAgain, nil) {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			if !said {
+				slog.ErrorContext(ctx, "metrics and health are not served; checks go on", "error", err, "hint", "set METRICS_BIND_ADDRESS to a free port, e.g. :9446, or to 0")
+			}
+			said = true
+			continue
+		}
+		slog.InfoContext(ctx, "serving metrics and health", "address", listener.Addr().String())
+		server := &http.Server{
+			Handler:           handler,
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       10 * time.Second,
+			WriteTimeout:      30 * time.Second,
+			IdleTimeout:       time.Minute,
+			MaxHeaderBytes:    16 << 10,
+		}
+		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+		err = server.Serve(listener)
+		stop()
+		if ctx.Err() == nil {
+			slog.ErrorContext(ctx, "serving metrics and health", "error", err)
+		}
+	}
+}
+
+// handler answers at /metrics, /healthz, /readyz and, for other reporters, at check.PeerPath.
+func (r *Reporter) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		r.metrics.write(w)
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n") // nobody to tell of an error
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if unready := r.unreadyPeer(); unready != "" {
+			http.Error(w, unready+" is not True: other reporters are not to rely on this one", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET "+check.PeerPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(check.PeerNodeHeader, r.node)
+	})
+	return mux
+}

@@ -1,0 +1,83 @@
+package reporter
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+)
+
+// task is a check as it is run: compiled, with every default filled in.
+type task struct {
+	conditionType string
+	check         check.Check
+	costly        bool
+	interval      time.Duration
+	timeout       time.Duration
+	thresholds    Thresholds
+	text          string // what it was made of: the same text is the same task
+}
+
+// tasks compiles the checks of a configuration. An error names the field that is wrong.
+func (c *Config) tasks(env check.Env) ([]task, error) {
+	var all []task
+	for i := range c.Checks {
+		one, err := c.Checks[i].task(env)
+		if err != nil {
+			return nil, fmt.Errorf("checks[%d].%w", i, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (c *CheckConfig) task(env check.Env) (task, error) {
+	t := task{
+		conditionType: c.ConditionType,
+		costly:        c.Costly(),
+		interval:      orElse(c.Interval, DefaultInterval),
+		timeout:       orElse(c.Timeout, c.defaultTimeout()),
+		thresholds: Thresholds{
+			Success:  number(c.SuccessThreshold, defaultSuccess),
+			Failure:  number(c.FailureThreshold, defaultFailure),
+			HoldDown: orElse(c.HoldDown, c.defaultHoldDown()),
+		},
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return task{}, err
+	}
+	t.text = string(text)
+	env.Timeout = t.timeout
+	t.check, err = check.New(c.Spec, env)
+	return t, err
+}
+
+func (c *CheckConfig) defaultTimeout() time.Duration {
+	if c.CNI != nil {
+		return defaultCNITimeout
+	}
+	return DefaultTimeout
+}
+
+func (c *CheckConfig) defaultHoldDown() time.Duration {
+	if c.Peers != nil {
+		return defaultPeersHoldDown
+	}
+	return defaultHoldDown
+}
+
+func orElse(given *check.Duration, otherwise time.Duration) time.Duration {
+	if given == nil {
+		return otherwise
+	}
+	return time.Duration(*given)
+}
+
+func number(given *int, otherwise int) int {
+	if given == nil {
+		return otherwise
+	}
+	return *given
+}

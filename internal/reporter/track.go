@@ -1,0 +1,101 @@
+package reporter
+
+import (
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/nodestatus"
+)
+
+// Thresholds say how much it takes to change one's mind.
+type Thresholds struct {
+	// Success is how many healthy observations in a row make a node's condition True.
+	Success int
+	// Failure is how many others in a row make a True condition False, and HoldDown how long
+	// they must have gone on. A condition that is not True needs one.
+	Failure  int
+	HoldDown time.Duration
+}
+
+// Track decides what observations of one check mean. It is pure: time comes in with them.
+type Track struct {
+	thresholds Thresholds
+
+	status string // True, False or, before the first decision, Unknown
+	latest check.Observation
+	said   check.Observation // what the status goes back to
+
+	streak      int
+	streakSince time.Time
+}
+
+// NewTrack knows nothing yet.
+func NewTrack(thresholds Thresholds) *Track {
+	return &Track{thresholds: thresholds, status: nodestatus.Unknown}
+}
+
+// Adopt takes over what was true before this process started, as if it had been observed by
+// it: a restart of the reporter must not be shorter of patience than the reporter.
+func (t *Track) Adopt(status string) {
+	if t.status == nodestatus.True || status != nodestatus.True {
+		return
+	}
+	t.status = status
+	t.said = check.Observation{}
+	if t.streak == 0 {
+		return
+	}
+	t.decide(t.streakSince)
+}
+
+// Observe takes an observation into account.
+func (t *Track) Observe(observation check.Observation, now time.Time) {
+	if t.streak == 0 || observation.Healthy() != t.latest.Healthy() {
+		t.streak, t.streakSince = 0, now
+	}
+	t.latest = observation
+	t.streak++
+	t.decide(now)
+}
+
+func (t *Track) decide(now time.Time) {
+	switch {
+	case t.latest.Healthy() && (t.streak >= t.thresholds.Success || t.status == nodestatus.True):
+		t.status, t.said = nodestatus.True, t.latest
+	case t.latest.Healthy(): // not often enough yet
+	case t.status != nodestatus.True:
+		t.status, t.said = nodestatus.False, t.latest
+	case t.streak >= t.thresholds.Failure && now.Sub(t.streakSince) >= t.thresholds.HoldDown:
+		t.status, t.said = nodestatus.False, t.latest
+	}
+}
+
+// Status is True, False, or Unknown before the first decision.
+func (t *Track) Status() string { return t.status }
+
+// Said is the observation that the status rests on.
+func (t *Track) Said() check.Observation { return t.said }
+
+// Decided says whether there is something to report.
+func (t *Track) Decided() bool { return t.status != nodestatus.Unknown && t.said.Reason != "" }
+
+const (
+	// eager is the pause between two checks while the condition is not True.
+	eager = 500 * time.Millisecond
+	// suspicious is the pause when the condition is True and the last check failed.
+	suspicious = 5 * time.Second
+	// costlyShare is how many times as long as it took the pause after a costly check is.
+	costlyShare = 4
+)
+
+// Pause is how long to wait before the next check, after one that took so long; the time that
+// a check takes counts only where it is costly.
+func (t *Track) Pause(interval, costly time.Duration) time.Duration {
+	switch {
+	case t.status != nodestatus.True:
+		return min(interval, max(eager, costlyShare*costly))
+	case t.streak > 0 && !t.latest.Healthy():
+		return min(interval, suspicious)
+	}
+	return interval
+}

@@ -1,0 +1,156 @@
+package reporter
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/readygate/readygate/internal/nodestatus"
+)
+
+const (
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 15 * time.Second
+	// sayAgain is how often a failure that goes on is logged.
+	sayAgain = time.Minute
+)
+
+// writer is the one goroutine that talks to the API server.
+type writer struct {
+	client    *nodestatus.Client
+	board     *board
+	heartbeat func() time.Duration
+	metrics   *Metrics
+
+	failures int
+	logged   string
+	loggedAt time.Time
+}
+
+// run writes until the context is over. What it is about to say is looked at anew for every
+// try, so that after an outage the latest truth is written, once.
+func (w *writer) run(ctx context.Context) {
+	known := false
+	var last time.Time // of the last write
+	beat := time.Duration(0)
+	for ctx.Err() == nil {
+		if !known {
+			known = w.learn(ctx)
+			continue
+		}
+		conditions, urgency := w.board.conditions(time.Now())
+		if wait := waiting(urgency, last, beat, len(conditions)); wait > 0 {
+			pause(ctx, wait, w.board.wake)
+			continue
+		}
+		node, err := w.client.Report(ctx, conditions)
+		if err != nil {
+			known = !isGone(err)
+			w.failed(ctx, err)
+			continue
+		}
+		w.succeeded(ctx)
+		w.board.wrote(conditions)
+		last, beat = time.Now(), jitter(w.heartbeat())
+		if node.Metadata.UID != w.board.uid() {
+			slog.InfoContext(ctx, "the node was created anew: its condition begins now")
+			w.board.learn(node, last)
+		}
+	}
+}
+
+// waiting is how long the next write may wait; a change does not wait at all.
+func waiting(urgency urgency, last time.Time, beat time.Duration, conditions int) time.Duration {
+	switch {
+	case conditions == 0:
+		return time.Hour // until there is something to say
+	case urgency == change || last.IsZero():
+		return 0
+	case urgency == words:
+		return min(time.Until(last.Add(rewording)), time.Until(last.Add(beat)))
+	}
+	return time.Until(last.Add(beat))
+}
+
+func (w *writer) learn(ctx context.Context) bool {
+	node, err := w.client.Learn(ctx)
+	if err != nil {
+		w.failed(ctx, err)
+		return false
+	}
+	w.failures = 0
+	w.board.learn(node, time.Now())
+	return true
+}
+
+func (w *writer) succeeded(ctx context.Context) {
+	w.metrics.wrote(writeSuccess)
+	if w.failures > 0 {
+		slog.InfoContext(ctx, "written again", "failed", w.failures)
+	}
+	w.failures, w.logged = 0, ""
+}
+
+// failed says what went wrong, and waits: longer and longer, and not all reporters alike.
+func (w *writer) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.metrics.wrote(writeError)
+	if err.Error() != w.logged || time.Since(w.loggedAt) > sayAgain {
+		slog.WarnContext(ctx, "writing the condition", "error", err, "hint", hint(err))
+		w.logged, w.loggedAt = err.Error(), time.Now()
+	}
+	wait := min(lastRetry, firstRetry<<min(w.failures, 10))
+	w.failures++
+	wait = wait/2 + rand.N(wait)
+	var refused *nodestatus.Refusal
+	if errors.As(err, &refused) && refused.RetryAfter > wait {
+		wait = min(refused.RetryAfter, time.Minute)
+	}
+	pause(ctx, wait, nil)
+}
+
+// hint says what to do about a refusal.
+func hint(err error) string {
+	var refused *nodestatus.Refusal
+	if !errors.As(err, &refused) {
+		return "the API server is away; it is tried again"
+	}
+	switch refused.Code {
+	case http.StatusUnauthorized:
+		return "the token is not valid: is it mounted, and of this cluster?"
+	case http.StatusForbidden:
+		return `grant this account "patch" on "nodes/status", and see that no admission policy forbids it`
+	case http.StatusNotFound:
+		return "there is no such node (yet): is NODE_NAME right?"
+	}
+	return "it is tried again"
+}
+
+func isGone(err error) bool {
+	var refused *nodestatus.Refusal
+	return errors.As(err, &refused) && refused.Code == http.StatusNotFound
+}
+
+// jitter is the duration, a tenth more or less, so that reporters do not act in step.
+func jitter(d time.Duration) time.Duration {
+	if d < 10 {
+		return d
+	}
+	return d - d/10 + rand.N(d/5)
+}
+
+// pause waits, at most until the context is over or something comes from the channel.
+func pause(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-early:
+	case <-ctx.Done():
+	}
+}
