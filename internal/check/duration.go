@@ -2,15 +2,18 @@ package check
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
-// Duration is a time.Duration that is written as in 1m30s.
-type Duration time.Duration
+// Duration is a time.Duration that is written as in 1m30s. What cannot be read as one is kept
+// until AtLeast is asked: only there is it known which field it is in.
+type Duration struct {
+	time.Duration
+	unread string
+}
 
-// String is as in 1m30s.
-func (d Duration) String() string { return time.Duration(d).String() }
+// For is the duration.
+func For(d time.Duration) *Duration { return &Duration{Duration: d} }
 
 // MarshalJSON writes the duration as a text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
@@ -18,13 +21,26 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 // UnmarshalJSON reads the duration from a text with a unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("%s is not a duration, must be a text with a unit, e.g. 30s", data)
+	err := json.Unmarshal(data, &text)
+	if err == nil {
+		d.Duration, err = time.ParseDuration(text)
 	}
-	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a duration, must have a unit, e.g. 30s", text)
+		d.unread = string(data)
 	}
-	*d = Duration(parsed)
+	return nil
+}
+
+// AtLeast says what is wrong with the duration of a field, if it is given. The example is one
+// that would do.
+func (d *Duration) AtLeast(least time.Duration, field, example string) error {
+	switch {
+	case d == nil:
+		return nil
+	case d.unread != "":
+		return wrong(field, "is %.40s, must be a duration with a unit, e.g. %s", d.unread, example)
+	case d.Duration < least:
+		return wrong(field, "is %v, must be at least %v, e.g. %s", d, least, example)
+	}
 	return nil
 }

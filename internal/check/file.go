@@ -30,10 +30,11 @@ func (f *File) check(Env) (Check, error) {
 	switch {
 	case !filepath.IsAbs(f.Path):
 		return nil, wrong("path", "is %q, must be absolute, e.g. /var/lib/calico/nodename", f.Path)
-	case f.NewerThan != nil && *f.NewerThan <= 0:
-		return nil, wrong("newerThan", "is %v, must be more than 0, e.g. 5m", *f.NewerThan)
 	case len(f.Contains) > maxFile:
 		return nil, wrong("contains", "has %d bytes, must have at most %d: only so much of a file is looked at", len(f.Contains), maxFile)
+	}
+	if err := f.NewerThan.AtLeast(time.Second, "newerThan", "5m"); err != nil {
+		return nil, err
 	}
 	return fileCheck{f}, nil
 }
@@ -45,7 +46,7 @@ func (c fileCheck) Run(context.Context) Observation {
 		return unhealthy(ReasonFileMissing, c.Path+" does not exist")
 	case err != nil:
 		return failed(ReasonFileUnreadable, c.Path+" cannot be looked at: "+explainFile(err))
-	case c.NewerThan != nil && time.Since(info.ModTime()) > time.Duration(*c.NewerThan):
+	case c.NewerThan != nil && time.Since(info.ModTime()) > c.NewerThan.Duration:
 		return unhealthy(ReasonFileTooOld, c.Path+" has not changed for more than "+c.NewerThan.String())
 	case c.Contains == "":
 		return healthy(ReasonFileOK, c.Path+" is there")

@@ -15,8 +15,18 @@ type Guard struct {
 	pending chan Observation
 }
 
-// grace is what a check may need to say that its time is over.
+// grace is what a check may need to say that its time is over; one that has to clean up
+// knows better itself.
 const grace = 2 * time.Second
+
+type cleaner interface{ grace() time.Duration }
+
+func (g *Guard) limit() time.Duration {
+	if c, cleans := g.Check.(cleaner); cleans {
+		return g.Timeout + c.grace()
+	}
+	return g.Timeout + grace
+}
 
 // Run runs the check once, or waits for the run before that has not come back.
 func (g *Guard) Run(ctx context.Context) Observation {
@@ -26,13 +36,13 @@ func (g *Guard) Run(ctx context.Context) Observation {
 		g.pending = make(chan Observation, 1)
 		go func(pending chan<- Observation) { pending <- g.Check.Run(runCtx) }(g.pending)
 	}
-	late := time.NewTimer(g.Timeout + grace)
+	late := time.NewTimer(g.limit())
 	defer late.Stop()
 	select {
 	case observation := <-g.pending:
 		g.pending = nil
 		return observation
 	case <-late.C:
-		return failed(ReasonCheckHangs, fmt.Sprintf("the check did not come back within %v", g.Timeout+grace))
+		return failed(ReasonCheckHangs, fmt.Sprintf("the check did not come back within %v", g.limit()))
 	}
 }

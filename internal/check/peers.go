@@ -61,11 +61,11 @@ func (p *Peers) check(env Env) (Check, error) {
 		return nil, err
 	}
 	c := &peersCheck{address: address, patience: defaultPatience, env: env, now: time.Now}
+	if err := p.Patience.AtLeast(0, "patience", "30s"); err != nil {
+		return nil, err
+	}
 	if p.Patience != nil {
-		if *p.Patience < 0 {
-			return nil, wrong("patience", "is %v, must not be negative, e.g. 30s", *p.Patience)
-		}
-		c.patience = time.Duration(*p.Patience)
+		c.patience = p.Patience.Duration
 	}
 	return c, nil
 }

@@ -2,8 +2,10 @@ package reporter
 
 import (
 	"bytes"
+	gojson "encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -84,17 +86,28 @@ func ParseConfig(data []byte) (*Config, error) {
 	}
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return nil, fmt.Errorf("the file is not YAML: %w", err)
+		return nil, fmt.Errorf("the file is not YAML: %s", oneLine(err))
 	}
 	var config Config
 	strict, err := json.UnmarshalStrict(asJSON, &config)
-	if err = errors.Join(append(strict, err)...); err != nil {
+	if err = errors.Join(append(strict, inWords(err))...); err != nil {
 		return nil, fmt.Errorf("%s; a valid file:\n%s", oneLine(err), Example)
 	}
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	return &config, nil
+}
+
+// inWords says in the words of a file what Go says in those of its types.
+func inWords(err error) error {
+	var mismatch *gojson.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return err
+	}
+	want := map[reflect.Kind]string{reflect.Slice: "a list", reflect.Struct: "a group of fields", reflect.Pointer: "a group of fields", reflect.Map: "a group of names and texts", reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a number"}[mismatch.Type.Kind()]
+	field := strings.ReplaceAll(mismatch.Field, "Spec.", "") // a part of the check that has no name in the file
+	return fmt.Errorf("%s is of the wrong kind (%s), must be %s", field, mismatch.Value, want)
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
@@ -107,8 +120,9 @@ func (c *Config) validate() error {
 		return errors.New("checks is empty, must have at least one; a valid file:\n" + Example)
 	case len(c.Checks) > maxChecks:
 		return fmt.Errorf("checks has %d entries, must have at most %d", len(c.Checks), maxChecks)
-	case c.HeartbeatPeriod != nil && time.Duration(*c.HeartbeatPeriod) < minHeartbeat:
-		return fmt.Errorf("heartbeatPeriod is %v, must be at least %v, e.g. 5m", *c.HeartbeatPeriod, minHeartbeat)
+	}
+	if err := c.HeartbeatPeriod.AtLeast(minHeartbeat, "heartbeatPeriod", "5m"); err != nil {
+		return err
 	}
 	seen := map[string]int{}
 	for i := range c.Checks {
@@ -128,14 +142,12 @@ func (c *CheckConfig) validate() error {
 	if err := conditionTypeFits(c.ConditionType); err != nil {
 		return fmt.Errorf("conditionType %w", err)
 	}
-	for _, field := range []struct {
-		name  string
-		value *check.Duration
-		least time.Duration
-	}{{"interval", c.Interval, minInterval}, {"timeout", c.Timeout, time.Millisecond}, {"holdDown", c.HoldDown, 0}} {
-		if field.value != nil && time.Duration(*field.value) < field.least {
-			return fmt.Errorf("%s is %v, must be at least %v, e.g. %s: 15s", field.name, *field.value, field.least, field.name)
-		}
+	if err := errors.Join(
+		c.Interval.AtLeast(minInterval, "interval", "15s"),
+		c.Timeout.AtLeast(time.Millisecond, "timeout", "2s"),
+		c.HoldDown.AtLeast(0, "holdDown", "15s"),
+	); err != nil {
+		return err
 	}
 	for _, field := range []struct {
 		name  string

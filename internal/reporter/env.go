@@ -109,8 +109,7 @@ func checkIn(variable func(string) string) (*CheckConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	every, within := check.Duration(interval), check.Duration(timeout)
-	return &CheckConfig{ConditionType: conditionType, Interval: &every, Timeout: &within, Spec: spec}, nil
+	return &CheckConfig{ConditionType: conditionType, Interval: check.For(interval), Timeout: check.For(timeout), Spec: spec}, nil
 }
 
 func durationIn(variable func(string) string, name string, otherwise, least time.Duration) (time.Duration, error) {

@@ -75,6 +75,9 @@ func (r *Reporter) load() (*Config, []task, error) {
 		return nil, nil, err
 	}
 	tasks, err := config.tasks(check.Env{Node: r.node, Variable: os.Getenv})
+	if err != nil && r.file != "" {
+		err = fmt.Errorf("%s: %w", r.file, err)
+	}
 	return config, tasks, err
 }
 

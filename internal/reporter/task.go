@@ -72,7 +72,7 @@ func orElse(given *check.Duration, otherwise time.Duration) time.Duration {
 	if given == nil {
 		return otherwise
 	}
-	return time.Duration(*given)
+	return given.Duration
 }
 
 func number(given *int, otherwise int) int {
