@@ -1,0 +1,254 @@
+package reporter_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+const networkReady = "example.com/NetworkReady"
+
+// endpoint is a component's health endpoint, whose answer a test sets.
+type endpoint struct {
+	*httptest.Server
+	code atomic.Int32
+	hits atomic.Int32
+}
+
+func newEndpoint(t *testing.T, code int) *endpoint {
+	t.Helper()
+	e := &endpoint{}
+	e.answer(code)
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		e.hits.Add(1)
+		w.WriteHeader(int(e.code.Load()))
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) answer(code int) { e.code.Store(int32(code)) }
+
+// station is a node with an account for its reporter.
+type station struct {
+	*testkit.Cluster
+	node, namespace, account string
+	pod                      *corev1.Pod
+	kubeconfig, tokenFile    string
+}
+
+// newStation grants the account what the guide grants it.
+func newStation(t *testing.T, c *testkit.Cluster) *station {
+	t.Helper()
+	s := newPowerlessStation(t, c)
+	grant(t, c, guideRole(t, c, s.node), userOf(s.namespace, s.account))
+	return s
+}
+
+// newPowerlessStation has an account that may do nothing.
+func newPowerlessStation(t *testing.T, c *testkit.Cluster) *station {
+	t.Helper()
+	id := nameOf(t)
+	s := &station{Cluster: c, node: id, namespace: id, account: "cni-reporter"}
+	c.Create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: id}})
+	c.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}})
+	newAccount(t, c, s.namespace, s.account)
+	s.pod = c.Pod(t, s.namespace, s.account, s.node)
+	s.kubeconfig, s.tokenFile = c.TokenKubeconfig(t, c.Token(t, s.namespace, s.account, s.pod))
+	return s
+}
+
+// start starts the reporter as the DaemonSet guide has it: without NODE_NAME.
+func (s *station) start(t *testing.T, e *endpoint, env ...string) *testkit.Process {
+	t.Helper()
+	return testkit.StartReporter(t, s.kubeconfig, append([]string{"CONDITION_TYPE=" + networkReady, "CHECK_ENDPOINT=" + e.URL}, env...))
+}
+
+// condition is what the node says, or nil.
+func (s *station) condition(ctx context.Context, conditionType string) (*corev1.NodeCondition, error) {
+	var node corev1.Node
+	if err := s.Client.Get(ctx, types.NamespacedName{Name: s.node}, &node); err != nil {
+		return nil, err
+	}
+	return conditionOf(&node, conditionType), nil
+}
+
+// eventually waits until the condition is as the check wants it, and returns it.
+func (s *station) eventually(t *testing.T, conditionType, what string, check func(*corev1.NodeCondition) bool) *corev1.NodeCondition {
+	t.Helper()
+	var found *corev1.NodeCondition
+	testkit.Eventually(t, conditionType+": "+what, func(ctx context.Context) (err error) {
+		if found, err = s.condition(ctx, conditionType); err == nil && (found == nil || !check(found)) {
+			err = fmt.Errorf("it is %+v", found)
+		}
+		return err
+	})
+	return found
+}
+
+func is(status corev1.ConditionStatus) func(*corev1.NodeCondition) bool {
+	return func(c *corev1.NodeCondition) bool { return c.Status == status }
+}
+
+func TestAReporterSaysWhatItsCheckFinds(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusServiceUnavailable)
+	p := s.start(t, e, "CHECK_INTERVAL=100ms", "NODE_NAME="+s.node)
+	down := s.eventually(t, networkReady, "False", is(corev1.ConditionFalse))
+	if down.Reason != "EndpointNotReady" || down.Message != e.URL+" answers 503" {
+		t.Errorf("it says %s: %s", down.Reason, down.Message)
+	}
+	e.answer(http.StatusOK)
+	up := s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	if up.Reason != "EndpointOK" || up.LastTransitionTime.Before(&down.LastTransitionTime) {
+		t.Errorf("it says %+v", up)
+	}
+	if code := p.Terminate(); code != 0 {
+		t.Errorf("it ends with %d", code)
+	}
+	if left, err := s.condition(t.Context(), networkReady); err != nil || *left != *up && left.Status != corev1.ConditionTrue {
+		t.Errorf("it leaves %+v, %v", left, err)
+	}
+}
+
+// A change is said at once; what did not change is said again at every heartbeat.
+func TestHeartbeatsGoOnAndTransitionsStay(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
+	p := s.start(t, e, "HEARTBEAT_PERIOD=1s")
+	first := s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	later := func(c *corev1.NodeCondition) bool {
+		return c.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time) >= 2*time.Second
+	}
+	beat := s.eventually(t, networkReady, "a heartbeat", later)
+	if !beat.LastTransitionTime.Equal(&first.LastTransitionTime) {
+		t.Errorf("the transition moved from %v to %v", first.LastTransitionTime, beat.LastTransitionTime)
+	}
+	// Also over a restart, in which the reporter learns its last word from an empty PATCH.
+	p.Kill()
+	s.start(t, e, "HEARTBEAT_PERIOD=1s")
+	first = beat
+	beat = s.eventually(t, networkReady, "a heartbeat after a restart", later)
+	if !beat.LastTransitionTime.Equal(&first.LastTransitionTime) {
+		t.Errorf("over a restart the transition moved from %v to %v", first.LastTransitionTime, beat.LastTransitionTime)
+	}
+}
+
+// The restart of a component, and of the reporter meanwhile, does not flip a ready node.
+func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
+	p := s.start(t, e, "CHECK_INTERVAL=100ms")
+	up := s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	e.answer(http.StatusServiceUnavailable)
+	asked := e.hits.Load()
+	testkit.Eventually(t, "three failures", func(context.Context) error {
+		if n := e.hits.Load() - asked; n < 4 {
+			return fmt.Errorf("%d so far", n)
+		}
+		return nil
+	})
+	p.Kill()
+	s.start(t, e, "CHECK_INTERVAL=100ms")
+	asked = e.hits.Load()
+	testkit.Eventually(t, "failures after the restart", func(context.Context) error {
+		if n := e.hits.Load() - asked; n < 8 {
+			return fmt.Errorf("%d so far", n)
+		}
+		return nil
+	})
+	if now, err := s.condition(t.Context(), networkReady); err != nil || now.Status != corev1.ConditionTrue || !now.LastTransitionTime.Equal(&up.LastTransitionTime) {
+		t.Errorf("after a short failure: %+v, %v", now, err)
+	}
+	// One that goes on does.
+	down := s.eventually(t, networkReady, "False", is(corev1.ConditionFalse))
+	if !down.LastTransitionTime.After(up.LastTransitionTime.Time) {
+		t.Errorf("the transition is %v, before it was %v", down.LastTransitionTime, up.LastTransitionTime)
+	}
+}
+
+func TestASignalMakesItCheckAtOnce(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
+	p := s.start(t, e, "CHECK_INTERVAL=1h")
+	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	asked := e.hits.Load()
+	p.Signal(hangup)
+	testkit.Eventually(t, "a check", func(context.Context) error {
+		if e.hits.Load() == asked {
+			return fmt.Errorf("asked %d times, as before", asked)
+		}
+		return nil
+	})
+}
+
+func TestTheConfigurationFileIsFollowed(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write := func(checks string) {
+		t.Helper()
+		text := "apiVersion: readygate.dev/v1alpha1\nkind: ReporterConfig\nchecks:\n" + checks
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil { // as a mounted ConfigMap changes
+			t.Fatal(err)
+		}
+	}
+	one := fmt.Sprintf("- {conditionType: example.com/One, http: {url: %q}}\n", e.URL)
+	write(one)
+	p := testkit.StartReporter(t, s.kubeconfig, nil, "--config", file)
+	s.eventually(t, "example.com/One", "True", is(corev1.ConditionTrue))
+
+	write(one + fmt.Sprintf("- {conditionType: example.com/Two, interval: 1, http: {url: %q}}\n", e.URL))
+	p.Signal(hangup)
+	testkit.Eventually(t, "a complaint", func(context.Context) error {
+		if !strings.Contains(p.Log(), `checks[1].interval is 1, must be a duration with a unit`) {
+			return fmt.Errorf("it says %s", p.Log())
+		}
+		return nil
+	})
+	asked := e.hits.Load()
+	p.Signal(hangup)
+	testkit.Eventually(t, "the old configuration to be in force", func(context.Context) error {
+		if e.hits.Load() == asked {
+			return fmt.Errorf("asked %d times", asked)
+		}
+		return nil
+	})
+
+	write(one + "- {conditionType: example.com/Two, file: {path: /nonexistent}}\n")
+	s.eventually(t, "example.com/Two", "False", is(corev1.ConditionFalse))
+	write(strings.Replace(one, "One", "Three", 1))
+	s.eventually(t, "example.com/Three", "True", is(corev1.ConditionTrue))
+	if one, err := s.condition(t.Context(), "example.com/One"); err != nil || one.Status != corev1.ConditionTrue {
+		t.Errorf("a condition that is no longer checked is %+v, %v", one, err)
+	}
+}
+
+func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
+	p := s.start(t, e, "METRICS_BIND_ADDRESS="+strings.TrimPrefix(e.URL, "http://"))
+	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	testkit.Eventually(t, "a word about the port", func(context.Context) error {
+		if log := p.Log(); !strings.Contains(log, "address already in use") || !strings.Contains(log, "METRICS_BIND_ADDRESS") {
+			return fmt.Errorf("it says %s", log)
+		}
+		return nil
+	})
+}
