@@ -27,7 +27,7 @@ build: ## Build the binaries into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: kube ## Run every test that needs no root: pure core, then a real API server.
+test: kube cni ## Run every test that needs no root: pure core, then a real API server.
 	@echo "test: unit tests, then integration tests on a real API server: about 16 minutes on 2 cores"
 	$(GO) test $(RACE) -timeout 20m ./...
 
@@ -50,6 +50,10 @@ manifests: ## Write what an administrator installs into dist/: crds.yaml and pol
 kube: ## Build kube-apiserver, etcd, kubectl, KWOK and others from source into bin/kube/.
 	@hack/kube/build $(KUBE)
 
+.PHONY: cni
+cni: ## Build the CNI plugins that tests use from source into bin/node/cni/.
+	@hack/node/build bin/node/cni
+
 .PHONY: cluster
 cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends it.
 	@$(GO) build -o bin/cluster ./hack/cluster
@@ -58,7 +62,7 @@ cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends i
 ##@ Source
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC and the API reference.
+generate: ## Generate deep copies, CRDs, RBAC, the API reference and the examples' policies.
 	@mkdir -p bin
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:artifacts:config=api/crds
 	@# "key:" without a value is null. The API server drops a null that is not nullable, and the
@@ -68,6 +72,7 @@ generate: ## Generate deep copies, CRDs, RBAC and the API reference.
 	$(TOOL) controller-gen rbac:roleName=readygate-manager paths=./internal/manager/... output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
 	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/api.md
+	@$(GO) run ./hack/manifests --examples examples >/dev/null
 
 .PHONY: fmt
 fmt: ## Format the source.
@@ -80,12 +85,12 @@ verify: verify-generated verify-modules lint ## Check generated files, modules, 
 
 .PHONY: verify-generated
 verify-generated: generate
-	@git diff --exit-code -- api charts docs || { echo "verify: generated files are not up to date: run make generate and commit"; exit 1; }
-	@test -z "$$(git status --porcelain -- api charts docs | grep '^??')" || { git status --short -- api charts docs; echo "verify: generated files are not committed"; exit 1; }
+	@git diff --exit-code -- api charts docs examples || { echo "verify: generated files are not up to date: run make generate and commit"; exit 1; }
+	@test -z "$$(git status --porcelain -- api charts docs examples | grep '^??')" || { git status --short -- api charts docs examples; echo "verify: generated files are not committed"; exit 1; }
 
 .PHONY: verify-modules
 verify-modules:
-	@for dir in . hack/kube hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
+	@for dir in . hack/kube hack/node hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
 
 .PHONY: lint
 lint: ## Lint with golangci-lint (gofmt and go vet included).

@@ -1,5 +1,5 @@
-// Command manifests writes what an administrator installs, as YAML, into a directory:
-// crds.yaml and policies.yaml.
+// Command manifests writes YAML that is made from Go: what an administrator installs, into one
+// directory (crds.yaml and policies.yaml), and the policies of the examples, into theirs.
 package main
 
 import (
@@ -19,12 +19,18 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: manifests DIRECTORY, e.g. manifests dist")
+	var err error
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "--examples":
+		err = writeExamples(os.Args[2])
+	case len(os.Args) == 2:
+		dir := os.Args[1]
+		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return yamlOf(policy.Installed()) }))
+	default:
+		fmt.Fprintln(os.Stderr, "usage: manifests DIRECTORY, e.g. manifests dist; or manifests --examples examples")
 		os.Exit(2)
 	}
-	dir := os.Args[1]
-	if err := errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", policies)); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "manifests:", err)
 		os.Exit(1)
 	}
@@ -59,9 +65,9 @@ func definitions() ([][]byte, error) {
 	return documents, nil
 }
 
-func policies() ([][]byte, error) {
+func yamlOf(objects []runtime.Object) ([][]byte, error) {
 	var documents [][]byte
-	for _, obj := range policy.Installed() {
+	for _, obj := range objects {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {
 			return nil, err

@@ -1,12 +1,8 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,58 +14,13 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/testkit"
 )
-
-// kubectl is the real binary with a home of its own.
-type kubectl struct {
-	path, home string
-}
-
-// newKubectl is kubectl as a user that may do everything.
-func newKubectl(t *testing.T, c *testkit.Cluster) *kubectl {
-	t.Helper()
-	k := &kubectl{path: filepath.Join(testkit.Binaries(), "kubectl"), home: t.TempDir()}
-	if _, err := os.Stat(k.path); err != nil {
-		if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-			t.Skipf("KUBEBUILDER_ASSETS=%s has no kubectl", dir)
-		}
-		t.Fatalf("no kubectl (make kube builds it): %v", err)
-	}
-	if err := controlplane.WriteKubeconfig(filepath.Join(k.home, "kubeconfig"), c.Config); err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-// try runs kubectl in its home and returns what it printed.
-func (k *kubectl) try(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, k.path, args...)
-	cmd.Dir = k.home
-	cmd.Env = []string{"HOME=" + k.home, "KUBECONFIG=" + filepath.Join(k.home, "kubeconfig")}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return stdout.String(), nil
-}
-
-// run runs kubectl, which must succeed.
-func (k *kubectl) run(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := k.try(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 func TestKubectlGetShowsHowARuleStands(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	c.Create(t, testkit.Rule(id))
 	preview := testkit.Rule(id+"-preview", testkit.DryRun, testkit.BootstrapOnly)
 	c.Create(t, preview)
@@ -82,7 +33,7 @@ func TestKubectlGetShowsHowARuleStands(t *testing.T) {
 	})
 	c.EventuallyRule(t, preview.Name, "previewed", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
 
-	lines := strings.Split(k.run(t, "get", "nrr", id, preview.Name), "\n")
+	lines := strings.Split(k.Run(t, "get", "nrr", id, preview.Name), "\n")
 	want := [][]string{
 		{"NAME", "MODE", "TAINT", "EFFECT", "DRYRUN", "HELD", "NODES", "ENFORCED", "AGE"},
 		{id, "continuous", testkit.TaintKey(id), "NoSchedule", "", "1", "2", "Enforced"},
@@ -118,20 +69,20 @@ func cells(header, line string) []string {
 func TestKubectlWaitsForConditions(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	c.Create(t, testkit.Rule(id))
 	c.Create(t, testkit.Node(id, testkit.Pool(id)))
 	for _, arg := range []string{"condition=Accepted", "condition=Enforced", "jsonpath={.status.summary.held}=1"} {
-		k.run(t, "wait", "--timeout=90s", "--for="+arg, "nrr/"+id)
+		k.Run(t, "wait", "--timeout=90s", "--for="+arg, "nrr/"+id)
 	}
-	k.run(t, "delete", "nrr", id, "--timeout=90s")
+	k.Run(t, "delete", "nrr", id, "--timeout=90s")
 	wantNoRule(t, c, id)
 }
 
 func TestKubectlSelectsByField(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	plain, other := id+"-plain", id+"-other"
 	c.Create(t, testkit.Rule(plain))
 	c.Create(t, testkit.Rule(other, testkit.BootstrapOnly, testkit.DryRun))
@@ -144,7 +95,7 @@ func TestKubectlSelectsByField(t *testing.T) {
 		"spec.dryRun=true":                          other,
 	} {
 		var mine []string
-		for _, name := range strings.Fields(k.run(t, "get", "nrr", "--field-selector", selector, "-o", "name")) {
+		for _, name := range strings.Fields(k.Run(t, "get", "nrr", "--field-selector", selector, "-o", "name")) {
 			if _, name, _ := strings.Cut(name, "/"); name == plain || name == other {
 				mine = append(mine, name)
 			}
@@ -157,7 +108,7 @@ func TestKubectlSelectsByField(t *testing.T) {
 
 func TestKubectlExplainsEveryField(t *testing.T) {
 	t.Parallel()
-	k := newKubectl(t, cluster(t))
+	k := cluster(t).Kubectl(t)
 	for field, words := range map[string][]string{
 		"nrr":                              {"nodes like these keep this taint until", "enforcementMode: bootstrap-only"},
 		"nrr.spec":                         {"Only dryRun can be changed", "conditions", "nodeSelector", "-required-"},
@@ -173,7 +124,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 		"nrr.status.dryRunResults.summary": {"in a sentence"},
 	} {
 		testkit.Eventually(t, "kubectl explain "+field, func(ctx context.Context) error { // the schema is published a little later
-			out, err := k.try(ctx, "explain", field)
+			out, err := k.Try(ctx, "explain", field)
 			if err != nil {
 				return err
 			}
@@ -191,7 +142,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 func TestKubectlDescribeShowsEvents(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	rule := testkit.Rule(id)
 	c.Create(t, rule)
 	bad := testkit.Rule(id+"-bad", func(r *v1alpha1.NodeReadinessRule) { r.Spec.NodeSelector.MatchLabels["node pool"] = "a" })
@@ -201,9 +152,9 @@ func TestKubectlDescribeShowsEvents(t *testing.T) {
 	eventOf(t, c, node, v1alpha1.EventTaintAdded)
 	eventOf(t, c, bad, v1alpha1.EventInvalid)
 
-	wantLine(t, k.run(t, "describe", "node", id), "Normal", v1alpha1.EventTaintAdded, v1alpha1.Reporter, testkit.TaintKey(id), "rule '"+id+"'")
-	wantLine(t, k.run(t, "describe", "nrr", bad.Name), "Warning", v1alpha1.EventInvalid, v1alpha1.Reporter, "spec.nodeSelector.matchLabels")
-	wantLine(t, k.run(t, "events", "--for", "node/"+id), "Normal", v1alpha1.EventTaintAdded, testkit.TaintKey(id))
+	wantLine(t, k.Run(t, "describe", "node", id), "Normal", v1alpha1.EventTaintAdded, v1alpha1.Reporter, testkit.TaintKey(id), "rule '"+id+"'")
+	wantLine(t, k.Run(t, "describe", "nrr", bad.Name), "Warning", v1alpha1.EventInvalid, v1alpha1.Reporter, "spec.nodeSelector.matchLabels")
+	wantLine(t, k.Run(t, "events", "--for", "node/"+id), "Normal", v1alpha1.EventTaintAdded, testkit.TaintKey(id))
 }
 
 // wantLine checks that one line has all the words.

@@ -25,10 +25,10 @@ import (
 func TestManifestsOfTheGuides(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	for _, guide := range []struct{ name, file, condition string }{
-		{"sidecar", "network-readiness-rule.yaml", "network.k8s.io/CalicoReady"},
-		{"daemonset", "../cni-readiness-daemonset/network-readiness-rule.yaml", "projectcalico.org/CalicoReady"},
+		{"sidecar", "sidecar/network-readiness-rule.yaml", "network.k8s.io/CalicoReady"},
+		{"daemonset", "network-readiness-rule.yaml", "projectcalico.org/CalicoReady"},
 	} {
 		t.Run(guide.name, func(t *testing.T) {
 			file := filepath.Join(testkit.Root(), "examples", "cni-readiness", guide.file)
@@ -39,16 +39,16 @@ func TestManifestsOfTheGuides(t *testing.T) {
 
 // playGuide is the guide's section "Verification": a new node has the taint until the
 // condition is True, and stays free then.
-func playGuide(t *testing.T, c *testkit.Cluster, k *kubectl, file, condition, node string) {
+func playGuide(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, file, condition, node string) {
 	const name = "network-readiness-rule"
-	k.run(t, "apply", "-f", file)
+	k.Run(t, "apply", "-f", file)
 	remove(t, c, name)
-	k.run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/"+name)
+	k.Run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/"+name)
 	rule := ruleOf(t, c, name)
 
 	c.Create(t, testkit.Node(node, map[string]string{"node-role.kubernetes.io/worker": ""}))
 	c.EventuallyNode(t, node, "held", carries(rule))
-	if taints := k.run(t, "describe", "node", node); !strings.Contains(taints, "readiness.k8s.io/NetworkReady=pending:NoSchedule") {
+	if taints := k.Run(t, "describe", "node", node); !strings.Contains(taints, "readiness.k8s.io/NetworkReady=pending:NoSchedule") {
 		t.Errorf("kubectl does not show the taint of the guide:\n%s", taints)
 	}
 	c.SetCondition(t, node, condition, corev1.ConditionFalse)
@@ -61,7 +61,7 @@ func playGuide(t *testing.T, c *testkit.Cluster, k *kubectl, file, condition, no
 		return free(rule)(n) && n.Annotations[completedKey(rule)] == `{"rule-name":"network-readiness-rule"}`
 	})
 
-	k.run(t, "delete", "-f", file, "--timeout=90s")
+	k.Run(t, "delete", "-f", file, "--timeout=90s")
 	c.EventuallyNode(t, node, "without a trace of the rule", func(n *corev1.Node) bool {
 		_, completed := n.Annotations[completedKey(rule)]
 		return free(rule)(n) && !completed
@@ -75,9 +75,9 @@ func TestManifestsFoundInTheWildApplyUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cluster(t)
-			k := newKubectl(t, c)
+			k := c.Kubectl(t)
 			const file = "rule.yaml"
-			if err := os.WriteFile(filepath.Join(k.home, file), []byte(manifest), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(k.Home, file), []byte(manifest), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			var sent unstructured.Unstructured
@@ -85,15 +85,15 @@ func TestManifestsFoundInTheWildApplyUnchanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			remove(t, c, sent.GetName())
-			if out := k.run(t, "apply", "-f", file); !strings.HasSuffix(out, "created\n") {
+			if out := k.Run(t, "apply", "-f", file); !strings.HasSuffix(out, "created\n") {
 				t.Errorf("kubectl says %q", out)
 			}
 			c.EventuallyRule(t, sent.GetName(), "accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
-			if out := k.run(t, "apply", "-f", file); !strings.HasSuffix(out, "unchanged\n") {
+			if out := k.Run(t, "apply", "-f", file); !strings.HasSuffix(out, "unchanged\n") {
 				t.Errorf("kubectl says %q the second time", out)
 			}
-			k.run(t, "apply", "--server-side", "--force-conflicts", "-f", file)
-			k.run(t, "replace", "-f", file)
+			k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", file)
+			k.Run(t, "replace", "-f", file)
 			wantSpec(t, c, &sent)
 		})
 	}

@@ -124,7 +124,7 @@ func wantKubectlRefused(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeRea
 		t.Fatal(err)
 	}
 	key := v1alpha1.CompletedPrefix + rule.Name
-	out, err := newKubectl(t, &testkit.Cluster{Config: config}).output(t.Context(), "annotate", "node", "fresh", key+"=true")
+	out, err := (&testkit.Cluster{Config: config}).Kubectl(t).Output(t.Context(), "annotate", "node", "fresh", key+"=true")
 	if want := `Error from server (Forbidden): nodes "fresh" is forbidden: ` + forgeryRefused(key) + "\n"; err == nil || out != want {
 		t.Errorf("kubectl says %q, want %q", out, want)
 	}

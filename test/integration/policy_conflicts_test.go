@@ -206,11 +206,11 @@ func flip(t *testing.T, c *testkit.Cluster, name string) {
 func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	existing := ruleFrom(t, id, id, nil)
 	c.Create(t, existing)
 	looked(t, c, existing)
-	k.write(t, "rule.yaml", twinOf(existing))
+	write(t, k, "rule.yaml", twinOf(existing))
 	reason := fmt.Sprintf(`ValidatingAdmissionPolicy 'readygate-conflicts' with binding 'readygate-conflicts' denied request: `+
 		`rule "%s" manages the taint readiness.k8s.io/%s:NoSchedule on nodes that this rule can select too: `+
 		`use another taint or a nodeSelector that excludes its nodes, or delete that rule first`, id, id)
@@ -223,7 +223,7 @@ func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 		"apply --server-side --dry-run=server -f rule.yaml",
 		"replace --force --cascade=background -f rule.yaml",
 	} {
-		_, err := k.try(t.Context(), strings.Fields(args)...)
+		_, err := k.Try(t.Context(), strings.Fields(args)...)
 		if err == nil {
 			t.Fatalf("kubectl %s: not refused", args)
 		}
@@ -236,13 +236,13 @@ func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 }
 
 // write puts the object into a file in the home.
-func (k *kubectl) write(t *testing.T, file string, obj *unstructured.Unstructured) {
+func write(t *testing.T, k *testkit.Kubectl, file string, obj *unstructured.Unstructured) {
 	t.Helper()
 	data, err := json.Marshal(obj) // JSON is YAML
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(k.home, file), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(k.Home, file), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -252,7 +252,7 @@ func (k *kubectl) write(t *testing.T, file string, obj *unstructured.Unstructure
 func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	k := newKubectl(t, c)
+	k := c.Kubectl(t)
 	winner, loser := id+"-winner", id+"-loser"
 	preview := edits{"spec.dryRun": "true"}
 	for _, name := range []string{winner, loser} {
@@ -283,17 +283,17 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 		c.Patch(t, rule, func() { rule.Spec.DryRun = true })
 		c.Patch(t, rule, func() { rule.Spec.DryRun = false })
 		setForeignCondition(t, c, name)
-		k.write(t, "rule.yaml", ruleFrom(t, id, name, edits{"spec.dryRun": "false"}))
-		k.run(t, "apply", "-f", "rule.yaml")
-		if out := k.run(t, "apply", "-f", "rule.yaml"); !strings.HasSuffix(out, "unchanged\n") {
+		write(t, k, "rule.yaml", ruleFrom(t, id, name, edits{"spec.dryRun": "false"}))
+		k.Run(t, "apply", "-f", "rule.yaml")
+		if out := k.Run(t, "apply", "-f", "rule.yaml"); !strings.HasSuffix(out, "unchanged\n") {
 			t.Errorf("kubectl says %q the second time", out)
 		}
-		k.run(t, "apply", "--server-side", "--force-conflicts", "-f", "rule.yaml")
-		k.run(t, "replace", "-f", "rule.yaml")
+		k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", "rule.yaml")
+		k.Run(t, "replace", "-f", "rule.yaml")
 	}
 	conflict()
 	for _, name := range []string{loser, winner} {
-		k.run(t, "delete", "nrr", name, "--wait=false")
+		k.Run(t, "delete", "nrr", name, "--wait=false")
 		gone(t, c, &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 }

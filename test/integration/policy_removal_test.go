@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -199,8 +198,8 @@ func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 	for _, other := range others {
 		want(other.GetNamespace()+"/"+other.GetName(), other)
 	}
-	k := newKubectl(t, c)
-	out, err := k.output(t.Context(), "delete", "deployment", "-n", policy.ManagerNamespace, policy.ManagerAccount)
+	k := c.Kubectl(t)
+	out, err := k.Output(t.Context(), "delete", "deployment", "-n", policy.ManagerNamespace, policy.ManagerAccount)
 	if shown := "Warning: " + warning + "\n"; err != nil || !strings.HasPrefix(out, shown) {
 		t.Errorf("kubectl says %q (%v), want %q", out, err, shown)
 	}
@@ -223,7 +222,7 @@ func eventuallyWarned(t *testing.T, c *testkit.Cluster) {
 type fleet struct {
 	*testing.T
 	c       *testkit.Cluster
-	k       *kubectl
+	k       *testkit.Kubectl
 	manager *testkit.Process
 	rule    *v1alpha1.NodeReadinessRule
 	joins   *joins
@@ -234,7 +233,7 @@ func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{T: t, c: testkit.StartCluster(t), rule: testkit.Rule("network")}
 	install(t, f.c)
-	f.k = newKubectl(t, f.c)
+	f.k = f.c.Kubectl(t)
 	deploy(t, f.c, policy.ManagerNamespace, policy.ManagerAccount)
 	f.manager = f.c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=2s")
 	createCovered(t, f.c, f.rule)
@@ -276,11 +275,11 @@ func (f *fleet) removeCRD() {
 }
 
 // letGo is what the documentation says for a rule that no manager will ever clean up after.
-func letGo(t *testing.T, k *kubectl, rule *v1alpha1.NodeReadinessRule) {
+func letGo(t *testing.T, k *testkit.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	const merge = `{"metadata":{"finalizers":null}}`
 	documented(t, "rules.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
-	k.run(t, "patch", "nrr", rule.Name, "--type=merge", "-p", merge)
+	k.Run(t, "patch", "nrr", rule.Name, "--type=merge", "-p", merge)
 }
 
 // documented checks that a page says just this.
@@ -371,7 +370,7 @@ func TestTheWarningNamesARemedy(t *testing.T) {
 		t.Fatalf("no remedy in %q", f.warned)
 	}
 	documented(t, "policies.md", "\n"+remedy[1]+"\n")
-	f.k.run(t, strings.Fields(remedy[1])[1:]...)
+	f.k.Run(t, strings.Fields(remedy[1])[1:]...)
 	f.joins.eventually(t, false)
 	last := f.joins.count()
 	f.restart()
@@ -402,7 +401,7 @@ func TestTheManagerGoesOnWithoutThePolicies(t *testing.T) {
 	f.c.SetCondition(t, "new", testkit.Condition, corev1.ConditionTrue)
 	f.c.EventuallyNode(t, "new", "released", free(f.rule))
 
-	f.k.run(t, "delete", "nrr", "--all", "--timeout=90s")
+	f.k.Run(t, "delete", "nrr", "--all", "--timeout=90s")
 	f.c.EventuallyNode(t, "old", "clean", clean)
 	f.c.EventuallyNode(t, "new", "clean", clean)
 	f.removeCRD()
@@ -447,18 +446,9 @@ func TestAManagerThatLeadsAfterTheCRDWentCleansUp(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), parts()["the CRD"]); err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, newKubectl(t, c), rule)
+	letGo(t, c.Kubectl(t), rule)
 	gone(t, c, parts()["the CRD"])
 
 	joins.eventually(t, false)
 	c.EventuallyNode(t, "old", "clean", clean)
-}
-
-// output is what kubectl prints, warnings included.
-func (k *kubectl) output(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, k.path, args...)
-	cmd.Dir = k.home
-	cmd.Env = []string{"HOME=" + k.home, "KUBECONFIG=" + filepath.Join(k.home, "kubeconfig")}
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }

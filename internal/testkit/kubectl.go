@@ -1,0 +1,92 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/readygate/readygate/internal/controlplane"
+)
+
+// Kubectl is the real binary with a home of its own.
+type Kubectl struct {
+	// Strict makes a warning a failure.
+	Strict bool
+
+	// Home is the directory that it runs in.
+	Home string
+
+	path string
+}
+
+// Kubectl is kubectl as a user that may do everything.
+func (c *Cluster) Kubectl(t testing.TB) *Kubectl {
+	t.Helper()
+	k := &Kubectl{path: filepath.Join(Binaries(), "kubectl"), Home: t.TempDir()}
+	if _, err := os.Stat(k.path); err != nil {
+		if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+			t.Skipf("KUBEBUILDER_ASSETS=%s has no kubectl", dir)
+		}
+		t.Fatalf("no kubectl (make kube builds it): %v", err)
+	}
+	if err := controlplane.WriteKubeconfig(filepath.Join(k.Home, "kubeconfig"), c.Config); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Try runs kubectl in its home and returns what it printed.
+func (k *Kubectl) Try(ctx context.Context, args ...string) (string, error) {
+	return k.run(ctx, k.Home, k.path, args...)
+}
+
+// Run runs kubectl, which must succeed.
+func (k *Kubectl) Run(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := k.Try(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
+func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	out, err := k.run(t.Context(), dir, "sh", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Output is what kubectl prints, warnings included.
+func (k *Kubectl) Output(ctx context.Context, args ...string) (string, error) {
+	out, err := k.command(ctx, k.Home, k.path, args...).CombinedOutput()
+	return string(out), err
+}
+
+func (k *Kubectl) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + k.Home, "KUBECONFIG=" + filepath.Join(k.Home, "kubeconfig"), "PATH=" + filepath.Dir(k.path) + ":" + os.Getenv("PATH")}
+	return cmd
+}
+
+func (k *Kubectl) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := k.command(ctx, dir, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, stderr.String())
+	}
+	if said := stderr.String(); k.Strict && strings.Contains(said, "Warning") {
+		return stdout.String(), fmt.Errorf("%s %s warns: %s", filepath.Base(name), strings.Join(args, " "), said)
+	}
+	return stdout.String(), nil
+}

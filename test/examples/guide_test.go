@@ -1,0 +1,232 @@
+package examples_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+const (
+	networkTaint = "readiness.k8s.io/NetworkReady"
+	workerLabel  = "node-role.kubernetes.io/worker"
+	// felix is where Calico's health endpoint is, and where the guides' reporters look.
+	felix = "127.0.0.1:9099"
+)
+
+// variableIn is the value of a variable in a manifest; empty if there is none.
+func variableIn(t *testing.T, path, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	found := regexp.MustCompile(`name: ` + name + `\s+value: "([^"]+)"`).FindSubmatch(data)
+	if err != nil || found == nil {
+		t.Fatalf("%s has no %s: %v", path, name, err)
+	}
+	return string(found[1])
+}
+
+// TestGuide plays both guides as a user would, up to the third step of "Verification". Only
+// kubelets are missing: the pods of the DaemonSets are scheduled and not started, and the
+// reporter's real binary runs with what such a pod would give it: its variables and its token.
+func TestGuide(t *testing.T) {
+	for _, guide := range []struct{ name, dir, daemonSet, container, condition string }{
+		{"daemonset", "cni-readiness", "cni-reporter", "cni-status-patcher", "projectcalico.org/CalicoReady"},
+		{"sidecar", "cni-readiness/sidecar", "calico-node", "cni-status-patcher", "network.k8s.io/CalicoReady"},
+	} {
+		t.Run(guide.name, func(t *testing.T) {
+			c := cluster(t)
+			k := c.Kubectl(t)
+			k.Strict = true
+			play(t, c, k, filepath.Join(dir, guide.dir), guide.daemonSet, guide.container, guide.condition)
+		})
+	}
+}
+
+func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, container, condition string) {
+	// "Test scripts"
+	k.Script(t, dir, "-c", "kubectl apply -f network-readiness-rule.yaml")
+	k.Run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/network-readiness-rule")
+	k.Script(t, dir, "apply-calico.sh", calico(t, strings.HasSuffix(dir, "sidecar")))
+	t.Cleanup(func() {
+		ctx := context.Background()
+		for _, args := range [][]string{
+			{"delete", "daemonset", "-n", "kube-system", "--all"}, {"delete", "nrr", "network-readiness-rule"},
+			{"delete", "-f", filepath.Join(dir, "calico-rbac-node-status-patch-role.yaml")}, {"delete", "nodes", "--all"}, {"delete", "pods", "--all", "--force"},
+		} {
+			_, _ = k.Try(ctx, args...)
+		}
+	})
+
+	// "To test this, add a new node to the cluster."
+	node := join(t, c, "worker-"+daemonSet)
+	app := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app-" + daemonSet, Namespace: "default"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}}}
+	c.Create(t, app)
+
+	// 1. "Immediately upon joining, the node should have the taint".
+	if !testkit.HasTaint(node, networkTaint) {
+		t.Fatalf("the node joins with %v", node.Spec.Taints)
+	}
+
+	// 2. "You will initially see it as False or missing. Once Calico starts, the reporter will update it to True."
+	pod := podOn(t, c, daemonSet, node.Name)
+	run(t, c, pod, container)
+	c.EventuallyNode(t, node.Name, "reported as not ready", statusIs(condition, corev1.ConditionFalse))
+	if n := nodeNamed(t, c, node.Name); !testkit.HasTaint(n, networkTaint) || scheduled(t, c, app) {
+		t.Errorf("before Calico runs, the node has %v, and the app is scheduled: %v", n.Spec.Taints, scheduled(t, c, app))
+	}
+	startFelix(t)
+	c.EventuallyNode(t, node.Name, "reported as ready", statusIs(condition, corev1.ConditionTrue))
+
+	// 3. "The Node Readiness Controller will remove the taint, and workloads will be scheduled."
+	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return !testkit.HasTaint(n, networkTaint) })
+	testkit.Eventually(t, "the app to be scheduled", func(context.Context) error {
+		if !scheduled(t, c, app) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+// calico is where Calico's manifest is: at a URL or a path.
+func calico(t *testing.T, atURL bool) string {
+	t.Helper()
+	path, err := filepath.Abs("testdata/calico.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !atURL {
+		return path
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(path))))
+	t.Cleanup(server.Close)
+	return server.URL + "/calico.yaml"
+}
+
+// join makes a node as a kubelet does that was started with the taint of the guide, and as an
+// administrator who then labels it.
+func join(t *testing.T, c *testkit.Cluster, name string) *corev1.Node {
+	t.Helper()
+	node := testkit.Node(name, map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}, testkit.WithTaint(networkTaint))
+	node.Spec.Taints[0].Value = "pending"
+	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(), Reason: "KubeletReady"}}
+	c.Create(t, node)
+	born := node.DeepCopy()
+	c.Patch(t, node, func() { node.Labels[workerLabel] = "" })
+	c.EventuallyNode(t, name, "ready", func(n *corev1.Node) bool { // the node lifecycle controller takes back what admission put there
+		for _, taint := range n.Spec.Taints {
+			if taint.Key == corev1.TaintNodeNotReady {
+				return false
+			}
+		}
+		return true
+	})
+	return born
+}
+
+// podOn is the DaemonSet's pod on the node.
+func podOn(t *testing.T, c *testkit.Cluster, daemonSet, node string) *corev1.Pod {
+	t.Helper()
+	var found corev1.Pod
+	testkit.Eventually(t, "the pod of "+daemonSet+" to be scheduled to "+node, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := c.Client.List(ctx, &pods, client.InNamespace("kube-system")); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			owner := metav1.GetControllerOf(&pod)
+			if pod.Spec.NodeName == node && owner != nil && owner.Name == daemonSet && pod.DeletionTimestamp == nil {
+				found = pod
+				return nil
+			}
+		}
+		return fmt.Errorf("%d pods, none of them", len(pods.Items))
+	})
+	return &found
+}
+
+// run runs the container of the pod: the reporter's binary with the variables that a kubelet
+// would set and the token that it would mount.
+func run(t *testing.T, c *testkit.Cluster, pod *corev1.Pod, container string) {
+	t.Helper()
+	var env []string
+	for _, one := range pod.Spec.Containers {
+		if one.Name != container {
+			continue
+		}
+		for _, variable := range one.Env {
+			value := variable.Value
+			if variable.ValueFrom != nil && variable.ValueFrom.FieldRef.FieldPath == "spec.nodeName" {
+				value = pod.Spec.NodeName
+			}
+			env = append(env, variable.Name+"="+value)
+		}
+	}
+	if len(env) == 0 {
+		t.Fatalf("pod %s has no container %s", pod.Name, container)
+	}
+	kubeconfig, _ := c.TokenKubeconfig(t, c.Token(t, pod.Namespace, pod.Spec.ServiceAccountName, pod))
+	testkit.StartReporter(t, kubeconfig, env)
+}
+
+// startFelix is Calico coming up on the node.
+func startFelix(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", felix)
+	if err != nil {
+		t.Fatalf("the guide's endpoint cannot be served here: %v", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readiness", func(http.ResponseWriter, *http.Request) {})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+}
+
+func statusIs(condition string, status corev1.ConditionStatus) func(*corev1.Node) bool {
+	return func(node *corev1.Node) bool {
+		for _, one := range node.Status.Conditions {
+			if string(one.Type) == condition {
+				return one.Status == status
+			}
+		}
+		return false
+	}
+}
+
+func nodeNamed(t *testing.T, c *testkit.Cluster, name string) *corev1.Node {
+	t.Helper()
+	var node corev1.Node
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &node); err != nil {
+		t.Fatal(err)
+	}
+	return &node
+}
+
+func scheduled(t *testing.T, c *testkit.Cluster, pod *corev1.Pod) bool {
+	t.Helper()
+	var now corev1.Pod
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), &now); err != nil {
+		t.Fatal(err)
+	}
+	return now.Spec.NodeName != ""
+}
