@@ -1,0 +1,157 @@
+package reporter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/nodestatus"
+)
+
+// These tests see the board as check loops and the writer do; nothing of it is exported.
+
+var (
+	boardNoon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	booted    = boardNoon.Add(-time.Hour)
+	boardGood = check.Observation{Result: check.Healthy, Reason: "OK", Message: "fine"}
+	boardBad  = check.Observation{Result: check.Unhealthy, Reason: "Bad", Message: "503"}
+	boardTask = &task{conditionType: "example.com/A", text: "a", interval: time.Minute, thresholds: Thresholds{Success: 1, Failure: 3, HoldDown: 15 * time.Second}}
+)
+
+func newTestBoard() *board {
+	b := newBoard(booted)
+	b.put(boardTask)
+	return b
+}
+
+func at(seconds int) time.Time { return boardNoon.Add(time.Duration(seconds) * time.Second) }
+
+func nodeWith(uid, status string, heartbeat, transition time.Time) nodestatus.Node {
+	node := nodestatus.Node{Metadata: nodestatus.Metadata{UID: uid}}
+	if status != "" {
+		node.Status.Conditions = []nodestatus.Condition{{Type: "example.com/A", Status: status, LastHeartbeatTime: heartbeat, LastTransitionTime: transition}}
+	}
+	return node
+}
+
+// only is the one condition that is to be written.
+func only(t *testing.T, b *board) (nodestatus.Condition, urgency) {
+	t.Helper()
+	all, urgency := b.conditions(at(100))
+	if len(all) != 1 {
+		t.Fatalf("to be written: %+v", all)
+	}
+	return all[0], urgency
+}
+
+func TestATransitionKeepsItsTimeOverARestart(t *testing.T) {
+	lastWeek := boardNoon.Add(-7 * 24 * time.Hour)
+	for name, tc := range map[string]struct {
+		observe []check.Observation
+		node    nodestatus.Node
+		status  string
+		since   time.Time
+	}{
+		"the same status goes on":               {[]check.Observation{boardGood}, nodeWith("u", "True", boardNoon, lastWeek), "True", lastWeek},
+		"another status begins now":             {[]check.Observation{boardGood}, nodeWith("u", "False", boardNoon, lastWeek), "True", at(0)},
+		"there was none before":                 {[]check.Observation{boardBad}, nodeWith("u", "", boardNoon, lastWeek), "False", at(0)},
+		"it was True before the last boot only": {[]check.Observation{boardBad}, nodeWith("u", "True", booted.Add(-time.Minute), lastWeek), "False", at(0)},
+		"unknown to nobody":                     {[]check.Observation{boardBad}, nodeWith("u", "Unknown", boardNoon, lastWeek), "False", at(0)},
+	} {
+		for _, learnFirst := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				b := newTestBoard()
+				if learnFirst {
+					b.learn(tc.node, at(0))
+				}
+				for _, observation := range tc.observe {
+					b.observe(boardTask, observation, 0, at(0))
+				}
+				if !learnFirst {
+					b.learn(tc.node, at(1))
+				}
+				got, urgency := only(t, b)
+				if got.Status != tc.status || !got.LastTransitionTime.Equal(tc.since) || urgency != change {
+					t.Errorf("learned first: %v: %+v, want %s since %v", learnFirst, got, tc.status, tc.since)
+				}
+			})
+		}
+	}
+}
+
+// What was True and fails now is not reported until it has failed for long enough: neither as False nor again as True.
+func TestARestartedReporterHasPatience(t *testing.T) {
+	b := newTestBoard()
+	b.observe(boardTask, boardBad, 0, at(0))
+	b.learn(nodeWith("u", "True", boardNoon, booted), at(1))
+	for i := range 3 {
+		b.observe(boardTask, boardBad, 0, at(5*i))
+		if all, _ := b.conditions(at(5 * i)); len(all) != 0 {
+			t.Fatalf("after %d s it writes %+v", 5*i, all)
+		}
+	}
+	b.observe(boardTask, boardBad, 0, at(15))
+	if got, _ := only(t, b); got.Status != nodestatus.False || !got.LastTransitionTime.Equal(at(15)) {
+		t.Errorf("it writes %+v", got)
+	}
+}
+
+func TestHowUrgentAWriteIs(t *testing.T) {
+	b := newTestBoard()
+	want := func(what string, want urgency) {
+		t.Helper()
+		all, got := b.conditions(at(0))
+		if got != want {
+			t.Errorf("%s: urgency is %d, want %d", what, got, want)
+		}
+		b.wrote(all)
+	}
+	want("before the first check", nothing)
+	b.observe(boardTask, boardBad, 0, at(0))
+	want("the first word", change)
+	b.observe(boardTask, boardBad, 0, at(1))
+	want("the same again", nothing)
+	b.observe(boardTask, check.Observation{Result: check.Error, Reason: "Refused"}, 0, at(2))
+	want("other words", words)
+	b.observe(boardTask, boardGood, 0, at(3))
+	want("a change", change)
+}
+
+// A node of the same name that was created anew knows nothing of what was.
+func TestANewNodeBeginsAnew(t *testing.T) {
+	b := newTestBoard()
+	b.learn(nodeWith("one", "True", boardNoon, booted), at(0))
+	b.observe(boardTask, boardGood, 0, at(1))
+	all, _ := b.conditions(at(1))
+	b.wrote(all)
+	b.learn(nodeWith("two", "", boardNoon, booted), at(50))
+	if got, urgency := only(t, b); urgency != change || !got.LastTransitionTime.Equal(at(50)) || b.uid() != "two" {
+		t.Errorf("on the new node it writes %+v, with urgency %d", got, urgency)
+	}
+}
+
+// A check that is replaced keeps its status, and a run of the old one that ends late is not taken for one of the new.
+func TestAReplacedCheckKeepsItsStatus(t *testing.T) {
+	b := newTestBoard()
+	b.learn(nodeWith("u", "", boardNoon, booted), at(0))
+	b.observe(boardTask, boardGood, 0, at(1))
+	all, _ := b.conditions(at(1))
+	b.wrote(all)
+	second := *boardTask
+	second.text = "b"
+	b.put(&second)
+	b.observe(boardTask, boardBad, 0, at(2))
+	b.observe(boardTask, boardBad, 0, at(20))
+	b.observe(boardTask, boardBad, 0, at(40))
+	if got := b.status("example.com/A"); got != nodestatus.True {
+		t.Fatalf("it is %s", got)
+	}
+	b.observe(&second, boardGood, 0, at(41))
+	if got, urgency := only(t, b); got.Status != nodestatus.True || urgency != nothing || !got.LastTransitionTime.Equal(at(1)) {
+		t.Errorf("it writes %+v, with urgency %d", got, urgency)
+	}
+	b.remove("example.com/A")
+	if all, _ := b.conditions(at(42)); len(all) != 0 {
+		t.Errorf("removed, it writes %+v", all)
+	}
+}

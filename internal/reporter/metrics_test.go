@@ -1,0 +1,92 @@
+package reporter_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter"
+)
+
+// What is written by hand, Prometheus reads.
+func TestMetricsAreReadByPrometheus(t *testing.T) {
+	m := reporter.NewMetrics()
+	reporter.Observed(m, "example.com/A", nodestatus.True, check.Healthy, 2*time.Millisecond, true)
+	reporter.Observed(m, "example.com/A", nodestatus.True, check.Healthy, time.Minute, false)
+	reporter.Observed(m, `example.com/"B\`, nodestatus.False, check.Error, 5*time.Millisecond, true)
+	reporter.Wrote(m, "success")
+	var text bytes.Buffer
+	reporter.Write(m, &text)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prefix = "node_readiness_reporter_"
+	for name, want := range map[string]map[string]float64{
+		"checks_total":           {"healthy": 2, "unhealthy": 0, "error": 1},
+		"condition_writes_total": {"success": 1, "error": 0, "skipped": 1},
+		"condition_status":       {"example.com/A": 1, `example.com/"B\`: 0},
+		"build_info":             {"dev": 1},
+	} {
+		got := map[string]float64{}
+		for _, metric := range families[prefix+name].GetMetric() {
+			got[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+		for label, value := range want {
+			if got[label] != value {
+				t.Errorf("%s of %s is %v, want %v", name, label, got[label], value)
+			}
+		}
+	}
+	durations := families[prefix+"check_duration_seconds"]
+	h := durations.GetMetric()[0].GetHistogram()
+	if durations.GetType() != dto.MetricType_HISTOGRAM || h.GetSampleCount() != 3 || math.Abs(h.GetSampleSum()-60.007) > 1e-9 {
+		t.Errorf("durations are %v", durations)
+	}
+	for _, bucket := range h.GetBucket() {
+		want := uint64(2)
+		switch {
+		case bucket.GetUpperBound() < 0.002:
+			want = 0
+		case bucket.GetUpperBound() > 60:
+			want = 3
+		}
+		if bucket.GetUpperBound() == 0.005 && bucket.GetCumulativeCount() != 2 {
+			t.Errorf("what took exactly as long as a bound is not in its bucket: %v", bucket)
+		}
+		if bucket.GetCumulativeCount() != want {
+			t.Errorf("bucket %v has %d, want %d", bucket.GetUpperBound(), bucket.GetCumulativeCount(), want)
+		}
+	}
+}
+
+func TestWhenToWrite(t *testing.T) {
+	const beat = time.Hour
+	now := time.Now()
+	for what, tc := range map[string]struct {
+		wait, least, most time.Duration
+	}{
+		"there is nothing to say":               {reporter.Waiting(reporter.Nothing, time.Time{}, 0, 0), time.Hour, time.Hour},
+		"the first word":                        {reporter.Waiting(reporter.Change, time.Time{}, 0, 1), 0, 0},
+		"a change right after a write":          {reporter.Waiting(reporter.Change, now, beat, 1), 0, 0},
+		"other words right after a write":       {reporter.Waiting(reporter.Words, now, beat, 1), 9 * time.Second, 10 * time.Second},
+		"other words long after a write":        {reporter.Waiting(reporter.Words, now.Add(-time.Minute), beat, 1), -time.Hour, 0},
+		"nothing new right after a write":       {reporter.Waiting(reporter.Nothing, now, beat, 1), 59 * time.Minute, beat},
+		"nothing new a heartbeat after a write": {reporter.Waiting(reporter.Nothing, now.Add(-beat), beat, 1), -time.Hour, 0},
+	} {
+		if tc.wait < tc.least || tc.wait > tc.most {
+			t.Errorf("%s: waits %v, want %v to %v", what, tc.wait, tc.least, tc.most)
+		}
+	}
+}
