@@ -8,6 +8,9 @@
 //   - readygate-removal warns who removes a part that others need.
 //   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
 //     no binding, and so does nothing, until somebody applies one.
+//   - readygate-reporter-… limits the account of a reporter to its conditions on its own node;
+//     readygate-own-node-… an account that is not only a reporter's to its own node; and
+//     readygate-reserved-… keeps everybody else from a reporter's conditions.
 //
 // The package is pure: it makes objects and touches no cluster. What a policy decides is a
 // conservative part of what package readiness decides; tests hold the two against each other.

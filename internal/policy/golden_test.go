@@ -50,10 +50,16 @@ func TestPoliciesAreGolden(t *testing.T) {
 	filled := policy.BirthsPolicy()
 	filled.Spec = births(goldenRules()...).Spec()
 	golden(t, "births-filled.yaml", filled)
-	golden(t, "completions-binding.yaml", policy.CompletionsBinding())
-	for _, object := range policy.Installed() {
+	for _, object := range everyObject() {
 		golden(t, fileOf(t, object), object)
 	}
+}
+
+// everyObject are the policies and bindings of an installation and of reporters, and those
+// that somebody may apply besides.
+func everyObject() []runtime.Object {
+	objects := append(policy.Installed(), policy.CompletionsBinding())
+	return append(objects, reporter.Policy(), reporter.Binding(), reporter.Reserved(), reporter.ReservedBinding(), policy.OwnNode("kube-system", "calico-node"), policy.OwnNodeBinding("kube-system", "calico-node"))
 }
 
 // fileOf is as in births.yaml or births-binding.yaml.
@@ -93,8 +99,8 @@ func golden(t *testing.T, file string, object any) {
 }
 
 func TestEveryGoldenFileIsOfAPolicy(t *testing.T) {
-	want := map[string]bool{"births-filled.yaml": true, "completions-binding.yaml": true}
-	for _, object := range policy.Installed() {
+	want := map[string]bool{"births-filled.yaml": true}
+	for _, object := range everyObject() {
 		want[fileOf(t, object)] = true
 	}
 	files, err := filepath.Glob("testdata/*.yaml")

@@ -5,8 +5,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
-
-	"github.com/readygate/readygate/internal/policy"
 )
 
 // Every release adds to the language and sometimes takes something away.
@@ -14,7 +12,7 @@ func TestPoliciesCompileOnEveryAPIServer(t *testing.T) {
 	newest := environment.DefaultCompatibilityVersion().OffsetMinor(1)
 	filled := births(goldenRules()...).Spec()
 	for language := oldestForValidating; !newest.LessThan(language); language = language.OffsetMinor(1) {
-		for _, object := range policy.Installed() {
+		for _, object := range everyObject() {
 			if p, ok := object.(*admissionv1.ValidatingAdmissionPolicy); ok {
 				newValidatorFor(t, language, p.Spec)
 			}

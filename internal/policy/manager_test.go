@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/admission"
 	"pgregory.net/rapid"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -94,14 +93,11 @@ func TestTheManagerMayWriteANodeThatHasNothingYet(t *testing.T) {
 
 func TestTheManagerMayDoNothingElseToNodes(t *testing.T) {
 	v := newValidator(t, policy.Manager().Spec)
-	remove, connect := created(node()), created(node())
-	remove.operation, remove.object, remove.old = admission.Delete, nil, node()
-	connect.operation, connect.object = admission.Connect, &corev1.NodeProxyOptions{}
 	for name, r := range map[string]request{
 		"create":         created(node()),
-		"delete":         remove,
+		"delete":         removed(node()),
 		"status":         updated(node(), node()).of("status"),
-		"connect":        connect.of("proxy"),
+		"connect":        connected(),
 		"create a proxy": created(node()).of("proxy"),
 	} {
 		t.Run(name, func(t *testing.T) {

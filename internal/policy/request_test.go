@@ -76,6 +76,20 @@ func updated(old, node *corev1.Node, groups ...string) request {
 	return r
 }
 
+// removed is the deletion of a node.
+func removed(node *corev1.Node) request {
+	r := created(node)
+	r.operation, r.object, r.old = admission.Delete, nil, node
+	return r
+}
+
+// connected is a connection to a node's kubelet.
+func connected() request {
+	r := created(&corev1.Node{}).of("proxy")
+	r.operation, r.object = admission.Connect, &corev1.NodeProxyOptions{}
+	return r
+}
+
 // by is the request of another user.
 func (r request) by(name string) request {
 	r.user.Name = name

@@ -1,0 +1,51 @@
+// Package reporter tests reporters, and what limits them, against a real API server and etcd.
+//
+// Tests share one control plane; each has nodes and accounts of its own, so they run side by
+// side.
+package reporter_test
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+var shared struct {
+	start   sync.Once
+	cluster *testkit.Cluster
+	err     error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.cluster != nil {
+		_ = shared.cluster.Stop()
+	}
+	testkit.CleanUp()
+	os.Exit(code)
+}
+
+// cluster is the control plane that tests share.
+func cluster(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	shared.start.Do(func() { shared.cluster, shared.err = testkit.NewCluster(context.Background()) })
+	if shared.err != nil {
+		t.Fatalf("starting the shared control plane: %v", shared.err)
+	}
+	return shared.cluster
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// nameOf is a name that no other test uses, fit for nodes, namespaces and accounts.
+func nameOf(t *testing.T) string {
+	name := notInNames.ReplaceAllString(strings.ToLower(t.Name()), "-")
+	return strings.Trim(name[:min(len(name), 30)], "-") + fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(t.Name())))
+}

@@ -1,0 +1,298 @@
+package reporter_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// With the role of the guide and under its policy, a reporter can do its work.
+func TestALimitedReporterCanReport(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	c.Create(t, busyNode(id, id))
+	reporter := newReporter(t, c, id)
+	grant(t, c, guideRole(t, c, id), userOf(reporter.Namespace, reporter.Account))
+	api := onNode(t, c, reporter.Namespace, reporter.Account, id)
+	limit(t, c, reporter, api, id)
+
+	before, err := patchStatus(t.Context(), api, id, `{}`)
+	if err != nil || before.Name != id || len(before.Status.Conditions) != 2 {
+		t.Fatalf("an empty patch answers %v, %v", before, err)
+	}
+	for _, fields := range []string{
+		`"status": "False", "reason": "Starting", "message": "not up yet", "lastTransitionTime": "2026-03-01T00:00:00Z"`,
+		`"status": "True", "reason": "Up", "message": "", "lastTransitionTime": "2026-03-01T00:01:00Z"`,
+		`"lastHeartbeatTime": "2026-03-01T00:02:00Z"`,
+	} {
+		if _, err := patchStatus(t.Context(), api, id, reports(condition(reporter.Types[0], fields))); err != nil {
+			t.Errorf("reporting %s: %v", fields, err)
+		}
+		c.SetCondition(t, id, "Ready", corev1.ConditionTrue) // the kubelet goes on
+	}
+	after, err := patchStatus(t.Context(), api, id, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := conditionOf(after, reporter.Types[0])
+	if len(after.Status.Conditions) != 3 || own == nil || own.Status != "True" || own.Reason != "Up" || own.LastHeartbeatTime.Minute() != 2 {
+		t.Fatalf("reported %+v", after.Status.Conditions)
+	}
+	own.Status = corev1.ConditionUnknown
+	if _, err := api.CoreV1().Nodes().UpdateStatus(t.Context(), after, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("replacing the status: %v", err)
+	}
+}
+
+// Roles would let the reporter do everything here; the policy does not.
+func TestAReporterIsLimited(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	c.Create(t, busyNode(id, id))
+	c.Create(t, busyNode(id+"-other", id))
+	reporter := newReporter(t, c, id)
+	grant(t, c, "cluster-admin", userOf(reporter.Namespace, reporter.Account))
+	api := onNode(t, c, reporter.Namespace, reporter.Account, id)
+	limit(t, c, reporter, api, id)
+	c.SetCondition(t, id, reporter.Types[0], corev1.ConditionFalse)
+	t.Run("to its conditions", func(t *testing.T) { limitedToItsConditions(t, c, reporter, api, id) })
+	t.Run("to one field of the status", func(t *testing.T) { limitedToOneField(t, c, reporter, api, id) })
+	t.Run("not where nothing changes", func(t *testing.T) { wantIdle(t, reporter, api, id) })
+	t.Run("to the status of its node", func(t *testing.T) { limitedToTheStatusOfItsNode(t, reporter, api, id) })
+	t.Run("to a token that names a node", func(t *testing.T) { limitedToATokenOfANode(t, c, reporter, id) })
+	t.Run("and nobody else", func(t *testing.T) { nobodyElseIsLimited(t, c, reporter, id) })
+}
+
+func limitedToItsConditions(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, api kubernetes.Interface, id string) {
+	before, err := patchStatus(t.Context(), api, id, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, two := reporter.Types[0], reporter.Types[1]
+	const conditions, fields = "and not add, change, move or remove ", "a reporter may change conditions of its node, and not "
+	for name, tc := range map[string]struct{ patch, refusal string }{
+		"its condition changed":        {reports(condition(own, `"status": "True", "reason": "Up"`)), ""},
+		"its heartbeat":                {reports(condition(own, `"lastHeartbeatTime": "2026-03-01T00:00:00Z"`)), ""},
+		"its second condition added":   {reports(condition(two, `"status": "True"`)), ""},
+		"both":                         {reports(condition(own, `"status": "True"`), condition(two, `"status": "True"`)), ""},
+		"its condition removed":        {reports(condition(own, `"$patch": "delete"`)), ""},
+		"another condition added":      {reports(condition("example.com/Other", `"status": "True"`)), conditions + "example.com/Other"},
+		"one that looks alike":         {reports(condition(own+"x", `"status": "True"`)), conditions + own + "x"},
+		"the kubelet's changed":        {reports(condition("Ready", `"status": "False"`)), conditions + "Ready"},
+		"the kubelet's heartbeat":      {reports(condition("Ready", `"lastHeartbeatTime": "2026-03-01T00:00:00Z"`)), conditions + "Ready"},
+		"the kubelet's along with its": {reports(condition(own, `"status": "True"`), condition("Ready", `"status": "False"`)), conditions + "Ready"},
+		"the kubelet's removed":        {reports(condition("Ready", `"$patch": "delete"`)), conditions + "Ready"},
+		"all replaced by its own":      {reports(`{"$patch": "replace"}`, condition(own, `"status": "True"`)), conditions + "MemoryPressure, Ready"},
+		"all removed":                  {`{"status": {"conditions": null}}`, conditions + "MemoryPressure, Ready"},
+		"the whole status removed":     {`{"status": null}`, conditions + "MemoryPressure, Ready"},
+		"those of others moved": {`{"status": {"$setElementOrder/conditions": [{"type": "Ready"}, {"type": "MemoryPressure"}, {"type": "` + own + `"}], "conditions": [` +
+			condition(own, `"status": "True"`) + `]}}`, conditions + "others"},
+		"a label added":              {`{"metadata": {"labels": {"a": "b"}}}`, fields + "metadata.labels"},
+		"a label removed":            {`{"metadata": {"labels": {"example.com/test": null}}}`, fields + "metadata.labels"},
+		"a label along with its own": {`{"metadata": {"labels": {"a": "b"}}, "status": {"conditions": [` + condition(own, `"status": "True"`) + `]}}`, fields + "metadata.labels"},
+		"an annotation":              {`{"metadata": {"annotations": {"a": "b"}}}`, fields + "metadata.annotations"},
+		"all annotations removed":    {`{"metadata": {"annotations": null}}`, fields + "metadata.annotations"},
+		"a finalizer":                {`{"metadata": {"finalizers": ["example.com/f"]}}`, fields + "metadata.finalizers"},
+		"a finalizer removed":        {`{"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/keep"]}}`, fields + "metadata.finalizers"},
+		"an owner":                   {`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}`, fields + "metadata.ownerReferences"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed, err := patchStatus(t.Context(), clientOf(t, c.Config), id, tc.patch, metav1.DryRunAll)
+			if err != nil {
+				t.Fatalf("others are refused too: %v", err)
+			}
+			if reflect.DeepEqual(changed, before) {
+				t.Error("there is nothing to refuse")
+			}
+			_, err = patchStatus(t.Context(), api, id, tc.patch, metav1.DryRunAll)
+			wantAnswer(t, err, reporter.Policy(), tc.refusal)
+		})
+	}
+}
+
+// wantIdle checks that patches that the API server itself makes nothing of are not refused.
+func wantIdle(t *testing.T, reporter policy.Reporter, api kubernetes.Interface, id string) {
+	before, err := patchStatus(t.Context(), api, id, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, patch := range map[string]string{
+		"nothing":        `{}`,
+		"a taint":        `{"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}`,
+		"cordoning":      `{"spec": {"unschedulable": true}}`,
+		"a generation":   `{"metadata": {"generation": 99}}`,
+		"field managers": `{"metadata": {"managedFields": [{}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, err := patchStatus(t.Context(), api, id, patch)
+			wantAnswer(t, err, reporter.Policy(), "")
+			if !reflect.DeepEqual(after, before) {
+				t.Errorf("it is not without effect: %+v", after)
+			}
+		})
+	}
+}
+
+// aValue is a valid value of each field of the status but for conditions.
+var aValue = map[string]string{
+	"capacity": `{"example.com/a": "7"}`, "allocatable": `{"example.com/a": "7"}`, "phase": `"Running"`,
+	"addresses": `[{"type": "InternalIP", "address": "10.0.0.7"}]`, "daemonEndpoints": `{"kubeletEndpoint": {"Port": 7}}`, "nodeInfo": `{"bootID": "7"}`,
+	"images": `[{"names": ["a"]}]`, "volumesInUse": `["kubernetes.io/csi/a"]`, "volumesAttached": `[{"name": "a", "devicePath": "b"}]`,
+	"runtimeHandlers": `[{"name": "a"}]`, "features": `{"supplementalGroupsPolicy": true}`, "declaredFeatures": `["A"]`,
+}
+
+// limitedToOneField tries every field, so that none is forgotten that a later version of the
+// API adds.
+func limitedToOneField(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, api kubernetes.Interface, id string) {
+	for field := range reflect.TypeFor[corev1.NodeStatus]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "conditions" || name == "config" { // which the API server drops: the feature is gone
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			patch := fmt.Sprintf(`{"status": {%q: %s}}`, name, aValue[name])
+			changed, err := patchStatus(t.Context(), clientOf(t, c.Config), id, patch, metav1.DryRunAll)
+			if err != nil {
+				t.Fatalf("this test knows no valid value: %v", err)
+			}
+			if reflect.ValueOf(changed.Status).FieldByIndex(field.Index).IsZero() {
+				t.Fatal("there is nothing to refuse")
+			}
+			_, err = patchStatus(t.Context(), api, id, patch, metav1.DryRunAll)
+			wantAnswer(t, err, reporter.Policy(), "a reporter may change conditions of its node, and not status."+name)
+		})
+	}
+}
+
+func limitedToTheStatusOfItsNode(t *testing.T, reporter policy.Reporter, api kubernetes.Interface, id string) {
+	ctx, nodes, dryRun := t.Context(), api.CoreV1().Nodes(), []string{metav1.DryRunAll}
+	node, err := nodes.Get(ctx, id, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := nodes.Get(ctx, id+"-other", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripped := node.DeepCopy()
+	stripped.Status.Images = nil
+	patch := func(name, body string) error {
+		return second(nodes.Patch(ctx, name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{DryRun: dryRun}))
+	}
+	apply := func(conditionType string) error {
+		body := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}, "status": {"conditions": [%s]}}`, id, condition(conditionType, `"status": "False"`))
+		options := metav1.PatchOptions{DryRun: dryRun, FieldManager: "reporter", Force: new(true)}
+		return second(nodes.Patch(ctx, id, types.ApplyYAMLPatchType, []byte(body), options, "status"))
+	}
+	report := reports(condition(reporter.Types[0], `"status": "True"`))
+	elsewhere := "this account may write the node that its pod runs on, " + id + ", and not " + other.Name
+	const only = "a reporter may patch or update nodes/status, and do nothing else to nodes"
+	for name, tc := range map[string]struct {
+		answer  error
+		refusal string
+	}{
+		"reading its node":                    {second(nodes.Get(ctx, id, metav1.GetOptions{})), ""},
+		"replacing its status by itself":      {second(nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{DryRun: dryRun})), ""},
+		"replacing it by one without images":  {second(nodes.UpdateStatus(ctx, stripped, metav1.UpdateOptions{DryRun: dryRun})), "and not status.images"},
+		"applying its condition":              {apply(reporter.Types[0]), ""},
+		"applying the condition of a kubelet": {apply("Ready"), "remove Ready"},
+		"reporting on another node":           {second(patchStatus(ctx, api, other.Name, report, dryRun...)), elsewhere},
+		"nothing on another node":             {second(patchStatus(ctx, api, other.Name, `{}`, dryRun...)), elsewhere},
+		"replacing the status of another":     {second(nodes.UpdateStatus(ctx, other, metav1.UpdateOptions{DryRun: dryRun})), elsewhere},
+		"reporting through nodes":             {patch(id, report), only},
+		"nothing through nodes":               {patch(id, `{}`), only},
+		"a taint":                             {patch(id, `{"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}`), only},
+		"cordoning":                           {patch(id, `{"spec": {"unschedulable": true}}`), only},
+		"a label":                             {patch(id, `{"metadata": {"labels": {"a": "b"}}}`), only},
+		"replacing its node":                  {second(nodes.Update(ctx, node, metav1.UpdateOptions{DryRun: dryRun})), only},
+		"creating a node":                     {second(nodes.Create(ctx, testkit.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), only},
+		"deleting its node":                   {nodes.Delete(ctx, id, metav1.DeleteOptions{DryRun: dryRun}), only},
+		"deleting another node":               {nodes.Delete(ctx, other.Name, metav1.DeleteOptions{DryRun: dryRun}), only},
+		"deleting many nodes":                 {nodes.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dryRun}, metav1.ListOptions{LabelSelector: "example.com/test=" + id}), only},
+		"reaching a kubelet":                  {api.CoreV1().RESTClient().Get().Resource("nodes").Name(id).SubResource("proxy").Do(ctx).Error(), only},
+	} {
+		t.Run(name, func(t *testing.T) { wantAnswer(t, tc.answer, reporter.Policy(), tc.refusal) })
+	}
+}
+
+func limitedToATokenOfANode(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, id string) {
+	unbound := loose(t, c, reporter.Namespace, reporter.Account)
+	const names = "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod"
+	for name, body := range map[string]string{"reporting": reports(condition(reporter.Types[0], `"status": "True"`)), "nothing": `{}`} {
+		_, err := patchStatus(t.Context(), unbound, id, body, metav1.DryRunAll)
+		t.Run(name, func(t *testing.T) { wantAnswer(t, err, reporter.Policy(), names) })
+	}
+}
+
+// nobodyElseIsLimited: the same account name in another namespace is somebody else.
+func nobodyElseIsLimited(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, id string) {
+	namesake := newReporter(t, c, nameOf(t))
+	neighbour := reporter
+	neighbour.Account += "-two"
+	newAccount(t, c, neighbour.Namespace, neighbour.Account)
+	for _, other := range []policy.Reporter{namesake, neighbour} {
+		grant(t, c, "cluster-admin", userOf(other.Namespace, other.Account))
+		for token, api := range map[string]kubernetes.Interface{
+			"loose": loose(t, c, other.Namespace, other.Account), "of a node": onNode(t, c, other.Namespace, other.Account, id),
+		} {
+			ctx, dryRun := t.Context(), []string{metav1.DryRunAll}
+			for name, err := range map[string]error{
+				"a status": second(patchStatus(ctx, api, id+"-other", `{"metadata": {"labels": {"a": "b"}}, "status": {"conditions": null}}`, dryRun...)),
+				"a node":   second(api.CoreV1().Nodes().Create(ctx, testkit.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})),
+				"deleting": api.CoreV1().Nodes().Delete(ctx, id, metav1.DeleteOptions{DryRun: dryRun}),
+			} {
+				if err != nil {
+					t.Errorf("%s/%s with a token %s: %s: %v", other.Namespace, other.Account, token, name, err)
+				}
+			}
+		}
+	}
+}
+
+// An account that is shared with a network plugin is held to its node, and to nothing else.
+func TestASharedAccountIsHeldToItsNode(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	other := id + "-other"
+	c.Create(t, busyNode(id, id))
+	c.Create(t, busyNode(other, id))
+	plugin := newReporter(t, c, id)
+	grant(t, c, "cluster-admin", userOf(plugin.Namespace, plugin.Account))
+	api, unbound := onNode(t, c, plugin.Namespace, plugin.Account, id), loose(t, c, plugin.Namespace, plugin.Account)
+	held := policy.OwnNode(plugin.Namespace, plugin.Account)
+	enforce(t, c, held, policy.OwnNodeBinding(plugin.Namespace, plugin.Account), func(ctx context.Context) error {
+		return second(patchStatus(ctx, api, other, `{}`, metav1.DryRunAll))
+	})
+	ctx, nodes, dryRun := t.Context(), api.CoreV1().Nodes(), []string{metav1.DryRunAll}
+	label := func(node string) error {
+		return second(nodes.Patch(ctx, node, types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`), metav1.PatchOptions{DryRun: dryRun}))
+	}
+	elsewhere := "this account may write the node that its pod runs on, " + id + ", and not " + other
+	everything := `{"metadata": {"labels": {"a": "b"}}, "status": {"images": [], "conditions": [` + condition("Ready", `"status": "False"`) + `]}}`
+	for name, tc := range map[string]struct {
+		answer  error
+		refusal string
+	}{
+		"everything in its status":      {second(patchStatus(ctx, api, id, everything, dryRun...)), ""},
+		"its status removed":            {second(patchStatus(ctx, api, id, `{"status": null}`, dryRun...)), ""},
+		"the status of another":         {second(patchStatus(ctx, api, other, everything, dryRun...)), elsewhere},
+		"its status with a loose token": {second(patchStatus(ctx, unbound, id, everything, dryRun...)), "the token names no node"},
+		"a label on its node":           {label(id), ""},
+		"a label on another":            {label(other), ""},
+		"creating a node":               {second(nodes.Create(ctx, testkit.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), ""},
+		"deleting another":              {nodes.Delete(ctx, other, metav1.DeleteOptions{DryRun: dryRun}), ""},
+		"another's status by somebody":  {second(patchStatus(ctx, clientOf(t, c.Config), other, everything, dryRun...)), ""},
+	} {
+		t.Run(name, func(t *testing.T) { wantAnswer(t, tc.answer, held, tc.refusal) })
+	}
+}
