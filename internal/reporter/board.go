@@ -181,6 +181,18 @@ func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 	return all, most
 }
 
+// expecting says whether there is a condition that is not True, and so may be soon.
+func (b *board) expecting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.entries {
+		if e.track.Status() != nodestatus.True {
+			return true
+		}
+	}
+	return false
+}
+
 // wrote notes what was written.
 func (b *board) wrote(conditions []nodestatus.Condition) {
 	b.mu.Lock()
