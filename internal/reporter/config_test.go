@@ -89,7 +89,7 @@ func TestAWrongFileIsRefused(t *testing.T) {
 		head + `checks: [{conditionType: a, http: {url: "localhost"}}]`:                       `checks[0].http.url is "localhost", must be a URL with a host`,
 		head + `checks: [{conditionType: a, http: {urls: "localhost"}}]`:                      `unknown field "checks[0].http.urls"`,
 		head + `checks: [{conditionType: a, http: "http://localhost"}]`:                       "checks.http is of the wrong kind (string), must be a group of fields",
-		head + `checks: [{conditionType: a, peers: {service: none}}]`:                         `checks[0].peers.service is "none", and the variables NONE_SERVICE_HOST and _PORT are not set`,
+		head + `checks: [{conditionType: a, peers: {service: none}}]`:                         `checks[0].peers.service is "none", and the variables NONE_SERVICE_HOST and NONE_SERVICE_PORT are not set`,
 		head + `checks: [{conditionType: a, cni: {canary: {target: "::::"}}}]`:                `checks[0].cni.canary.target is "::::", must be an IP address or host:port`,
 		head + `checks: [{conditionType: a, cni: {binDirs: [bin]}}]`:                          `checks[0].cni.binDirs[0] is "bin", must be an absolute path, e.g. /opt/cni/bin`,
 		head + "checks: [" + strings.Repeat("{conditionType: a, "+http+"}, ", 101) + "]":      "checks has 101 entries, must have at most 100",
