@@ -45,15 +45,15 @@ func (c *Cluster) StartProcess(t testing.TB, user string, args ...string) *Proce
 	if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
 		t.Fatal(err)
 	}
-	health, metrics := freeAddress(t), freeAddress(t)
+	health, metrics := FreeAddress(t), FreeAddress(t)
 	p := Start(t, "readygate-manager", nil, append([]string{"--kubeconfig", kubeconfig,
 		"--health-probe-bind-address", health, "--metrics-bind-address", metrics}, args...)...)
 	p.Health, p.Metrics = health, metrics
 	return p
 }
 
-// freeAddress is an address on loopback that nobody listens on.
-func freeAddress(t testing.TB) string {
+// FreeAddress is an address on loopback that nobody listens on.
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	ports, err := controlplane.FreePorts(1)
 	if err != nil {

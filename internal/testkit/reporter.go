@@ -67,7 +67,7 @@ users: [{name: it, user: {tokenFile: token}}]
 // StartReporter starts the reporter's binary with this kubeconfig.
 func StartReporter(t testing.TB, kubeconfig string, env []string, args ...string) *Process {
 	t.Helper()
-	metrics := freeAddress(t)
+	metrics := FreeAddress(t)
 	p := Start(t, "readygate-reporter", append([]string{"METRICS_BIND_ADDRESS=" + metrics}, env...), append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	p.Health, p.Metrics = metrics, metrics
 	return p

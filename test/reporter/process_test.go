@@ -53,15 +53,19 @@ type station struct {
 // newStation grants the account what the guide grants it.
 func newStation(t *testing.T, c *testkit.Cluster) *station {
 	t.Helper()
-	s := newPowerlessStation(t, c)
+	return newStationNamed(t, c, nameOf(t))
+}
+
+func newStationNamed(t *testing.T, c *testkit.Cluster, id string) *station {
+	t.Helper()
+	s := newPowerlessStation(t, c, id)
 	grant(t, c, guideRole(t, c, s.node), userOf(s.namespace, s.account))
 	return s
 }
 
 // newPowerlessStation has an account that may do nothing.
-func newPowerlessStation(t *testing.T, c *testkit.Cluster) *station {
+func newPowerlessStation(t *testing.T, c *testkit.Cluster, id string) *station {
 	t.Helper()
-	id := nameOf(t)
 	s := &station{Cluster: c, node: id, namespace: id, account: "cni-reporter"}
 	c.Create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: id}})
 	c.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}})

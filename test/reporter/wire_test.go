@@ -126,7 +126,7 @@ func (s *station) recreate(t *testing.T) {
 func TestAReporterWaitsForItsRole(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	s := newPowerlessStation(t, c)
+	s := newPowerlessStation(t, c, nameOf(t))
 	p := s.start(t, newEndpoint(t, http.StatusOK))
 	testkit.Eventually(t, "a hint about the role", func(context.Context) error {
 		if log := p.Log(); !contains(log, "nodes/status", "the API server answers 403") {
@@ -142,7 +142,7 @@ func TestAReporterWaitsForItsRole(t *testing.T) {
 func TestAReporterMayActAsItsNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	s := newPowerlessStation(t, c)
+	s := newPowerlessStation(t, c, nameOf(t))
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.node}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"nodes"}, Verbs: []string{"impersonate:associated-node"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"impersonate-on:associated-node:patch"}},
