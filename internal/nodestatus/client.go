@@ -156,19 +156,19 @@ func (c *Client) forget() {
 	}
 }
 
-// Refusal is an answer of the API server other than yes.
-type Refusal struct {
+// RefusalError is an answer of the API server other than yes.
+type RefusalError struct {
 	Code    int
 	Message string
 	// RetryAfter is how long the API server asks to wait; zero: it does not say.
 	RetryAfter time.Duration
 }
 
-func (r *Refusal) Error() string {
+func (r *RefusalError) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", r.Code, r.Message)
 }
 
-func refusal(response *http.Response, answer io.Reader) *Refusal {
+func refusal(response *http.Response, answer io.Reader) *RefusalError {
 	data, _ := io.ReadAll(io.LimitReader(answer, 8<<10)) // what there is of it
 	var status struct {
 		Message string `json:"message"`
@@ -177,7 +177,7 @@ func refusal(response *http.Response, answer io.Reader) *Refusal {
 		status.Message = strings.TrimSpace(string(data[:min(len(data), 200)]))
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-	return &Refusal{
+	return &RefusalError{
 		Code:       response.StatusCode,
 		Message:    status.Message,
 		RetryAfter: time.Duration(max(seconds, 0)) * time.Second,

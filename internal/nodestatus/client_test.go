@@ -140,20 +140,20 @@ func TestAuthoritiesThatWereRotatedAreUsed(t *testing.T) {
 func TestARefusalIsToldInItsOwnWords(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
-		want   nodestatus.Refusal
+		want   nodestatus.RefusalError
 	}{
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind": "Status", "message": "nodes \"n1\" is forbidden"}`)
-		}, nodestatus.Refusal{Code: 403, Message: `nodes "n1" is forbidden`}},
+		}, nodestatus.RefusalError{Code: 403, Message: `nodes "n1" is forbidden`}},
 		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.WriteString(w, "slow down")
-		}, nodestatus.Refusal{Code: 429, Message: "slow down", RetryAfter: 7 * time.Second}},
+		}, nodestatus.RefusalError{Code: 429, Message: "slow down", RetryAfter: 7 * time.Second}},
 		"a redirect, which no token follows": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://example.invalid/", http.StatusTemporaryRedirect)
-		}, nodestatus.Refusal{Code: 307}},
+		}, nodestatus.RefusalError{Code: 307}},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			for range 1 << 14 {
@@ -161,11 +161,11 @@ func TestARefusalIsToldInItsOwnWords(t *testing.T) {
 					return
 				}
 			}
-		}, nodestatus.Refusal{Code: 500, Message: strings.Repeat("x", 200)}},
+		}, nodestatus.RefusalError{Code: 500, Message: strings.Repeat("x", 200)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newAPIServer(t, tc.answer).client(t).Learn(t.Context())
-			var got *nodestatus.Refusal
+			var got *nodestatus.RefusalError
 			if !errors.As(err, &got) || *got != tc.want {
 				t.Errorf("got %v, want %+v", err, tc.want)
 			}

@@ -82,7 +82,7 @@ const (
 // ParseConfig reads a configuration file. An error names the field that is wrong.
 func ParseConfig(data []byte) (*Config, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errors.New("the file is empty; a valid one:\n" + Example)
+		return nil, valid("the file is empty")
 	}
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -91,12 +91,17 @@ func ParseConfig(data []byte) (*Config, error) {
 	var config Config
 	strict, err := json.UnmarshalStrict(asJSON, &config)
 	if err = errors.Join(append(strict, inWords(err))...); err != nil {
-		return nil, fmt.Errorf("%s; a valid file:\n%s", oneLine(err), Example)
+		return nil, valid("%s", oneLine(err))
 	}
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	return &config, nil
+}
+
+// valid is an error that shows a file without one.
+func valid(format string, args ...any) error {
+	return fmt.Errorf("%s; a valid file:\n%s", fmt.Sprintf(format, args...), Example)
 }
 
 // inWords says in the words of a file what Go says in those of its types.
@@ -115,9 +120,9 @@ func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 func (c *Config) validate() error {
 	switch {
 	case c.APIVersion != ConfigAPIVersion || c.Kind != ConfigKind:
-		return fmt.Errorf("apiVersion is %q and kind %q, must be %s and %s; a valid file:\n%s", c.APIVersion, c.Kind, ConfigAPIVersion, ConfigKind, Example)
+		return valid("apiVersion is %q and kind %q, must be %s and %s", c.APIVersion, c.Kind, ConfigAPIVersion, ConfigKind)
 	case len(c.Checks) == 0:
-		return errors.New("checks is empty, must have at least one; a valid file:\n" + Example)
+		return valid("checks is empty, must have at least one")
 	case len(c.Checks) > maxChecks:
 		return fmt.Errorf("checks has %d entries, must have at most %d", len(c.Checks), maxChecks)
 	}

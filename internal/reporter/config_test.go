@@ -60,7 +60,7 @@ checks:
 func TestAWrongFileIsRefused(t *testing.T) {
 	http := `http: {url: "http://localhost"}`
 	for text, want := range map[string]string{
-		"":                              "the file is empty; a valid one",
+		"":                              "the file is empty; a valid file",
 		"{":                             "the file is not YAML",
 		"[]":                            "wrong kind (array)",
 		"kind: ReporterConfig":          `apiVersion is "" and kind "ReporterConfig", must be readygate.dev/v1alpha1 and ReporterConfig`,

@@ -139,7 +139,7 @@ func (w *writer) failed(ctx context.Context, err error) {
 	wait := min(lastRetry, firstRetry<<min(w.failures, 10))
 	w.failures++
 	wait = wait/2 + rand.N(wait)
-	var refused *nodestatus.Refusal
+	var refused *nodestatus.RefusalError
 	if errors.As(err, &refused) && refused.RetryAfter > wait {
 		wait = min(refused.RetryAfter, time.Minute)
 	}
@@ -148,7 +148,7 @@ func (w *writer) failed(ctx context.Context, err error) {
 
 // hint says what to do about a refusal.
 func hint(err error) string {
-	var refused *nodestatus.Refusal
+	var refused *nodestatus.RefusalError
 	if !errors.As(err, &refused) {
 		return "the API server is away; it is tried again"
 	}
@@ -164,7 +164,7 @@ func hint(err error) string {
 }
 
 func isGone(err error) bool {
-	var refused *nodestatus.Refusal
+	var refused *nodestatus.RefusalError
 	return errors.As(err, &refused) && refused.Code == http.StatusNotFound
 }
 

@@ -170,7 +170,9 @@ func TestReportersReachEachOther(t *testing.T) {
 	}
 	others := []*station{first, n.join(t, c, "b"), n.join(t, c, "c")}
 	for _, s := range others {
-		s.eventually(t, podNetworkReady, "a peer reached", func(c *corev1.NodeCondition) bool { return c.Status == corev1.ConditionTrue && c.Reason == "PeerReached" })
+		s.eventually(t, podNetworkReady, "a peer reached", func(c *corev1.NodeCondition) bool {
+			return c.Status == corev1.ConditionTrue && c.Reason == "PeerReached"
+		})
 	}
 
 	n.setCut("b", true)
