@@ -29,16 +29,18 @@ build: ## Build the binaries into bin/.
 .PHONY: test
 test: kube cni ## Run every test that needs no root: pure core, then a real API server.
 	@echo "test: unit tests, then integration tests on a real API server: about 16 minutes on 2 cores"
-	$(GO) test $(RACE) -timeout 20m ./...
+	$(GO) test $(RACE) -timeout 30m ./...
 
 .PHONY: bench
-bench: kube ## Run the benchmarks: of the pure core, and of node creation with 0 to 100 rules.
+bench: kube build ## Run the benchmarks: pure core, node creation with 0 to 100 rules, reporters (REPORTER_TIME=10m).
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 	$(GO) test -run '^$$' -bench . -benchtime 4x ./test/integration
+	$(GO) run ./test/reporterbench --kube $(or $(KUBEBUILDER_ASSETS),$(KUBE)) --for $(or $(REPORTER_TIME),10m)
 
 .PHONY: fuzz
-fuzz: ## Fuzz the planner for a minute (FUZZTIME=1m).
-	$(GO) test -run '^$$' -fuzz FuzzPlan -fuzztime $(or $(FUZZTIME),1m) ./internal/readiness
+fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).
+	@for target in readiness:FuzzPlan reporter:FuzzParseConfig check:FuzzParse check:FuzzServingOf; do \
+	  $(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),1m) ./internal/$${target%:*}; done
 
 .PHONY: manifests
 manifests: ## Write what an administrator installs into dist/: crds.yaml and policies.yaml.

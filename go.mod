@@ -3,7 +3,7 @@ module github.com/readygate/readygate
 go 1.26.0
 
 require (
-	github.com/containernetworking/cni v1.3.1
+	github.com/containernetworking/cni v1.3.0
 	github.com/go-logr/logr v1.4.3
 	github.com/prometheus/client_golang v1.24.0
 	github.com/prometheus/client_model v0.6.2

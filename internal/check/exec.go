@@ -38,7 +38,7 @@ func (e *Exec) check(env Env) (Check, error) {
 	return execCheck{e.Command, env}, nil
 }
 
-// Run kills the command, and whatever it started, when its time is over.
+// Run kills the command when its time is over, and whatever it started when it has ended.
 func (c execCheck) Run(ctx context.Context) Observation {
 	output := &head{limit: maxOutput}
 	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
@@ -46,6 +46,7 @@ func (c execCheck) Run(ctx context.Context) Observation {
 	cmd.WaitDelay = time.Second // grandchildren that keep the output open
 	killGroup(cmd)
 	err := cmd.Run()
+	endGroup(cmd)
 	slog.DebugContext(ctx, "command ended", "command", c.command, "error", err, "output", output.String())
 
 	name := filepath.Base(c.command[0])

@@ -5,10 +5,30 @@ package check
 import (
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // killGroup makes the end of the context the end of the command and of all its children.
 func killGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+// endGroup ends what the command left behind. It also takes note of the end: where the
+// reporter is process 1 of a container nobody else does, and the dead would pile up.
+func endGroup(cmd *exec.Cmd) {
+	if cmd.Process == nil {
+		return
+	}
+	group := -cmd.Process.Pid
+	_ = syscall.Kill(group, syscall.SIGKILL) // mostly there is nobody left
+	for range 100 {
+		pid, err := syscall.Wait4(group, nil, syscall.WNOHANG, nil)
+		switch {
+		case err != nil && err != syscall.EINTR:
+			return
+		case pid == 0:
+			time.Sleep(time.Millisecond) // killed, but not dead yet
+		}
+	}
 }

@@ -22,7 +22,6 @@ func explain(err error, timeout time.Duration) string {
 		expired   x509.CertificateInvalidError
 		other     x509.HostnameError
 		plaintext tls.RecordHeaderError
-		alert     tls.AlertError
 	)
 	switch {
 	case errors.Is(err, errElsewhere), errors.Is(err, errManyRedirects):
@@ -39,11 +38,16 @@ func explain(err error, timeout time.Duration) string {
 		return "the certificate is for another name: set serverName"
 	case errors.As(err, &plaintext):
 		return "the answer is not TLS"
-	case errors.As(err, &alert):
-		return "TLS failed: " + alert.Error()
+	}
+	if _, alert, found := strings.Cut(err.Error(), "remote error: tls: "); found {
+		return "TLS failed, they say: " + alert // one of a few fixed words
 	}
 	return explainSystem(err, timeout)
 }
+
+// closed is one for all that may come of it: it is chance whether a peer that hangs up is
+// seen to end the connection or to reset it, while something is read or written.
+const closed = "connection closed without an answer"
 
 // told are errors of the system that have words of their own.
 var told = []struct {
@@ -51,23 +55,28 @@ var told = []struct {
 	words string
 }{
 	{syscall.ECONNREFUSED, "connection refused"},
-	{syscall.ECONNRESET, "connection reset"},
-	{syscall.EPIPE, "connection reset"},
+	{syscall.ECONNRESET, closed},
+	{syscall.EPIPE, closed},
 	{syscall.EHOSTUNREACH, "no route to the host"},
 	{syscall.ENETUNREACH, "no route to the network"},
 	{syscall.EADDRNOTAVAIL, "the address is not available"},
 	{os.ErrNotExist, "no such file"},
 	{os.ErrPermission, "permission denied"},
-	{io.EOF, "connection closed without an answer"},
-	{io.ErrUnexpectedEOF, "connection closed in the middle of the answer"},
+	{io.EOF, closed},
+	{io.ErrUnexpectedEOF, closed},
 }
 
-// spoken are errors that have no type.
+// spoken are errors that have no type. The first that fits counts: some contain others.
 var spoken = []struct{ part, words string }{
 	{"server gave HTTP response to HTTPS client", "the answer is not TLS"},
+	{"server response headers exceeded", "the answer has too many headers"},
+	{"server closed idle connection", closed},
+	{"readLoopPeekFailLocked", "the answer is not HTTP"}, // it came before the question
 	{"malformed HTTP", "the answer is not HTTP"},
 	{"HTTP/1.x transport connection broken", "the answer is not HTTP"},
-	{"server response headers exceeded", "the answer has too many headers"},
+	{"http2: client conn", closed},
+	{"GOAWAY", closed},
+	{"connection error: ", "the answer is not HTTP/2"},
 	{"http2:", "the answer is not HTTP/2"},
 	{"tls:", "TLS failed"},
 }

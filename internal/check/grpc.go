@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -63,11 +64,16 @@ func healthRequest(service string) []byte {
 }
 
 func (c *grpcCheck) Run(ctx context.Context) Observation {
-	client, err := c.client()
+	question := int32(2) // after the preface of HTTP/2
+	if c.spec.TLS != nil {
+		question = 1 // which is a matter of TLS
+	}
+	dial, hangUp := lines(ctx, question)
+	defer hangUp()
+	client, err := c.client(dial)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
 	}
-	defer client.CloseIdleConnections()
 	response, err := c.ask(ctx, client)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.spec.Address, explain(err, c.env.Timeout)))
@@ -81,14 +87,14 @@ func (c *grpcCheck) Run(ctx context.Context) Observation {
 	return c.judge(response, answer)
 }
 
-func (c *grpcCheck) client() (*http.Client, error) {
+func (c *grpcCheck) client(dial dialFunc) (*http.Client, error) {
 	transport := &http.Transport{DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, Protocols: new(http.Protocols)}
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, c.network, c.address)
+		return dial(ctx, c.network, c.address)
 	}
 	if c.spec.TLS == nil {
 		transport.Protocols.SetUnencryptedHTTP2(true)
-		return &http.Client{Transport: transport}, nil
+		return &http.Client{Transport: transport, CheckRedirect: stay}, nil
 	}
 	transport.Protocols.SetHTTP2(true)
 	config, err := c.spec.TLS.config()
@@ -96,8 +102,11 @@ func (c *grpcCheck) client() (*http.Client, error) {
 		return nil, err
 	}
 	transport.TLSClientConfig = config
-	return &http.Client{Transport: transport}, nil
+	return &http.Client{Transport: transport, CheckRedirect: stay}, nil
 }
+
+// stay is for clients that take a redirect as the answer.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Response, error) {
 	scheme, host := "http", c.address
@@ -107,12 +116,14 @@ func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Respons
 	if c.network == "unix" {
 		host = "localhost"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+host+"/grpc.health.v1.Health/Check", bytes.NewReader(c.request))
+	call := url.URL{Scheme: scheme, Host: host, Path: "/grpc.health.v1.Health/Check"}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, call.String(), bytes.NewReader(c.request))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/grpc")
 	request.Header.Set("Te", "trailers")
+	request.Header.Set("User-Agent", userAgent())
 	return client.Do(request)
 }
 
@@ -165,7 +176,7 @@ func servingOf(answer []byte) (uint64, error) {
 	var status uint64
 	for fields := answer[5:]; len(fields) > 0; {
 		number, kind, n := protowire.ConsumeTag(fields)
-		if n < 0 {
+		if n < 0 || !number.IsValid() {
 			return 0, errNotHealth
 		}
 		fields = fields[n:]

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/readygate/readygate/internal/version"
 )
@@ -21,7 +25,8 @@ type HTTP struct {
 	// unixSocket is the path of a socket to send the request to, e.g. /run/agent.sock. Absent:
 	// the request goes to the host in url.
 	UnixSocket string `json:"unixSocket,omitempty"`
-	// status are the codes that mean healthy, e.g. ["200-299", "401"]. Absent: 200-299.
+	// status are the codes that mean healthy, e.g. ["200-299", "401"]. Absent: 200-299. A
+	// redirect that is not among them is followed, on the same host.
 	Status []string `json:"status,omitempty"`
 	// headers are sent with the request, e.g. {Authorization: "Bearer x"}.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -50,7 +55,7 @@ type codes struct{ from, to int }
 func (h *HTTP) check(env Env) (Check, error) {
 	u, err := url.Parse(h.URL)
 	switch {
-	case err != nil || u.Host == "" && h.UnixSocket == "" || u.Hostname() == "" && h.UnixSocket == "":
+	case err != nil || u.Hostname() == "":
 		return nil, wrong("url", "is %q, must be a URL with a host, e.g. http://localhost:9099/readiness", h.URL)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, wrong("url", "is %q, must begin with http:// or https://, e.g. http://localhost:9099/readiness", h.URL)
@@ -64,10 +69,8 @@ func (h *HTTP) check(env Env) (Check, error) {
 			return nil, wrong("url", "is %q: %v", h.URL, err)
 		}
 	}
-	for name, value := range h.Headers {
-		if err := headerFits(name, value); err != nil {
-			return nil, err
-		}
+	if err := headersFit(h.Headers); err != nil {
+		return nil, err
 	}
 	status, err := parseStatus(h.Status)
 	if err != nil {
@@ -76,15 +79,26 @@ func (h *HTTP) check(env Env) (Check, error) {
 	if err := h.validate(); err != nil {
 		return nil, err
 	}
-	return &httpCheck{spec: h, url: h.URL, shown: u.Redacted(), status: status, env: env}, nil
+	shown := u.Redacted()
+	if h.UnixSocket != "" {
+		shown += " at " + h.UnixSocket
+	}
+	return &httpCheck{spec: h, url: h.URL, shown: shown, status: status, env: env}, nil
 }
 
-func headerFits(name, value string) error {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
-		return wrong("headers", "has the name %q, must be of letters, digits and dashes, e.g. X-Health-Token", name)
-	}
-	if strings.ContainsAny(value, "\r\n\x00") {
-		return wrong("headers", "has for %s a value of several lines, must be of one", name)
+func headersFit(headers map[string]string) error {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		canonical := http.CanonicalHeaderKey(name)
+		before, twice := seen[canonical]
+		switch seen[canonical] = name; {
+		case !httpguts.ValidHeaderFieldName(name):
+			return wrong("headers", "has the name %q, must be of letters, digits and dashes, e.g. X-Health-Token", name)
+		case twice:
+			return wrong("headers", "has %s and %s, which are the same header: leave one of them", before, name)
+		case !httpguts.ValidHeaderFieldValue(headers[name]), canonical == "Host" && !httpguts.ValidHostHeader(headers[name]):
+			return wrong("headers", "has for %s a value that cannot be sent: must be one line of text", name)
+		}
 	}
 	return nil
 }
@@ -115,18 +129,19 @@ func (c *httpCheck) Run(ctx context.Context) Observation {
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, "the request cannot be made")
 	}
-	request.Header.Set("User-Agent", "readygate-reporter/"+version.Version)
+	request.Header.Set("User-Agent", userAgent())
 	for name, value := range c.spec.Headers {
 		request.Header.Set(name, value)
 		if http.CanonicalHeaderKey(name) == "Host" {
 			request.Host = value
 		}
 	}
-	client, err := c.client(request.URL)
+	dial, hangUp := lines(ctx, 1)
+	defer hangUp()
+	client, err := c.client(request.URL, dial)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
 	}
-	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	switch {
 	case errors.Is(err, errElsewhere) || errors.Is(err, errManyRedirects):
@@ -135,19 +150,24 @@ func (c *httpCheck) Run(ctx context.Context) Observation {
 		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.shown, explain(err, c.env.Timeout)))
 	}
 	_ = response.Body.Close() // nobody wants to read it
-	for _, good := range c.status {
-		if good.from <= response.StatusCode && response.StatusCode <= good.to {
-			return healthy(ReasonEndpointOK, fmt.Sprintf("%s answers %d", c.shown, response.StatusCode))
-		}
+	answer := fmt.Sprintf("%s answers %d", c.shown, response.StatusCode)
+	if c.isGood(response.StatusCode) {
+		return healthy(ReasonEndpointOK, answer)
 	}
-	return unhealthy(ReasonEndpointNotReady, fmt.Sprintf("%s answers %d", c.shown, response.StatusCode))
+	return unhealthy(ReasonEndpointNotReady, answer)
 }
 
-func (c *httpCheck) client(first *url.URL) (*http.Client, error) {
-	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10}
+func (c *httpCheck) isGood(status int) bool {
+	return slices.ContainsFunc(c.status, func(good codes) bool { return good.from <= status && status <= good.to })
+}
+
+func userAgent() string { return "readygate-reporter/" + version.Version }
+
+func (c *httpCheck) client(first *url.URL, dial dialFunc) (*http.Client, error) {
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10}
 	if c.spec.UnixSocket != "" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", c.spec.UnixSocket)
+			return dial(ctx, "unix", c.spec.UnixSocket)
 		}
 	}
 	if first.Scheme == "https" {
@@ -159,6 +179,8 @@ func (c *httpCheck) client(first *url.URL) (*http.Client, error) {
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(request *http.Request, via []*http.Request) error {
 		switch {
+		case c.isGood(request.Response.StatusCode):
+			return http.ErrUseLastResponse // the redirect is what the user asked for
 		case request.URL.Host != first.Host || request.URL.Scheme != first.Scheme:
 			return errElsewhere
 		case len(via) > maxRedirects:

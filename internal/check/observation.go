@@ -61,7 +61,7 @@ const (
 	ReasonPeersUnreachable = "PeersUnreachable"
 )
 
-// ReasonCheckHangs: the check did not come back at all, long after its timeout.
+// ReasonCheckHangs means that the check did not come back at all, long after its timeout.
 const ReasonCheckHangs = "CheckHangs"
 
 func healthy(reason, message string) Observation {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,7 +81,7 @@ func (p *Peers) resolve(env Env) (string, error) {
 	name := strings.ToUpper(strings.ReplaceAll(p.Service, "-", "_"))
 	host, port := env.Variable(name+"_SERVICE_HOST"), env.Variable(name+"_SERVICE_PORT")
 	if _, err := strconv.Atoi(port); host == "" || err != nil {
-		return "", wrong("service", "is %q, and the variables %s_SERVICE_HOST and _PORT are not set: create the Service, with a cluster IP and in the namespace of this pod, before the pod; or set address to host:port", p.Service, name)
+		return "", wrong("service", "is %q, and the variables %s_SERVICE_HOST and %s_SERVICE_PORT are not set: create the Service, with a cluster IP and in the namespace of this pod, before the pod; or set address to host:port", p.Service, name, name)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -99,7 +100,7 @@ func (c *peersCheck) Run(ctx context.Context) Observation {
 			return healthy(ReasonPeerReached, "a reporter on another node answers over the network of pods")
 		case err == nil:
 			found.self++
-		case errors.Is(err, syscall.ECONNREFUSED) || isUnknownName(err):
+		case isNobody(err):
 			found.nobody++
 		default:
 			found.silent++
@@ -136,11 +137,15 @@ func (c *peersCheck) ask(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(tryCtx, http.MethodGet, "http://"+address+PeerPath, nil)
+	peer := url.URL{Scheme: "http", Host: address, Path: PeerPath}
+	request, err := http.NewRequestWithContext(tryCtx, http.MethodGet, peer.String(), nil)
 	if err != nil {
 		return "", err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}}
+	request.Header.Set("User-Agent", userAgent())
+	dial, hangUp := lines(tryCtx, 1)
+	defer hangUp()
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}, CheckRedirect: stay}
 	response, err := client.Do(request)
 	if err != nil {
 		return "", err
@@ -168,7 +173,9 @@ func (c *peersCheck) pick(ctx context.Context) (string, error) {
 	return net.JoinHostPort(addresses[rand.IntN(len(addresses))], port), nil
 }
 
-func isUnknownName(err error) bool {
+// isNobody says whether a Service, or a name, has no peer that is ready behind it. Load
+// balancers of sockets (Calico's, and Cilium's on some versions) say EPERM then.
+func isNobody(err error) bool {
 	var name *net.DNSError
-	return errors.As(err, &name) && name.IsNotFound
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPERM) || errors.As(err, &name) && name.IsNotFound
 }

@@ -37,8 +37,8 @@ func addressFits(address string) error {
 }
 
 func portInRange(text string) error {
-	port, err := strconv.Atoi(text)
-	if err != nil || port < 1 || port > 65535 {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
 		return fmt.Errorf("the port is %q, must be a number from 1 to 65535", text)
 	}
 	return nil

@@ -40,7 +40,7 @@ func (t *TLS) config() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(t.CAFile)
 	if err != nil {
-		return nil, errors.New("caFile " + t.CAFile + " cannot be read")
+		return nil, errors.New("caFile " + t.CAFile + " cannot be read: " + explainFile(err))
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(pem) {

@@ -5,8 +5,13 @@ import (
 	"errors"
 
 	"github.com/containernetworking/cni/libcni"
-	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/version"
+)
+
+// Codes with which a plugin says no to STATUS, as the CNI specification has them.
+const (
+	notAvailable        = 50
+	limitedConnectivity = 51
 )
 
 // Answer says what was asked, of which network.
@@ -49,9 +54,9 @@ func statusFailure(ctx context.Context, err error) error {
 	var plugin *pluginError
 	if errors.As(err, &plugin) {
 		switch plugin.code {
-		case types.ErrPluginNotAvailable:
+		case notAvailable:
 			return failure(StatusNotReady, "plugin %q cannot take pods: %s", plugin.name, scrub(plugin.text))
-		case types.ErrLimitedConnectivity:
+		case limitedConnectivity:
 			return failure(StatusNotReady, "plugin %q has limited connectivity: %s", plugin.name, scrub(plugin.text))
 		}
 	}

@@ -1,0 +1,18 @@
+package check
+
+import "time"
+
+// ServingOf is the decoder of a gRPC health answer.
+var ServingOf = servingOf
+
+// SetClock gives a peers check another clock.
+func SetClock(c Check, now func() time.Time) { c.(*peersCheck).now = now }
+
+// IsNobody says whether an error means that there is no peer.
+var IsNobody = isNobody
+
+// Lines opens the connections of one run.
+var Lines = lines
+
+// Explain is the words for an error of the network.
+var Explain = explain
