@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -15,12 +16,16 @@ import (
 
 func main() {
 	var options reporter.Options
-	flags := pflag.NewFlagSet("readygate-reporter", pflag.ExitOnError)
+	flags := pflag.NewFlagSet("readygate-reporter", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	showVersion := flags.Bool("version", false, "Print the version and exit.")
-	flags.Usage = func() { fmt.Fprint(os.Stderr, reporter.Usage, flags.FlagUsages()) }
-	_ = flags.Parse(os.Args[1:]) // ends the process on an error
-	switch {
+	flags.Usage = func() { fmt.Print(reporter.Usage, flags.FlagUsages()) }
+	switch err := flags.Parse(os.Args[1:]); {
+	case errors.Is(err, pflag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "readygate-reporter: %v; see --help\n", err)
+		os.Exit(2)
 	case *showVersion:
 		fmt.Println("readygate-reporter", version.Version)
 		return

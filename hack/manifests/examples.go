@@ -24,15 +24,15 @@ func limits(r policy.Reporter) []runtime.Object {
 func examplePolicies() map[string][]runtime.Object {
 	calico := system("cni-reporter", "projectcalico.org/CalicoReady")
 	return map[string][]runtime.Object{
-		"cni-readiness/cni-reporter-policy.yaml":                 limits(calico),
-		"cni-readiness/reserve-condition.yaml":                   {calico.Reserved(), calico.ReservedBinding()},
-		"cni-readiness/sidecar/calico-node-own-node-policy.yaml": {policy.OwnNode("kube-system", "calico-node"), policy.OwnNodeBinding("kube-system", "calico-node")},
-		"cni-readiness/functional/network-reporter-policy.yaml":  limits(system("network-reporter", "example.com/PodNetworkReady")),
-		"flannel-readiness/flannel-reporter-policy.yaml":         limits(system("flannel-reporter", "flannel.example.com/NetworkReady")),
-		"cilium-readiness/cilium-reporter-policy.yaml":           limits(system("cilium-reporter", "cilium.io/AgentReady")),
-		"gpu-driver/gpu-reporter-policy.yaml":                    limits(system("gpu-reporter", "nvidia.com/DriverReady", "nvidia.com/ToolkitReady")),
-		"security-agent/falco-reporter-policy.yaml":              limits(system("falco-reporter", "falco.org/AgentReady")),
-		"storage-driver/storage-reporter-policy.yaml":            limits(system("storage-reporter", "ebs.csi.aws.com/DriverReady")),
+		"cni-readiness/cni-reporter-policy.yaml":                          limits(calico),
+		"cni-readiness/optional/reserve-condition.yaml":                   {calico.Reserved(), calico.ReservedBinding()},
+		"cni-readiness/sidecar/optional/calico-node-own-node-policy.yaml": {policy.OwnNode("kube-system", "calico-node"), policy.OwnNodeBinding("kube-system", "calico-node")},
+		"cni-readiness/functional/network-reporter-policy.yaml":           limits(system("network-reporter", "example.com/PodNetworkReady")),
+		"flannel-readiness/flannel-reporter-policy.yaml":                  limits(system("flannel-reporter", "flannel.example.com/NetworkReady")),
+		"cilium-readiness/cilium-reporter-policy.yaml":                    limits(system("cilium-reporter", "cilium.io/AgentReady")),
+		"gpu-driver/gpu-reporter-policy.yaml":                             limits(system("gpu-reporter", "nvidia.com/DriverReady", "nvidia.com/ToolkitReady")),
+		"security-agent/falco-reporter-policy.yaml":                       limits(system("falco-reporter", "falco.org/AgentReady")),
+		"storage-driver/storage-reporter-policy.yaml":                     limits(system("storage-reporter", "ebs.csi.aws.com/DriverReady")),
 	}
 }
 

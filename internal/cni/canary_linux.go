@@ -21,16 +21,16 @@ func (c *Canary) Run(ctx context.Context) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	list, err := c.load()
-	if err != nil {
-		return err
-	}
 	s, err := openState(ctx, c.stateDir())
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	if err := c.sweep(ctx, s); err != nil {
+		return err
+	}
+	list, err := c.load()
+	if err != nil {
 		return err
 	}
 	r, err := s.begin(list.Bytes)

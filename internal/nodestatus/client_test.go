@@ -119,6 +119,16 @@ func TestATokenThatWasRotatedIsUsed(t *testing.T) {
 	}
 }
 
+// A token file that is empty for a moment does not make the reporter nobody.
+func TestAnEmptyTokenIsNotSent(t *testing.T) {
+	s := newAPIServer(t, answer("{}"))
+	client := s.client(t)
+	s.write(t, "token", "\n")
+	if _, err := client.Learn(t.Context()); err == nil || s.request != nil {
+		t.Errorf("it asks, with %v", err)
+	}
+}
+
 // Authorities that were replaced are read again when the connection fails.
 func TestAuthoritiesThatWereRotatedAreUsed(t *testing.T) {
 	s := newAPIServer(t, answer("{}"))
@@ -201,7 +211,8 @@ func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
 	for text, want := range map[string]string{
 		"{": "is not a kubeconfig",
 		"":  `current-context is "", which is not there`,
-		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n": `the context "c" names the cluster "k", which has no server`,
+		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n":            `the context "c" names the cluster "k", which has no server`,
+		strings.Replace(base, "https://h", "h:6443", 1) + "users: [{name: u, user: {token: t}}]": `the server of cluster "k" is "h:6443", must be a URL`,
 		base: `the context "c" names the user "u", which is not there`,
 		base + "users: [{name: u, user: {exec: {command: aws}}}]": "the user logs in by a command, which a reporter cannot",
 	} {

@@ -66,7 +66,11 @@ func (c Connection) token() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the token: %w", err)
 	}
-	return strings.TrimSpace(string(token)), nil
+	text := strings.TrimSpace(string(token))
+	if text == "" {
+		return "", errors.New("the token is empty: it is asked for nothing rather than as nobody")
+	}
+	return text, nil
 }
 
 // transport is HTTP/1.1: one request at a time needs no more, and it takes less memory.

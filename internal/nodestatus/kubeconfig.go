@@ -3,8 +3,10 @@ package nodestatus
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -79,6 +81,9 @@ func (k kubeconfig) connection(dir string) (Connection, error) {
 		if !found {
 			return Connection{}, fmt.Errorf("the context %q names the user %q, which is not there", context.Name, context.Context.User)
 		}
+		if server, err := url.Parse(to.Server); err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
+			return Connection{}, fmt.Errorf("the server of cluster %q is %q, must be a URL, e.g. https://10.0.0.1:6443", context.Context.Cluster, to.Server)
+		}
 		if as.Exec != nil || as.Provider != nil {
 			return Connection{}, errors.New("the user logs in by a command, which a reporter cannot: use a token, tokenFile or client-certificate")
 		}
@@ -121,7 +126,7 @@ func connect(dir string, to cluster, as user) Connection {
 		token = from(nil, as.TokenFile) // it wins, so that it can be rotated
 	}
 	return Connection{
-		server:     to.Server,
+		server:     strings.TrimRight(to.Server, "/"),
 		serverName: to.ServerName,
 		skipVerify: to.SkipVerify,
 		ca:         from(to.CAData, to.CAFile),

@@ -35,6 +35,17 @@ const (
 	Unknown = "Unknown"
 )
 
+// SetCondition replaces the condition of the same type, or adds it.
+func (n *Node) SetCondition(condition Condition) {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == condition.Type {
+			n.Status.Conditions[i] = condition
+			return
+		}
+	}
+	n.Status.Conditions = append(n.Status.Conditions, condition)
+}
+
 // Condition is the node's condition of a type.
 func (n Node) Condition(conditionType string) (Condition, bool) {
 	for _, condition := range n.Status.Conditions {

@@ -36,6 +36,8 @@ func (r Reporter) Policy() *admissionv1.ValidatingAdmissionPolicy {
 			{Name: "reports", Expression: "request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"},
 			{Name: "others", Expression: "variables.reports ? object.?status.?conditions.orValue([]).filter(c, !(c.type in variables.types)) : []"},
 			{Name: "before", Expression: "variables.reports ? oldObject.?status.?conditions.orValue([]).filter(c, !(c.type in variables.types)) : []"},
+			{Name: "own", Expression: "variables.reports ? object.?status.?conditions.orValue([]).size() - variables.others.size() : 0"},
+			{Name: "ownBefore", Expression: "variables.reports ? oldObject.?status.?conditions.orValue([]).size() - variables.before.size() : 0"},
 			{Name: "conditions", Expression: touchedConditions},
 			{Name: "fields", Expression: touchedFields()},
 		},
@@ -46,6 +48,9 @@ func (r Reporter) Policy() *admissionv1.ValidatingAdmissionPolicy {
 			MessageExpression: "'this reporter may report the conditions ' + variables.types.join(', ') + ' (the types that its policy names), and not add, change, move or remove ' + " +
 				"(variables.conditions.size() == 0 ? 'others' : variables.conditions.join(', '))",
 			Message: "this reporter may report the conditions that its policy names, and not add, change, move or remove others",
+		}, admissionv1.Validation{
+			Expression: "!variables.reports || variables.own <= variables.types.size() || variables.own <= variables.ownBefore",
+			Message:    "a reporter may report each of its conditions once",
 		}, admissionv1.Validation{
 			Expression: "variables.fields.size() == 0",
 			MessageExpression: "'a reporter may change conditions of its node, and not ' + variables.fields.join(', ') + " +

@@ -67,6 +67,7 @@ func TestAReporterMayReportItsConditionsOnly(t *testing.T) {
 		change     nodeOption
 		conditions string // that may not be changed
 		fields     string // that may not be changed
+		twice      bool   // more than one of its own
 	}{
 		"nothing":                       {change: func(*corev1.Node) {}},
 		"what the API server keeps":     {change: written},
@@ -75,7 +76,7 @@ func TestAReporterMayReportItsConditionsOnly(t *testing.T) {
 		"its heartbeat":                 {change: setCondition(2, func(c *corev1.NodeCondition) { c.LastHeartbeatTime = metav1.NewTime(noon) })},
 		"removing it":                   {change: retain(0, 1)},
 		"where it stands":               {change: retain(2, 0, 1)},
-		"a second one of its type":      {change: reports(calicoReady, True)},
+		"a second one of its type":      {change: reports(calicoReady, True), twice: true},
 		"adding one":                    {change: reports("Other", True), conditions: "Other"},
 		"one whose type looks alike":    {change: reports(calicoReady+"x", True), conditions: calicoReady + "x"},
 		"changing one":                  {change: setCondition(1, status), conditions: "Ready"},
@@ -86,7 +87,7 @@ func TestAReporterMayReportItsConditionsOnly(t *testing.T) {
 		"its own and another":           {change: func(n *corev1.Node) { setCondition(2, status)(n); setCondition(0, status)(n) }, conditions: "MemoryPressure"},
 		"two of others":                 {change: func(n *corev1.Node) { setCondition(1, status)(n); setCondition(0, status)(n) }, conditions: "MemoryPressure, Ready"},
 		"renaming its own":              {change: setCondition(2, func(c *corev1.NodeCondition) { c.Type = "Ready" }), conditions: "Ready"},
-		"renaming another":              {change: setCondition(1, func(c *corev1.NodeCondition) { c.Type = calicoReady }), conditions: "Ready"},
+		"renaming another":              {change: setCondition(1, func(c *corev1.NodeCondition) { c.Type = calicoReady }), conditions: "Ready", twice: true},
 		"removing another":              {change: retain(1, 2), conditions: "MemoryPressure"},
 		"removing all":                  {change: retain(), conditions: "MemoryPressure, Ready"},
 		"the order of others":           {change: retain(1, 0, 2), conditions: "others"},
@@ -107,6 +108,9 @@ func TestAReporterMayReportItsConditionsOnly(t *testing.T) {
 			if c.conditions != "" {
 				want = append(want, "this reporter may report the conditions "+calicoReady+
 					" (the types that its policy names), and not add, change, move or remove "+c.conditions)
+			}
+			if c.twice {
+				want = append(want, "a reporter may report each of its conditions once")
 			}
 			if c.fields != "" {
 				want = append(want, "a reporter may change conditions of its node, and not "+c.fields+" (nor may another policy or webhook in its request)")
@@ -211,14 +215,16 @@ func TestAReporterMayReportOnTheLargestNode(t *testing.T) {
 		[]string{"this reporter may report the conditions that its policy names, and not add, change, move or remove others"})
 }
 
-// Of all lists of conditions, exactly those are refused that differ in what is of others.
+// Of all lists of conditions, exactly those are refused that differ in what is of others, or
+// hold more of its own than it has types.
 func TestAReporterIsRefusedExactlyTheConditionsOfOthers(t *testing.T) {
 	two := policy.Reporter{Namespace: "kube-system", Account: "cni-reporter", Types: []string{"A", "B"}}
 	limited, reserved := newValidator(t, two.Policy().Spec), newValidator(t, two.Reserved().Spec)
 	rapid.Check(t, func(t *rapid.T) {
 		for range 30 {
 			old, n := genReports(t), genReports(t)
-			if got, want := limited.refuses(t, reported(old, n)), !slices.Equal(of(old, "C", "D"), of(n, "C", "D")); (len(got) > 0) != want {
+			own := len(of(n, "A", "B")) // more than one of a type is refused, unless they were there before
+			if got, want := limited.refuses(t, reported(old, n)), !slices.Equal(of(old, "C", "D"), of(n, "C", "D")) || own > 2 && own > len(of(old, "A", "B")); (len(got) > 0) != want {
 				t.Fatalf("from %v to %v: refused to the reporter %q, want %t", old.Status, n.Status, got, want)
 			}
 			want := !slices.Equal(of(old, "A"), of(n, "A")) || !slices.Equal(of(old, "B"), of(n, "B"))

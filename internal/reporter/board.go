@@ -8,16 +8,12 @@ import (
 	"github.com/readygate/readygate/internal/nodestatus"
 )
 
-// rewording is the least time between two writes that change words and no status: an
-// endpoint that fails in turns in two ways must not become a stream of writes.
-const rewording = 10 * time.Second
-
 // board is what the checks have found so far and what of it has been written. Check loops
 // write on it, the writer reads it.
 type board struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by condition type
-	learned *nodestatus.Node  // as it was when this process began; nil: not known yet
+	learned *nodestatus.Node  // as it was at first, and what was written since; nil: not known yet
 	boot    time.Time
 	wake    chan struct{} // tells the writer to look
 }
@@ -30,6 +26,8 @@ type entry struct {
 	since       time.Time
 	sinceStatus string
 	written     statement
+	// refusedUntil is until when the API server is not bothered with it again.
+	refusedUntil time.Time
 }
 
 // statement is what a condition says, without times.
@@ -45,7 +43,9 @@ func (b *board) put(t *task) {
 	defer b.mu.Unlock()
 	e := &entry{text: t.text, track: NewTrack(t.thresholds)}
 	if before, replaced := b.entries[t.conditionType]; replaced {
-		e.track.Adopt(before.track.Status())
+		if before.track.Status() == nodestatus.True {
+			e.track.Adopt(before.track.Said())
+		}
 		e.since, e.sinceStatus, e.written = before.since, before.sinceStatus, before.written
 	} else if b.learned != nil {
 		e.learn(*b.learned, t.conditionType, b.boot)
@@ -99,8 +99,8 @@ func (e *entry) learn(node nodestatus.Node, conditionType string, boot time.Time
 	if !found {
 		return
 	}
-	if !prior.LastHeartbeatTime.Before(boot) {
-		e.track.Adopt(prior.Status)
+	if prior.Status == nodestatus.True && !prior.LastHeartbeatTime.Before(boot) {
+		e.track.Adopt(check.Observation{Result: check.Healthy, Reason: prior.Reason, Message: prior.Message})
 	}
 	if !e.track.Decided() || e.track.Status() == prior.Status {
 		e.since, e.sinceStatus = prior.LastTransitionTime, prior.Status
@@ -152,14 +152,15 @@ const (
 	change
 )
 
-// conditions are all conditions that something is known of, and how urgent it is to say so.
+// conditions are all conditions that something is known of and that are not refused, and how
+// urgent it is to say so.
 func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []nodestatus.Condition
 	most := nothing
 	for conditionType, e := range b.entries {
-		if !e.track.Decided() {
+		if !e.track.Decided() || now.Before(e.refusedUntil) {
 			continue
 		}
 		said := e.statement()
@@ -193,7 +194,28 @@ func (b *board) expecting() bool {
 	return false
 }
 
-// wrote notes what was written.
+// refuse keeps a condition back for a while, so that others are written.
+func (b *board) refuse(conditionType string, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, found := b.entries[conditionType]; found {
+		e.refusedUntil = until
+	}
+}
+
+// refused says whether a condition is kept back.
+func (b *board) refused(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.entries {
+		if now.Before(e.refusedUntil) {
+			return true
+		}
+	}
+	return false
+}
+
+// wrote notes what was written, also for a check that goes and comes back.
 func (b *board) wrote(conditions []nodestatus.Condition) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,15 +223,19 @@ func (b *board) wrote(conditions []nodestatus.Condition) {
 		if e, found := b.entries[condition.Type]; found {
 			e.written = statement{condition.Status, condition.Reason, condition.Message}
 		}
+		if b.learned != nil {
+			b.learned.SetCondition(condition)
+		}
 	}
 }
 
-// status is what a condition is to say: Unknown before the first decision.
-func (b *board) status(conditionType string) string {
+// status is what a condition is to say, Unknown before the first decision, and how many
+// failures in a row a True one has seen.
+func (b *board) status(conditionType string) (status string, doubt int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e, found := b.entries[conditionType]; found {
-		return e.track.Status()
+		return e.track.Status(), e.track.Doubt()
 	}
-	return nodestatus.Unknown
+	return nodestatus.Unknown, 0
 }

@@ -79,20 +79,50 @@ func TestATransitionKeepsItsTimeOverARestart(t *testing.T) {
 	}
 }
 
-// What was True and fails now is not reported until it has failed for long enough: neither as False nor again as True.
+// What was True and fails now stays True, with the words from before, until it has failed for long enough.
 func TestARestartedReporterHasPatience(t *testing.T) {
 	b := newTestBoard()
 	b.observe(boardTask, boardBad, 0, at(0))
-	b.learn(nodeWith("u", "True", boardNoon, booted), at(1))
+	node := nodeWith("u", "True", boardNoon, booted)
+	node.Status.Conditions[0].Reason = "OK"
+	b.learn(node, at(1))
 	for i := range 3 {
 		b.observe(boardTask, boardBad, 0, at(5*i))
-		if all, _ := b.conditions(at(5 * i)); len(all) != 0 {
-			t.Fatalf("after %d s it writes %+v", 5*i, all)
+		if got, _ := only(t, b); got.Status != nodestatus.True || got.Reason != "OK" || !got.LastTransitionTime.Equal(booted) {
+			t.Fatalf("after %d s it writes %+v", 5*i, got)
 		}
 	}
 	b.observe(boardTask, boardBad, 0, at(15))
 	if got, _ := only(t, b); got.Status != nodestatus.False || !got.LastTransitionTime.Equal(at(15)) {
 		t.Errorf("it writes %+v", got)
+	}
+}
+
+// A check that goes and comes back, as when a file is rolled back, finds what was written meanwhile.
+func TestACheckThatComesBackKnowsWhatWasWritten(t *testing.T) {
+	b := newTestBoard()
+	b.learn(nodeWith("u", "False", boardNoon, booted), at(0))
+	b.observe(boardTask, boardGood, 0, at(1))
+	all, _ := b.conditions(at(1))
+	b.wrote(all)
+	b.remove("example.com/A")
+	b.put(boardTask)
+	b.observe(boardTask, boardBad, 0, at(60))
+	if got, _ := only(t, b); got.Status != nodestatus.True || !got.LastTransitionTime.Equal(at(1)) {
+		t.Errorf("it writes %+v", got)
+	}
+}
+
+func TestARefusedConditionIsKeptBack(t *testing.T) {
+	b := newTestBoard()
+	b.learn(nodeWith("u", "", boardNoon, booted), at(0))
+	b.observe(boardTask, boardGood, 0, at(1))
+	b.refuse("example.com/A", at(61))
+	if all, _ := b.conditions(at(60)); len(all) != 0 || !b.refused(at(60)) {
+		t.Errorf("it writes %+v", all)
+	}
+	if all, _ := b.conditions(at(61)); len(all) != 1 || b.refused(at(61)) {
+		t.Errorf("after a while it writes %+v", all)
 	}
 }
 
@@ -143,7 +173,7 @@ func TestAReplacedCheckKeepsItsStatus(t *testing.T) {
 	b.observe(boardTask, boardBad, 0, at(2))
 	b.observe(boardTask, boardBad, 0, at(20))
 	b.observe(boardTask, boardBad, 0, at(40))
-	if got := b.status("example.com/A"); got != nodestatus.True {
+	if got, _ := b.status("example.com/A"); got != nodestatus.True {
 		t.Fatalf("it is %s", got)
 	}
 	b.observe(&second, boardGood, 0, at(41))

@@ -39,7 +39,7 @@ type CheckConfig struct {
 	// interval is the pause between two checks while the condition is True. Absent: 30s. Until
 	// it is True, the pause is 500ms.
 	Interval *check.Duration `json:"interval,omitempty"`
-	// timeout is how long a check may take. Absent: 2s; 20s for cni.
+	// timeout is how long a check may take. Absent: 2s; 5s for peers, 20s for cni.
 	Timeout *check.Duration `json:"timeout,omitempty"`
 	// successThreshold is how many successes in a row make the condition True. Absent: 1.
 	SuccessThreshold *int `json:"successThreshold,omitempty"`
@@ -69,6 +69,7 @@ const (
 	DefaultHeartbeat = 5 * time.Minute
 
 	defaultCNITimeout    = 20 * time.Second
+	defaultPeersTimeout  = 5 * time.Second
 	defaultSuccess       = 1
 	defaultFailure       = 3
 	defaultHoldDown      = 15 * time.Second
@@ -87,6 +88,9 @@ func ParseConfig(data []byte) (*Config, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return nil, fmt.Errorf("the file is not YAML: %s", oneLine(err))
+	}
+	if documents := bytes.Count(append([]byte("\n"), data...), []byte("\n---")); documents > 1 || documents == 1 && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("---")) {
+		return nil, valid("the file has several documents, of which only one would be used")
 	}
 	var config Config
 	strict, err := json.UnmarshalStrict(asJSON, &config)
@@ -110,9 +114,9 @@ func inWords(err error) error {
 	if !errors.As(err, &mismatch) {
 		return err
 	}
-	want := map[reflect.Kind]string{reflect.Slice: "a list", reflect.Struct: "a group of fields", reflect.Pointer: "a group of fields", reflect.Map: "a group of names and texts", reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a number"}[mismatch.Type.Kind()]
+	want := map[reflect.Kind]string{reflect.Slice: "a list", reflect.Struct: "a group of fields", reflect.Pointer: "a group of fields", reflect.Map: "a group of names and texts", reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number"}[mismatch.Type.Kind()]
 	field := strings.ReplaceAll(mismatch.Field, "Spec.", "") // a part of the check that has no name in the file
-	return fmt.Errorf("%s is of the wrong kind (%s), must be %s", field, mismatch.Value, want)
+	return fmt.Errorf("%s is %s, must be %s", field, mismatch.Value, want)
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
@@ -147,11 +151,13 @@ func (c *CheckConfig) validate() error {
 	if err := conditionTypeFits(c.ConditionType); err != nil {
 		return fmt.Errorf("conditionType %w", err)
 	}
-	if err := errors.Join(
-		c.Interval.AtLeast(minInterval, "interval", "15s"),
-		c.Timeout.AtLeast(time.Millisecond, "timeout", "2s"),
-		c.HoldDown.AtLeast(0, "holdDown", "15s"),
-	); err != nil {
+	if err := c.Interval.AtLeast(minInterval, "interval", "15s"); err != nil {
+		return err
+	}
+	if err := c.Timeout.AtLeast(time.Millisecond, "timeout", "2s"); err != nil {
+		return err
+	}
+	if err := c.HoldDown.AtLeast(0, "holdDown", "15s"); err != nil {
 		return err
 	}
 	for _, field := range []struct {

@@ -46,7 +46,7 @@ checks:
 - conditionType: example.com/H
   cni: {canary: {target: 10.96.0.10, stateDir: /var/lib/readygate/canary}}
 - conditionType: example.com/I
-  peers: {address: "network-reporter:9445", patience: 10s}
+  peers: {ready: "network-reporter:9445", everyone: "network-reporter-all:9445", patience: 10s}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -62,14 +62,16 @@ func TestAWrongFileIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "the file is empty; a valid file",
 		"{":                             "the file is not YAML",
-		"[]":                            "wrong kind (array)",
+		"[]":                            "is array, must be a group of fields",
 		"kind: ReporterConfig":          `apiVersion is "" and kind "ReporterConfig", must be readygate.dev/v1alpha1 and ReporterConfig`,
 		head:                            "checks is empty, must have at least one",
 		head + "check: []":              `unknown field "check"`,
-		head + "checks: {}":             "checks is of the wrong kind (object), must be a list",
-		head + "checks: [a]":            "checks is of the wrong kind (string), must be a group of fields",
+		head + "checks: {}":             "checks is object, must be a list",
+		head + "checks: [a]":            "checks is string, must be a group of fields",
 		head + "checks: []\nchecks: []": `key "checks" already set in map`,
-		head + "heartbeatPeriod: 5\nchecks: [{}]":                                             "heartbeatPeriod is 5, must be a duration with a unit, e.g. 5m",
+		reporter.Example + "---\n" + reporter.Example:                                         "the file has several documents",
+		head + "heartbeatPeriod: 90000h\nchecks: [{}]":                                        "heartbeatPeriod is 90000h0m0s, must be at most 8760h0m0s",
+		head + "heartbeatPeriod: 5\nchecks: [{}]":                                             "heartbeatPeriod is 5, must be a duration in h, m, s or ms, e.g. 5m",
 		head + "heartbeatPeriod: 1ms\nchecks: [{}]":                                           "heartbeatPeriod is 1ms, must be at least 1s, e.g. 5m",
 		head + "checks: [{" + http + "}]":                                                     "checks[0].conditionType is empty, must be the type of a node condition, e.g. example.com/NetworkReady",
 		head + "checks: [{conditionType: Ready, " + http + "}]":                               `checks[0].conditionType is "Ready", which Kubernetes itself writes; must be a type of your own`,
@@ -78,18 +80,18 @@ func TestAWrongFileIsRefused(t *testing.T) {
 		head + `checks: [{conditionType: "` + strings.Repeat("a", 317) + `", ` + http + "}]":  "checks[0].conditionType has 317 characters, must have at most 316",
 		head + "checks: [{conditionType: a, " + http + "}, {conditionType: a, " + http + "}]": `checks[1].conditionType is "a", which is that of checks[0] too`,
 		head + "checks: [{conditionType: a, interval: 1ms, " + http + "}]":                    "checks[0].interval is 1ms, must be at least 100ms, e.g. 15s",
-		head + "checks: [{conditionType: a, interval: soon, " + http + "}]":                   `checks[0].interval is "soon", must be a duration with a unit, e.g. 15s`,
+		head + "checks: [{conditionType: a, interval: soon, " + http + "}]":                   `checks[0].interval is "soon", must be a duration in h, m, s or ms, e.g. 15s`,
 		head + "checks: [{conditionType: a, timeout: 0s, " + http + "}]":                      "checks[0].timeout is 0s, must be at least 1ms, e.g. 2s",
 		head + "checks: [{conditionType: a, holdDown: -1s, " + http + "}]":                    "checks[0].holdDown is -1s, must be at least 0s, e.g. 15s",
 		head + "checks: [{conditionType: a, failureThreshold: 0, " + http + "}]":              "checks[0].failureThreshold is 0, must be at least 1, e.g. failureThreshold: 3",
 		head + "checks: [{conditionType: a, successThreshold: -1, " + http + "}]":             "checks[0].successThreshold is -1, must be at least 1",
-		head + "checks: [{conditionType: a, successThreshold: many, " + http + "}]":           "checks.successThreshold is of the wrong kind (string), must be a number",
+		head + "checks: [{conditionType: a, successThreshold: many, " + http + "}]":           "checks.successThreshold is string, must be a whole number",
 		head + "checks: [{conditionType: a}]":                                                 "checks[0].http is not set, nor is tcp, grpc, file, exec, cni or peers",
 		head + `checks: [{conditionType: a, ` + http + `, tcp: {address: "a:1"}}]`:            "checks[0].http is set, and tcp as well",
 		head + `checks: [{conditionType: a, http: {url: "localhost"}}]`:                       `checks[0].http.url is "localhost", must be a URL with a host`,
 		head + `checks: [{conditionType: a, http: {urls: "localhost"}}]`:                      `unknown field "checks[0].http.urls"`,
-		head + `checks: [{conditionType: a, http: "http://localhost"}]`:                       "checks.http is of the wrong kind (string), must be a group of fields",
-		head + `checks: [{conditionType: a, peers: {service: none}}]`:                         `checks[0].peers.service is "none", and the variables NONE_SERVICE_HOST and NONE_SERVICE_PORT are not set`,
+		head + `checks: [{conditionType: a, http: "http://localhost"}]`:                       "checks.http is string, must be a group of fields",
+		head + `checks: [{conditionType: a, peers: {ready: none}}]`:                           `checks[0].peers.ready is "none", and the variables NONE_SERVICE_HOST and NONE_SERVICE_PORT are not set`,
 		head + `checks: [{conditionType: a, cni: {canary: {target: "::::"}}}]`:                `checks[0].cni.canary.target is "::::", must be an IP address or host:port`,
 		head + `checks: [{conditionType: a, cni: {binDirs: [bin]}}]`:                          `checks[0].cni.binDirs[0] is "bin", must be an absolute path, e.g. /opt/cni/bin`,
 		head + "checks: [" + strings.Repeat("{conditionType: a, "+http+"}, ", 101) + "]":      "checks has 101 entries, must have at most 100",
@@ -110,7 +112,7 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(reporter.Example))
 	f.Add([]byte(head + "heartbeatPeriod: 5\nchecks: [{conditionType: a, interval: 1e9, exec: {command: [a]}}]"))
 	f.Add([]byte(head + `checks: [{conditionType: a, grpc: {address: "unix:///a"}, timeout: null}]`))
-	f.Add([]byte(head + `checks: [{conditionType: a, peers: {address: "a:1", patience: ~}}]`))
+	f.Add([]byte(head + `checks: [{conditionType: a, peers: {ready: "a:1", everyone: b, patience: ~}}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		config, err := reporter.ParseConfig(data)
 		if err != nil {

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/readygate/readygate/internal/check"
@@ -30,6 +31,9 @@ const (
 	MetricsBindAddress = "METRICS_BIND_ADDRESS"
 )
 
+// nodeNameForm is that of the names of nodes: lower case, digits, dashes and dots.
+var nodeNameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
 const defaultMetricsAddr = ":9445"
 
 // Environment is what the variables say, with defaults filled in.
@@ -46,7 +50,7 @@ type Environment struct {
 // ReadEnvironment reads the variables. An error names the variable that is wrong.
 func ReadEnvironment(variable func(string) string) (Environment, error) {
 	env := Environment{Node: variable(NodeName), MetricsAddr: defaultMetricsAddr}
-	if strings.ContainsAny(env.Node, "/ %?#") || len(env.Node) > 253 {
+	if env.Node != "" && (len(env.Node) > 253 || !nodeNameForm.MatchString(env.Node)) {
 		return env, fmt.Errorf("%s is %q, must be the name of a node, as spec.nodeName of the pod has it", NodeName, env.Node)
 	}
 	var err error
@@ -75,7 +79,11 @@ func (e *Environment) readMetricsAddr(address string) error {
 		e.MetricsAddr = ""
 		return nil
 	}
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
 		return fmt.Errorf("%s is %q, must be an address with a port, e.g. %s=:9445 or 127.0.0.1:9445; 0 serves nothing", MetricsBindAddress, address, MetricsBindAddress)
 	}
 	e.MetricsAddr = address
@@ -119,7 +127,10 @@ func durationIn(variable func(string) string, name string, otherwise, least time
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s is %q, must be a duration with a unit, e.g. %s=%v", name, text, name, otherwise)
+		return 0, fmt.Errorf("%s is %q, must be a duration in h, m, s or ms, e.g. %s=%v", name, text, name, otherwise)
+	}
+	if d > check.MaxDuration {
+		return 0, fmt.Errorf("%s is %v, must be at most %v, e.g. %s=%v", name, d, check.MaxDuration, name, otherwise)
 	}
 	if d < least {
 		return 0, fmt.Errorf("%s is %v, must be at least %v, e.g. %s=%v", name, d, least, name, otherwise)

@@ -1,6 +1,10 @@
 package reporter
 
-import "github.com/readygate/readygate/internal/check"
+import (
+	"time"
+
+	"github.com/readygate/readygate/internal/check"
+)
 
 // Tasks compiles a configuration, as a reporter on the node n does.
 func Tasks(config *Config) error {
@@ -8,13 +12,21 @@ func Tasks(config *Config) error {
 	return err
 }
 
-// MetricsOf writes metrics after these observations.
+// What metrics are made of.
 var (
-	Waiting  = waiting
 	Observed = (*Metrics).observed
 	Wrote    = (*Metrics).wrote
 	Write    = (*Metrics).write
 )
+
+// Waiting is how long a writer waits that last wrote so long ago and has reworded so often.
+func Waiting(urgency urgency, ago time.Duration, reworded, conditions int) time.Duration {
+	w := &writer{heartbeat: func() time.Duration { return time.Hour }, wrote: time.Now().Add(-ago), spread: 1, reworded: reworded}
+	return w.waiting(urgency, conditions)
+}
+
+// BackOff is how long it waits after an error.
+func BackOff(err error) time.Duration { return (&writer{}).backOff(err) }
 
 // Urgencies.
 const (

@@ -24,6 +24,7 @@ type Metrics struct {
 	status  map[string]bool // by condition type
 	buckets []int           // as many as bounds, and one for what is beyond
 	seconds float64
+	refused bool // the configuration file, as it is now
 }
 
 // bounds are those of the histogram of durations, in seconds.
@@ -67,6 +68,13 @@ func (m *Metrics) wrote(result string) {
 	m.writes[result]++
 }
 
+// configured notes whether the configuration file is one that can be used.
+func (m *Metrics) configured(valid bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused = !valid
+}
+
 // forget drops the condition of a check that is no more.
 func (m *Metrics) forget(conditionType string) {
 	m.mu.Lock()
@@ -82,17 +90,15 @@ func (m *Metrics) write(w io.Writer) {
 	defer m.mu.Unlock()
 	describe(w, "build_info", "gauge", "Always 1; the label has the version.")
 	sample(w, "build_info", "version", version.Version, 1)
+	describe(w, "config_valid", "gauge", "1 unless the configuration file has become one that is refused; then the one before is in force.")
+	_, _ = fmt.Fprintf(w, "%sconfig_valid %d\n", prefix, number(!m.refused))
 	describe(w, "checks_total", "counter", "Checks by what they found: healthy, unhealthy, or error where there was no answer.")
 	samples(w, "checks_total", "result", m.checks)
 	describe(w, "condition_writes_total", "counter", "Writes to the API server: success, error, or skipped where a check found nothing new.")
 	samples(w, "condition_writes_total", "result", m.writes)
 	describe(w, "condition_status", "gauge", "1 where the condition is to say True, else 0.")
 	for _, conditionType := range slices.Sorted(maps.Keys(m.status)) {
-		value := 0
-		if m.status[conditionType] {
-			value = 1
-		}
-		sample(w, "condition_status", "condition", conditionType, value)
+		sample(w, "condition_status", "condition", conditionType, number(m.status[conditionType]))
 	}
 	describe(w, "check_duration_seconds", "histogram", "How long checks take.")
 	count := 0
@@ -105,6 +111,13 @@ func (m *Metrics) write(w io.Writer) {
 		sample(w, "check_duration_seconds_bucket", "le", le, count)
 	}
 	_, _ = fmt.Fprintf(w, "%scheck_duration_seconds_sum %v\n%scheck_duration_seconds_count %d\n", prefix, m.seconds, prefix, count)
+}
+
+func number(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func describe(w io.Writer, name, kind, help string) {

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -27,7 +28,7 @@ type Options struct {
 // AddFlags adds a flag for every option.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Config, "config", "", "File with any number of checks, instead of "+ConditionType+" and "+CheckEndpoint+". It is read again when it changes.")
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig for a reporter that does not run in a pod.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig for a reporter that does not run in a pod. Empty: the account of the pod or, outside of one, the KUBECONFIG variable.")
 	flags.StringVar(&o.LogLevel, "log-level", "info", "What to log: debug, info, warn or error.")
 	flags.BoolVar(&o.Validate, "validate", false, "Check the configuration, say what is wrong with it, and exit. Needs no cluster.")
 }
@@ -47,6 +48,9 @@ What to check comes from the environment:
 or from a file with any number of checks of every kind, given with --config:
 
 ` + indented + `
+Kinds of checks: http, tcp, grpc, file, exec, cni (also with a canary) and peers; every field
+is in docs/reporter.md. The file is read again when it changes.
+
 Variables that hold with both:
 
   ` + NodeName + `             name of the node; else the one that the pod's token names
@@ -54,7 +58,7 @@ Variables that hold with both:
   ` + MetricsBindAddress + `  where /metrics, /healthz and /readyz are served (:9445); 0: nowhere
   ` + ImpersonateNode + `      true: make requests as the node, system:node:<name>
 
-SIGHUP makes every check run at once.
+SIGHUP reads the file again and makes every check run at once.
 
 Flags:
 `
@@ -73,6 +77,9 @@ func (o *Options) Run(ctx context.Context) error {
 		return fmt.Errorf("--log-level is %q, must be debug, info, warn or error, e.g. --log-level=debug", o.LogLevel)
 	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	if err := o.exclusive(os.Getenv); err != nil {
+		return err
+	}
 	environment, err := ReadEnvironment(os.Getenv)
 	if err != nil {
 		return err
@@ -88,7 +95,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stayLean()
+	stayLean(r.tasks)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	now := make(chan os.Signal, 1)
@@ -96,9 +103,23 @@ func (o *Options) Run(ctx context.Context) error {
 	return r.Run(ctx, now)
 }
 
+// exclusive says which variables of a check are set though a file says what to check.
+func (o *Options) exclusive(variable func(string) string) error {
+	for _, name := range []string{ConditionType, CheckEndpoint, CheckInterval, CheckTimeout} {
+		if o.Config != "" && variable(name) != "" {
+			return fmt.Errorf("--config=%s is given, and %s is set, which is for a reporter without a file: leave out one of them", o.Config, name)
+		}
+	}
+	return nil
+}
+
 func (o *Options) connection() (nodestatus.Connection, error) {
-	if o.Kubeconfig != "" {
-		connection, err := nodestatus.FromKubeconfig(o.Kubeconfig)
+	file := o.Kubeconfig
+	if file == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		file = os.Getenv("KUBECONFIG")
+	}
+	if file != "" {
+		connection, err := nodestatus.FromKubeconfig(file)
 		if err != nil {
 			return connection, fmt.Errorf("--kubeconfig: %w", err)
 		}
@@ -110,22 +131,29 @@ func (o *Options) connection() (nodestatus.Connection, error) {
 // validate says what is wrong with a configuration, wherever it is asked, and what is meant
 // by one that is right.
 func validate(environment Environment, file string, show bool) error {
-	_, tasks, err := (&Reporter{node: "any", file: file, environment: environment}).load()
+	// Services that pods find by variables are not known here, and need not be.
+	anywhere := func(name string) string {
+		return map[bool]string{true: "1", false: "localhost"}[strings.HasSuffix(name, "_SERVICE_PORT")]
+	}
+	_, tasks, err := (&Reporter{node: "any", file: file, environment: environment, variable: anywhere}).load()
 	if err != nil || !show {
 		return err
 	}
 	for _, t := range tasks {
-		fmt.Printf("%s: every %v, at most %v\n", t.conditionType, t.interval, t.timeout)
+		fmt.Printf("%s: %s every %v, at most %v\n", t.conditionType, t.kind, t.interval, t.timeout)
 	}
 	return nil
 }
 
 // stayLean collects garbage early and keeps to one processor, whatever the node has: both
 // cost memory that the node's pods can use, and a reporter has little to do. A user's own
-// GOGC and GOMAXPROCS win.
-func stayLean() {
+// GOGC, GOMEMLIMIT and GOMAXPROCS win.
+func stayLean(checks int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(25)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(6<<20 + checks*128<<10)) // for the heap; more would stay unused, but resident
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,10 +24,12 @@ type Reporter struct {
 	node        string
 	file        string // of the configuration; empty: there is none
 	environment Environment
+	variable    func(string) string
 	metrics     *Metrics
 	board       *board
 	client      *nodestatus.Client
 	heartbeat   atomic.Int64
+	tasks       int // at the start
 
 	mu       sync.Mutex
 	loops    map[string]*loop // by condition type
@@ -52,19 +55,21 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 		node = connection.NodeOf()
 	}
 	if node == "" {
-		return nil, fmt.Errorf("%s is not set, and the token names no node (it does since Kubernetes 1.30, in a pod): add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName)
+		return nil, fmt.Errorf("%s is not set, and the token names no node (in a pod it does, since Kubernetes 1.30): set %s=NODE or, in a pod, add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName, NodeName)
 	}
 	r := &Reporter{
 		node:        node,
 		file:        file,
 		environment: environment,
+		variable:    os.Getenv,
 		metrics:     NewMetrics(),
 		board:       newBoard(bootTime()),
 		client:      nodestatus.NewClient(connection, node),
 		loops:       map[string]*loop{},
 	}
 	r.client.AsNode = environment.AsNode
-	_, _, err := r.load()
+	_, tasks, err := r.load()
+	r.tasks = len(tasks)
 	return r, err
 }
 
@@ -74,7 +79,7 @@ func (r *Reporter) load() (*Config, []task, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tasks, err := config.tasks(check.Env{Node: r.node, Variable: os.Getenv})
+	tasks, err := config.tasks(check.Env{Node: r.node, Variable: r.variable})
 	if err != nil && r.file != "" {
 		err = fmt.Errorf("%s: %w", r.file, err)
 	}
@@ -87,9 +92,6 @@ func (r *Reporter) config() (*Config, error) {
 			return nil, errNothing
 		}
 		return &Config{Checks: []CheckConfig{*r.environment.Check}}, nil
-	}
-	if r.environment.Check != nil {
-		return nil, fmt.Errorf("--config=%s is given, and so are variables of a check (%s, %s, %s, %s): leave out one or the other", r.file, ConditionType, CheckEndpoint, CheckInterval, CheckTimeout)
 	}
 	var err error
 	if r.content, err = os.ReadFile(r.file); err != nil {
@@ -126,6 +128,7 @@ func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) error {
 			r.reload(ctx)
 		case <-now:
 			slog.InfoContext(ctx, "checking now")
+			r.complaint, r.content = "", nil // so that what is wrong with the file is said again
 			r.reload(ctx)
 			r.recheck()
 		}
@@ -147,15 +150,17 @@ func (r *Reporter) reload(ctx context.Context) {
 		return
 	}
 	config, tasks, err := r.load()
+	r.metrics.configured(err == nil)
 	if err != nil {
-		if err.Error() != r.complaint {
-			slog.ErrorContext(ctx, "the configuration file is wrong: the one before stays in force", "error", err)
+		what, _, _ := strings.Cut(err.Error(), "; a valid file:")
+		if what != r.complaint {
+			slog.ErrorContext(ctx, "the configuration file is wrong: the one before stays in force", "error", what)
 		}
-		r.complaint = err.Error()
+		r.complaint = what
 		return
 	}
 	r.complaint = ""
-	slog.InfoContext(ctx, "the configuration file has changed", "checks", len(tasks))
+	slog.InfoContext(ctx, "the configuration file is read", "checks", len(tasks))
 	r.follow(ctx, config, tasks)
 }
 
@@ -165,6 +170,7 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.heartbeat.Store(int64(orElse(config.HeartbeatPeriod, r.environment.Heartbeat)))
+	r.board.notify() // the period may be shorter now
 	r.peers = nil
 	for i := range config.Checks {
 		if config.Checks[i].Peers != nil {
@@ -198,7 +204,7 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
 // check runs one check again and again.
 func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
 	guard := &check.Guard{Check: t.check, Timeout: t.timeout}
-	status := nodestatus.Unknown
+	before, doubted := nodestatus.Unknown, 0
 	for {
 		began := time.Now()
 		observation := guard.Run(ctx)
@@ -207,12 +213,18 @@ func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
 		}
 		took := time.Since(began)
 		news, wait := r.board.observe(&t, observation, took, time.Now())
-		now := r.board.status(t.conditionType)
-		r.metrics.observed(t.conditionType, now, observation.Result, took, news)
-		if now != status {
-			slog.InfoContext(ctx, "observed", "condition", t.conditionType, "status", now, "reason", observation.Reason, "message", observation.Message)
-			status = now
+		status, doubt := r.board.status(t.conditionType)
+		r.metrics.observed(t.conditionType, status, observation.Result, took, news)
+		log := slog.With("condition", t.conditionType, "reason", observation.Reason, "message", observation.Message)
+		switch {
+		case doubt == 1:
+			log.InfoContext(ctx, "fails, but stays True for now", "failures", t.thresholds.Failure, "for", t.thresholds.HoldDown)
+		case before != status:
+			log.InfoContext(ctx, "observed", "status", status)
+		case doubted > 0 && doubt == 0:
+			log.InfoContext(ctx, "recovered before it was False", "failures", doubted)
 		}
+		before, doubted = status, doubt
 		pause(ctx, jitter(wait), recheck)
 	}
 }
@@ -234,7 +246,7 @@ func (r *Reporter) unreadyPeer() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, conditionType := range r.peers {
-		if r.board.status(conditionType) != nodestatus.True {
+		if status, _ := r.board.status(conditionType); status != nodestatus.True {
 			return conditionType
 		}
 	}

@@ -8,12 +8,17 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/readygate/readygate/internal/check"
 )
 
 // bindAgain is how often a port that is taken is tried again: with hostNetwork the reporter
 // before this one may still have it.
 const bindAgain = 30 * time.Second
+
+// maxConnections bounds the memory that others can make the reporter take.
+const maxConnections = 64
 
 // serve serves metrics, health, and answers to peers until the context is over. A port that
 // is taken is reported, and keeps the reporter from nothing else.
@@ -30,14 +35,14 @@ func serve(ctx context.Context, address string, handler http.Handler) {
 		slog.InfoContext(ctx, "serving metrics and health", "address", listener.Addr().String())
 		server := &http.Server{
 			Handler:           handler,
-			ReadHeaderTimeout: 5 * time.Second,
-			ReadTimeout:       10 * time.Second,
-			WriteTimeout:      30 * time.Second,
-			IdleTimeout:       time.Minute,
-			MaxHeaderBytes:    16 << 10,
+			ReadHeaderTimeout: 2 * time.Second,
+			ReadTimeout:       5 * time.Second,
+			WriteTimeout:      10 * time.Second,
+			IdleTimeout:       10 * time.Second,
+			MaxHeaderBytes:    4 << 10,
 		}
 		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-		err = server.Serve(listener)
+		err = server.Serve(netutil.LimitListener(listener, maxConnections))
 		stop()
 		if ctx.Err() == nil {
 			slog.ErrorContext(ctx, "serving metrics and health", "error", err)

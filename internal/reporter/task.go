@@ -12,6 +12,7 @@ import (
 type task struct {
 	conditionType string
 	check         check.Check
+	kind          string // as http
 	costly        bool
 	interval      time.Duration
 	timeout       time.Duration
@@ -35,12 +36,13 @@ func (c *Config) tasks(env check.Env) ([]task, error) {
 func (c *CheckConfig) task(env check.Env) (task, error) {
 	t := task{
 		conditionType: c.ConditionType,
+		kind:          c.Kind(),
 		costly:        c.Costly(),
 		interval:      orElse(c.Interval, DefaultInterval),
 		timeout:       orElse(c.Timeout, c.defaultTimeout()),
 		thresholds: Thresholds{
-			Success:  number(c.SuccessThreshold, defaultSuccess),
-			Failure:  number(c.FailureThreshold, defaultFailure),
+			Success:  count(c.SuccessThreshold, defaultSuccess),
+			Failure:  count(c.FailureThreshold, defaultFailure),
 			HoldDown: orElse(c.HoldDown, c.defaultHoldDown()),
 		},
 	}
@@ -55,8 +57,11 @@ func (c *CheckConfig) task(env check.Env) (task, error) {
 }
 
 func (c *CheckConfig) defaultTimeout() time.Duration {
-	if c.CNI != nil {
+	switch {
+	case c.CNI != nil:
 		return defaultCNITimeout
+	case c.Peers != nil:
+		return defaultPeersTimeout
 	}
 	return DefaultTimeout
 }
@@ -75,7 +80,7 @@ func orElse(given *check.Duration, otherwise time.Duration) time.Duration {
 	return given.Duration
 }
 
-func number(given *int, otherwise int) int {
+func count(given *int, otherwise int) int {
 	if given == nil {
 		return otherwise
 	}

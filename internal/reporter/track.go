@@ -34,18 +34,16 @@ func NewTrack(thresholds Thresholds) *Track {
 	return &Track{thresholds: thresholds, status: nodestatus.Unknown}
 }
 
-// Adopt takes over what was true before this process started, as if it had been observed by
-// it: a restart of the reporter must not be shorter of patience than the reporter.
-func (t *Track) Adopt(status string) {
-	if t.status == nodestatus.True || status != nodestatus.True {
+// Adopt takes over that the condition was True before this process started, and why, as if
+// this process had observed it: a restarted reporter has as much patience as before.
+func (t *Track) Adopt(said check.Observation) {
+	if t.status == nodestatus.True {
 		return
 	}
-	t.status = status
-	t.said = check.Observation{}
-	if t.streak == 0 {
-		return
+	t.status, t.said = nodestatus.True, said
+	if t.streak > 0 {
+		t.decide(t.streakSince)
 	}
-	t.decide(t.streakSince)
 }
 
 // Observe takes an observation into account.
@@ -77,7 +75,15 @@ func (t *Track) Status() string { return t.status }
 func (t *Track) Said() check.Observation { return t.said }
 
 // Decided says whether there is something to report.
-func (t *Track) Decided() bool { return t.status != nodestatus.Unknown && t.said.Reason != "" }
+func (t *Track) Decided() bool { return t.status != nodestatus.Unknown }
+
+// Doubt is how many failures in a row a True condition has seen.
+func (t *Track) Doubt() int {
+	if t.status == nodestatus.True && !t.latest.Healthy() {
+		return t.streak
+	}
+	return 0
+}
 
 const (
 	// eager is the pause between two checks while the condition is not True.

@@ -18,6 +18,8 @@ var (
 	bad     = check.Observation{Result: check.Unhealthy, Reason: "EndpointNotReady", Message: "answers 503"}
 	refused = check.Observation{Result: check.Error, Reason: "EndpointConnectionError", Message: "connection refused"}
 
+	before = check.Observation{Result: check.Healthy, Reason: "Before"}
+
 	usual = reporter.Thresholds{Success: 1, Failure: 3, HoldDown: 15 * time.Second}
 )
 
@@ -32,34 +34,35 @@ type step struct {
 func TestTrack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		thresholds reporter.Thresholds
-		adopt      string
+		adopt      bool
 		steps      []step
 	}{
-		"the first word is believed, whichever it is": {usual, "", []step{{0, bad, "False", "EndpointNotReady"}}},
-		"the first success makes it True":             {usual, "", []step{{0, bad, "False", "EndpointNotReady"}, {0.5, good, "True", "EndpointOK"}}},
-		"while it is False, other words for it are taken over": {usual, "", []step{
+		"the first word is believed, whichever it is": {usual, false, []step{{0, bad, "False", "EndpointNotReady"}}},
+		"the first success makes it True":             {usual, false, []step{{0, bad, "False", "EndpointNotReady"}, {0.5, good, "True", "EndpointOK"}}},
+		"while it is False, other words for it are taken over": {usual, false, []step{
 			{0, bad, "False", "EndpointNotReady"}, {0.5, refused, "False", "EndpointConnectionError"}}},
-		"the restart of a component does not flip it": {usual, "", []step{
+		"the restart of a component does not flip it": {usual, false, []step{
 			{0, good, "True", "EndpointOK"}, {1, refused, "True", "EndpointOK"}, {2, refused, "True", "EndpointOK"}, {3, bad, "True", "EndpointOK"},
 			{4, bad, "True", "EndpointOK"}, {6, bad, "True", "EndpointOK"}, {7, good, "True", "EndpointOK"}}},
-		"a failure that goes on does": {usual, "", []step{
+		"a failure that goes on does": {usual, false, []step{
 			{0, good, "True", "EndpointOK"}, {1, bad, "True", "EndpointOK"}, {6, bad, "True", "EndpointOK"}, {15.9, bad, "True", "EndpointOK"}, {16, refused, "False", "EndpointConnectionError"}}},
-		"a few failures are not enough, however long": {usual, "", []step{
+		"a few failures are not enough, however long": {usual, false, []step{
 			{0, good, "True", "EndpointOK"}, {30, bad, "True", "EndpointOK"}, {60, bad, "True", "EndpointOK"}, {90, bad, "False", "EndpointNotReady"}}},
-		"a success between failures starts the count anew": {usual, "", []step{
+		"a success between failures starts the count anew": {usual, false, []step{
 			{0, good, "True", "EndpointOK"}, {10, bad, "True", "EndpointOK"}, {20, bad, "True", "EndpointOK"}, {24, good, "True", "EndpointOK"},
 			{30, bad, "True", "EndpointOK"}, {40, bad, "True", "EndpointOK"}, {44, bad, "True", "EndpointOK"}, {45, bad, "False", "EndpointNotReady"}}},
-		"several successes may be asked for": {reporter.Thresholds{Success: 3, Failure: 1}, "", []step{
+		"several successes may be asked for": {reporter.Thresholds{Success: 3, Failure: 1}, false, []step{
 			{0, bad, "False", "EndpointNotReady"}, {1, good, "False", "EndpointNotReady"}, {2, good, "False", "EndpointNotReady"}, {3, good, "True", "EndpointOK"},
 			{4, bad, "False", "EndpointNotReady"}}},
-		"nothing is said before there are enough": {reporter.Thresholds{Success: 2, Failure: 1}, "", []step{{0, good, "Unknown", ""}, {1, good, "True", "EndpointOK"}}},
-		"what was True before a restart needs as much to become False": {usual, "True", []step{
-			{0, bad, "True", ""}, {5, bad, "True", ""}, {14, bad, "True", ""}, {15, bad, "False", "EndpointNotReady"}}},
-		"what was False before a restart does not": {usual, "False", []step{{0, bad, "False", "EndpointNotReady"}}},
+		"nothing is said before there are enough": {reporter.Thresholds{Success: 2, Failure: 1}, false, []step{{0, good, "Unknown", ""}, {1, good, "True", "EndpointOK"}}},
+		"what was True before a restart needs as much to become False": {usual, true, []step{
+			{0, bad, "True", "Before"}, {5, bad, "True", "Before"}, {14, bad, "True", "Before"}, {15, bad, "False", "EndpointNotReady"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			track := reporter.NewTrack(tc.thresholds)
-			track.Adopt(tc.adopt)
+			if tc.adopt {
+				track.Adopt(before)
+			}
 			for _, s := range tc.steps {
 				track.Observe(s.seen, noon.Add(time.Duration(s.at*float64(time.Second))))
 				if track.Status() != s.status || track.Said().Reason != s.reason {
@@ -76,14 +79,14 @@ func TestTrack(t *testing.T) {
 // It does not matter whether the node is known before the first checks or after them.
 func TestWhatWasTrueCanBeLearnedLate(t *testing.T) {
 	early, late := reporter.NewTrack(usual), reporter.NewTrack(usual)
-	early.Adopt(nodestatus.True)
+	early.Adopt(before)
 	for _, s := range []float64{0, 1, 2, 3} {
 		at := noon.Add(time.Duration(s * float64(time.Second)))
 		early.Observe(bad, at)
 		late.Observe(bad, at)
 	}
-	late.Adopt(nodestatus.True)
-	if early.Status() != late.Status() || early.Decided() || late.Decided() {
+	late.Adopt(before)
+	if early.Status() != late.Status() || early.Said() != before || late.Said() != before {
 		t.Fatalf("learned early it is %s, learned late %s", early.Status(), late.Status())
 	}
 	for _, track := range []*reporter.Track{early, late} {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/readygate/readygate/internal/nodestatus"
@@ -19,16 +20,27 @@ const (
 	// keepWarm is how often the API server is asked while a condition is about to become
 	// True: a connection that is open by then saves most of a second under a small CPU limit.
 	keepWarm = time.Minute
+	// keepBack is how long a condition that the API server refuses waits to be tried again.
+	keepBack = time.Minute
+
+	// rewording is the least time between a write and one that changes words and no status.
+	// It doubles each time, up to lastRewording: an endpoint that fails in turns in two ways
+	// must not become a stream of writes.
+	rewording     = 10 * time.Second
+	lastRewording = 5 * time.Minute
 )
 
 // writer is the one goroutine that talks to the API server.
 type writer struct {
 	client    *nodestatus.Client
 	board     *board
-	heartbeat func() time.Duration
+	heartbeat func() time.Duration // the period
 	metrics   *Metrics
 
 	asked    time.Time // when the API server last answered
+	wrote    time.Time // when it last took a write of all conditions
+	spread   float64   // of the heartbeat: a little more or less than the period
+	reworded int       // writes of other words since the last change
 	failures int
 	logged   string
 	loggedAt time.Time
@@ -37,35 +49,61 @@ type writer struct {
 // run writes until the context is over. What it is about to say is looked at anew for every
 // try, so that after an outage the latest truth is written, once.
 func (w *writer) run(ctx context.Context) {
-	known := false
-	var last time.Time // of the last write
-	beat := time.Duration(0)
-	for ctx.Err() == nil {
+	w.spread = 1
+	for known := false; ctx.Err() == nil; {
 		if !known {
 			known = w.learn(ctx)
 			continue
 		}
 		conditions, urgency := w.board.conditions(time.Now())
-		if wait := waiting(urgency, last, beat, len(conditions)); wait > 0 {
+		if wait := w.waiting(urgency, len(conditions)); wait > 0 {
 			known = w.rest(ctx, wait)
 			continue
 		}
-		node, err := w.client.Report(ctx, conditions)
-		if err != nil {
-			known = !isGone(err)
-			w.failed(ctx, err)
-			continue
-		}
-		w.succeeded(ctx)
-		w.board.wrote(conditions)
-		last, beat = w.asked, jitter(w.heartbeat())
+		known = w.report(ctx, conditions, urgency)
+	}
+}
+
+// report writes the conditions. It says whether the node is still known.
+func (w *writer) report(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) bool {
+	node, err := w.client.Report(ctx, conditions)
+	if err == nil {
+		w.succeeded(ctx, conditions, urgency)
 		w.recognize(ctx, node)
+		return true
+	}
+	if isRefused(err) && len(conditions) > 1 {
+		w.reportEach(ctx, conditions, urgency)
+		return true
+	}
+	w.failed(ctx, err)
+	return !isGone(err)
+}
+
+// reportEach writes conditions one by one, so that one that is refused keeps back no other.
+func (w *writer) reportEach(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) {
+	for i, condition := range conditions {
+		_, err := w.client.Report(ctx, conditions[i:i+1])
+		switch {
+		case err == nil:
+			w.succeeded(ctx, conditions[i:i+1], urgency)
+		case isRefused(err):
+			w.metrics.wrote(writeError)
+			w.board.refuse(condition.Type, time.Now().Add(keepBack))
+			w.complain(ctx, err, "condition", condition.Type)
+		default:
+			w.failed(ctx, err)
+			return
+		}
 	}
 }
 
 // rest waits until there may be something to write, and keeps the connection warm where it
 // will be needed. It says whether the node is still known.
 func (w *writer) rest(ctx context.Context, wait time.Duration) bool {
+	if w.board.refused(time.Now()) {
+		wait = min(wait, keepBack)
+	}
 	cold := time.Until(w.asked.Add(keepWarm))
 	if !w.board.expecting() || wait < cold {
 		pause(ctx, wait, w.board.wake)
@@ -94,16 +132,17 @@ func (w *writer) recognize(ctx context.Context, node nodestatus.Node) {
 }
 
 // waiting is how long the next write may wait; a change does not wait at all.
-func waiting(urgency urgency, last time.Time, beat time.Duration, conditions int) time.Duration {
+func (w *writer) waiting(urgency urgency, conditions int) time.Duration {
+	beat := time.Until(w.wrote.Add(time.Duration(float64(w.heartbeat()) * w.spread)))
 	switch {
 	case conditions == 0:
 		return time.Hour // until there is something to say
-	case urgency == change || last.IsZero():
+	case urgency == change:
 		return 0
 	case urgency == words:
-		return min(time.Until(last.Add(rewording)), time.Until(last.Add(beat)))
+		return min(beat, time.Until(w.wrote.Add(min(rewording<<min(w.reworded, 10), lastRewording))))
 	}
-	return time.Until(last.Add(beat))
+	return beat
 }
 
 func (w *writer) learn(ctx context.Context) bool {
@@ -117,13 +156,23 @@ func (w *writer) learn(ctx context.Context) bool {
 	return true
 }
 
-func (w *writer) succeeded(ctx context.Context) {
-	w.asked = time.Now()
-	w.metrics.wrote(writeSuccess)
-	if w.failures > 0 {
+func (w *writer) succeeded(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) {
+	if w.wrote.IsZero() {
+		slog.InfoContext(ctx, "written for the first time", "conditions", len(conditions))
+	} else if w.failures > 0 {
 		slog.InfoContext(ctx, "written again", "failed", w.failures)
 	}
+	now := time.Now()
+	w.asked, w.wrote, w.spread = now, now, 0.9+0.2*rand.Float64()
 	w.failures, w.logged = 0, ""
+	switch urgency {
+	case change:
+		w.reworded = 0
+	case words:
+		w.reworded++
+	}
+	w.metrics.wrote(writeSuccess)
+	w.board.wrote(conditions)
 }
 
 // failed says what went wrong, and waits: longer and longer, and not all reporters alike.
@@ -132,40 +181,63 @@ func (w *writer) failed(ctx context.Context, err error) {
 		return
 	}
 	w.metrics.wrote(writeError)
-	if err.Error() != w.logged || time.Since(w.loggedAt) > sayAgain {
-		slog.WarnContext(ctx, "writing the condition", "error", err, "hint", hint(err))
-		w.logged, w.loggedAt = err.Error(), time.Now()
-	}
+	w.complain(ctx, err)
+	pause(ctx, w.backOff(err), nil)
+}
+
+func (w *writer) backOff(err error) time.Duration {
 	wait := min(lastRetry, firstRetry<<min(w.failures, 10))
 	w.failures++
-	wait = wait/2 + rand.N(wait)
 	var refused *nodestatus.RefusalError
-	if errors.As(err, &refused) && refused.RetryAfter > wait {
-		wait = min(refused.RetryAfter, time.Minute)
+	if errors.As(err, &refused) {
+		wait = max(wait, min(refused.RetryAfter, time.Minute))
 	}
-	pause(ctx, wait, nil)
+	return wait/2 + rand.N(wait)
+}
+
+// complain logs a failure, and one that goes on only now and then.
+func (w *writer) complain(ctx context.Context, err error, about ...any) {
+	if err.Error() == w.logged && time.Since(w.loggedAt) < sayAgain {
+		return
+	}
+	w.logged, w.loggedAt = err.Error(), time.Now()
+	slog.WarnContext(ctx, "could not write", append(about, "error", err, "hint", hint(err))...)
 }
 
 // hint says what to do about a refusal.
 func hint(err error) string {
 	var refused *nodestatus.RefusalError
-	if !errors.As(err, &refused) {
+	switch {
+	case !errors.As(err, &refused):
 		return "the API server is away; it is tried again"
+	case strings.Contains(refused.Message, "ValidatingAdmissionPolicy"):
+		return "an admission policy forbids it, and its words are in the error: see docs/policies.md, what a reporter may do"
 	}
 	switch refused.Code {
 	case http.StatusUnauthorized:
 		return "the token is not valid: is it mounted, and of this cluster?"
 	case http.StatusForbidden:
-		return `grant this account "patch" on "nodes/status", and see that no admission policy forbids it`
+		return `grant this account "patch" on "nodes/status"`
 	case http.StatusNotFound:
 		return "there is no such node (yet): is NODE_NAME right?"
 	}
 	return "it is tried again"
 }
 
-func isGone(err error) bool {
+func isGone(err error) bool { return codeOf(err) == http.StatusNotFound }
+
+// isRefused says whether the API server understood what was to be written, and said no.
+func isRefused(err error) bool {
+	code := codeOf(err)
+	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || code == http.StatusBadRequest
+}
+
+func codeOf(err error) int {
 	var refused *nodestatus.RefusalError
-	return errors.As(err, &refused) && refused.Code == http.StatusNotFound
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return 0
 }
 
 // jitter is the duration, a tenth more or less, so that reporters do not act in step.

@@ -221,7 +221,7 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 	write(one + fmt.Sprintf("- {conditionType: example.com/Two, interval: 1, http: {url: %q}}\n", e.URL))
 	p.Signal(hangup)
 	testkit.Eventually(t, "a complaint", func(context.Context) error {
-		if !strings.Contains(p.Log(), `checks[1].interval is 1, must be a duration with a unit`) {
+		if !strings.Contains(p.Log(), `checks[1].interval is 1, must be a duration in`) {
 			return fmt.Errorf("it says %s", p.Log())
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/testkit"
 )
 
@@ -168,4 +170,36 @@ func contains(text string, parts ...string) bool {
 		}
 	}
 	return true
+}
+
+// A condition that the API server refuses keeps back no other: here one that was added to the
+// file, and not to the policy.
+func TestARefusedConditionKeepsBackNoOther(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	s, e := newStation(t, c), newEndpoint(t, http.StatusOK)
+	reporter := policy.Reporter{Namespace: s.namespace, Account: s.account, Types: []string{networkReady}}
+	limit(t, c, reporter, withToken(t, c, c.Token(t, s.namespace, s.account, s.pod)), s.node)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	config := fmt.Sprintf(`apiVersion: readygate.dev/v1alpha1
+kind: ReporterConfig
+heartbeatPeriod: 1s
+checks:
+- {conditionType: example.com/Forgotten, http: {url: %q}}
+- {conditionType: %s, interval: 100ms, failureThreshold: 1, holdDown: 0s, http: {url: %q}}
+`, e.URL, networkReady, e.URL)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := testkit.StartReporter(t, s.kubeconfig, nil, "--config", file)
+	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	e.answer(http.StatusServiceUnavailable)
+	down := s.eventually(t, networkReady, "False", is(corev1.ConditionFalse))
+	s.eventually(t, networkReady, "a heartbeat", func(c *corev1.NodeCondition) bool { return c.LastHeartbeatTime.After(down.LastHeartbeatTime.Time) })
+	if forgotten, err := s.condition(t.Context(), "example.com/Forgotten"); err != nil || forgotten != nil {
+		t.Errorf("the other is %+v, %v", forgotten, err)
+	}
+	if log := p.Log(); !contains(log, "example.com/Forgotten", "an admission policy forbids it") {
+		t.Errorf("it says %s", log)
+	}
 }

@@ -28,7 +28,7 @@ step "The reporter as a sidecar of calico-node"
 patch=$(mktemp)
 trap 'rm -f "$patch"' EXIT
 {
-  printf 'spec:\n  template:\n    spec:\n      containers:\n'
+  printf 'spec:\n  template:\n    metadata:\n      annotations:\n        kubectl.kubernetes.io/default-container: calico-node\n    spec:\n      containers:\n'
   sed 's/^/      /' cni-patcher-sidecar.yaml
 } >"$patch"
 $KUBECTL patch daemonset calico-node --namespace kube-system --type strategic --patch-file "$patch"
