@@ -12,6 +12,9 @@ type Duration struct {
 	unread string
 }
 
+// MaxDuration is a year: what is longer is a mistake.
+const MaxDuration = 365 * 24 * time.Hour
+
 // For is the duration.
 func For(d time.Duration) *Duration { return &Duration{Duration: d} }
 
@@ -38,9 +41,11 @@ func (d *Duration) AtLeast(least time.Duration, field, example string) error {
 	case d == nil:
 		return nil
 	case d.unread != "":
-		return wrong(field, "is %.40s, must be a duration with a unit, e.g. %s", d.unread, example)
+		return wrong(field, "is %.40s, must be a duration in h, m, s or ms, e.g. %s", d.unread, example)
 	case d.Duration < least:
 		return wrong(field, "is %v, must be at least %v, e.g. %s", d, least, example)
+	case d.Duration > MaxDuration:
+		return wrong(field, "is %v, must be at most %v, e.g. %s", d, MaxDuration, example)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ func TestADurationIsWrittenWithItsUnit(t *testing.T) {
 		`"90s"`:   90 * time.Second,
 		`"500ms"`: 500 * time.Millisecond,
 		`"0s"`:    0,
+		`"8760h"`: check.MaxDuration,
 	} {
 		var got check.Duration
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got.Duration != want {
@@ -38,15 +39,17 @@ func TestADurationIsWrittenWithItsUnit(t *testing.T) {
 func TestWhatIsNotADurationIsToldOfItsField(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`30`:       "patience is 30, must be a duration with a unit, e.g. 30s",
-		`true`:     "patience is true, must be a duration with a unit, e.g. 30s",
-		`{"s":30}`: `patience is {"s":30}, must be a duration with a unit, e.g. 30s`,
-		`"30"`:     `patience is "30", must be a duration with a unit, e.g. 30s`,
-		`"soon"`:   `patience is "soon", must be a duration with a unit, e.g. 30s`,
-		`""`:       `patience is "", must be a duration with a unit, e.g. 30s`,
-		`"a text that goes on and on and on and on and on and on"`: `patience is "a text that goes on and on and on and o, must be a duration with a unit, e.g. 30s`,
-		`"-5s"`:  "patience is -5s, must be at least 1s, e.g. 30s",
-		`"10ms"`: "patience is 10ms, must be at least 1s, e.g. 30s",
+		`30`:       "patience is 30, must be a duration in h, m, s or ms, e.g. 30s",
+		`true`:     "patience is true, must be a duration in h, m, s or ms, e.g. 30s",
+		`{"s":30}`: `patience is {"s":30}, must be a duration in h, m, s or ms, e.g. 30s`,
+		`"30"`:     `patience is "30", must be a duration in h, m, s or ms, e.g. 30s`,
+		`"soon"`:   `patience is "soon", must be a duration in h, m, s or ms, e.g. 30s`,
+		`""`:       `patience is "", must be a duration in h, m, s or ms, e.g. 30s`,
+		`"a text that goes on and on and on and on and on and on"`: `patience is "a text that goes on and on and on and o, must be a duration in h, m, s or ms, e.g. 30s`,
+		`"-5s"`:      "patience is -5s, must be at least 1s, e.g. 30s",
+		`"10ms"`:     "patience is 10ms, must be at least 1s, e.g. 30s",
+		`"1d"`:       `patience is "1d", must be a duration in h, m, s or ms, e.g. 30s`,
+		`"8760h1ms"`: "patience is 8760h0m0.001s, must be at most 8760h0m0s, e.g. 30s",
 	} {
 		var got check.Duration
 		if err := json.Unmarshal([]byte(text), &got); err != nil {

@@ -8,6 +8,12 @@ var ServingOf = servingOf
 // SetClock gives a peers check another clock.
 func SetClock(c Check, now func() time.Time) { c.(*peersCheck).now = now }
 
+// SetServices gives a peers check other Services.
+func SetServices(c Check, ready, everyone string) {
+	peers := c.(*peersCheck)
+	peers.ready, peers.everyone = ready, everyone
+}
+
 // IsNobody says whether an error means that there is no peer.
 var IsNobody = isNobody
 

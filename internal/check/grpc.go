@@ -43,7 +43,7 @@ func (g *GRPC) check(env Env) (Check, error) {
 		if !filepath.IsAbs(path) {
 			return nil, wrong("address", "is %q, must name an absolute path, e.g. unix:///run/agent.sock", g.Address)
 		}
-	} else if err := addressFits(g.Address); err != nil {
+	} else if err := addressFits("address", g.Address); err != nil {
 		return nil, err
 	}
 	if g.TLS != nil {

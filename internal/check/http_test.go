@@ -195,7 +195,7 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 		at("agent.invalid:80"),
 		atHTTPS("agent.invalid:443", check.TLS{}),
 		{GRPC: &check.GRPC{Address: "agent.invalid:80"}},
-		{Peers: &check.Peers{Address: "agent.invalid:80"}},
+		{Peers: &check.Peers{Ready: "agent.invalid:80", Everyone: "agent.invalid:81"}},
 	} {
 		if got := observed(t, spec, long); got.Healthy() {
 			t.Errorf("%+v is healthy: %s", spec, got.Message)

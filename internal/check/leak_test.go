@@ -26,10 +26,10 @@ func TestBadEndpointsLeaveNothingBehind(t *testing.T) {
 			return check.Spec{TCP: &check.TCP{Address: blackhole(t)}}
 		},
 		"peers that hang": func(t testing.TB) check.Spec {
-			return check.Spec{Peers: &check.Peers{Address: accept(t, hang)}}
+			return check.Spec{Peers: &check.Peers{Ready: accept(t, hang), Everyone: accept(t, hang)}}
 		},
 		"peers that drop packets": func(t testing.TB) check.Spec {
-			return check.Spec{Peers: &check.Peers{Address: blackhole(t)}}
+			return check.Spec{Peers: &check.Peers{Ready: blackhole(t), Everyone: blackhole(t)}}
 		},
 	}
 	for name, endpoint := range badEndpoints {

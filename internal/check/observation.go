@@ -54,10 +54,11 @@ const (
 	ReasonNetworkOK = "NetworkOK"
 	// ReasonPeerReached: a reporter on another node answered.
 	ReasonPeerReached = "PeerReached"
-	// ReasonNoPeers: there is no other node that is ready, so there is nobody to be reached.
+	// ReasonNoPeers: there is no other node that is ready, so there is nobody to be reached; or
+	// it is not known yet whether there is one.
 	ReasonNoPeers = "NoPeers"
-	// ReasonPeersUnreachable: reporters on other nodes are ready, and none of those that were
-	// tried answered.
+	// ReasonPeersUnreachable: reporters on other nodes are ready, or were when the network broke,
+	// and none of those that were tried answered.
 	ReasonPeersUnreachable = "PeersUnreachable"
 )
 

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,21 +16,23 @@ import (
 
 // Peers connects to the reporters of other nodes over the network of pods: one that answers
 // proves that packets go from a pod here to a pod there and back. It is for a reporter that
-// runs on the network of pods.
+// runs on the network of pods, on every node.
 //
-// A node is not held back by peers that are not ready themselves: one peer that answers is
-// enough, only peers that are ready are behind the Service (see PeerPath), and where there is
-// none, a node that waited for one counts as healthy.
+// A node is not held back by peers that are not ready themselves: one answer is enough, and
+// only the silence of peers that are ready speaks against a node. One that is switched off is
+// silent as well until it leaves the Service, about a minute later: a hold-down that is shorter
+// makes that a failure of those that it was the last peer of.
 type Peers struct {
-	// service is a Service of the pod's own namespace in front of all reporters, e.g.
-	// network-reporter. It is found by the variables that kubelet sets in each container, so
-	// no DNS is needed; the Service must be there before the pod.
-	Service string `json:"service,omitempty"`
-	// address is host and port of the reporters, instead of a service. A name may stand for
-	// many addresses.
-	Address string `json:"address,omitempty"`
-	// patience is how long a node waits for a peer that is ready before it counts as alone,
-	// and healthy. Absent: 30s.
+	// ready is a Service in front of the reporters that are ready (by /readyz), e.g.
+	// network-reporter, or host:port. A Service is found by the variables that kubelet sets in
+	// each container, so no DNS is needed: it must be in the pod's own namespace, and there
+	// before the pod.
+	Ready string `json:"ready"`
+	// everyone is a Service in front of all reporters, ready or not (publishNotReadyAddresses),
+	// e.g. network-reporter-all, or host:port. An answer there proves as much, silence nothing.
+	Everyone string `json:"everyone"`
+	// patience is how long a node that starts waits for a first answer before it counts as
+	// alone, and healthy; ten times as long while there are peers that do not answer. Absent: 30s.
 	Patience *Duration `json:"patience,omitempty"`
 }
 
@@ -42,26 +43,38 @@ const (
 	PeerNodeHeader = "Readygate-Node"
 
 	defaultPatience = 30 * time.Second
+	// longPatience is how many times as long a node waits while peers are there that do not
+	// answer: it may be its own fault, and it may be theirs.
+	longPatience = 10
 	// peerTries is how many connections a run tries: a Service may lead to this very node.
 	peerTries = 8
 )
 
 type peersCheck struct {
-	address  string
-	patience time.Duration
-	env      Env
-	now      func() time.Time
+	ready, everyone string
+	patience        time.Duration
+	env             Env
+	now             func() time.Time
 
-	aloneSince time.Time
-	waited     bool
+	began  time.Time // of the wait for a first answer
+	others time.Time // when there was a peer that did not answer, in that wait
+	met    bool      // there was an answer once, or the wait for one is over
+	silent time.Time // since when peers that are ready do not answer; zero: they do, or there is none
+	lost   bool      // they did not for as long as the hold-down, so only an answer makes up for it
 }
 
 func (p *Peers) check(env Env) (Check, error) {
-	address, err := p.resolve(env)
-	if err != nil {
+	c := &peersCheck{patience: defaultPatience, env: env, now: time.Now}
+	var err error
+	if c.ready, err = peerAddress(env, "ready", p.Ready); err != nil {
 		return nil, err
 	}
-	c := &peersCheck{address: address, patience: defaultPatience, env: env, now: time.Now}
+	if c.everyone, err = peerAddress(env, "everyone", p.Everyone); err != nil {
+		return nil, err
+	}
+	if c.everyone == c.ready {
+		return nil, wrong("everyone", "is %q, which is where ready leads as well: must be another Service, in front of all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all", p.Everyone)
+	}
 	if err := p.Patience.AtLeast(0, "patience", "30s"); err != nil {
 		return nil, err
 	}
@@ -71,33 +84,88 @@ func (p *Peers) check(env Env) (Check, error) {
 	return c, nil
 }
 
-func (p *Peers) resolve(env Env) (string, error) {
+// peerAddress is where the reporters behind a Service, or at host:port, are.
+func peerAddress(env Env, field, text string) (string, error) {
 	switch {
-	case (p.Service == "") == (p.Address == ""):
-		return "", wrong("service", "or address must be set, and not both, e.g. service: network-reporter")
-	case p.Address != "":
-		return p.Address, addressFits(p.Address)
+	case text == "":
+		return "", wrong(field, "is not set, must be a Service of the pod's namespace, e.g. network-reporter, or host:port")
+	case strings.Contains(text, ":"):
+		return text, addressFits(field, text)
 	}
-	name := strings.ToUpper(strings.ReplaceAll(p.Service, "-", "_"))
+	name := strings.ToUpper(strings.ReplaceAll(text, "-", "_"))
 	host, port := env.Variable(name+"_SERVICE_HOST"), env.Variable(name+"_SERVICE_PORT")
-	if _, err := strconv.Atoi(port); host == "" || err != nil {
-		return "", wrong("service", "is %q, and the variables %s_SERVICE_HOST and %s_SERVICE_PORT are not set: create the Service, with a cluster IP and in the namespace of this pod, before the pod; or set address to host:port", p.Service, name, name)
+	if host == "" || portInRange(port) != nil {
+		return "", wrong(field, "is %q, and the variables %s_SERVICE_HOST and %s_SERVICE_PORT are not set: create the Service, with a cluster IP and in the namespace of this pod, before the pod; or give host:port", text, name, name)
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// tally is what the tries of one run found.
-type tally struct{ self, nobody, silent int }
+// tally is what the tries at one address found.
+type tally struct {
+	reached              bool // a reporter of another node
+	self, nobody, silent int
+}
 
 // Run tries until somebody else answers.
 func (c *peersCheck) Run(ctx context.Context) Observation {
+	ready := c.try(ctx, c.ready)
+	everyone := ready
+	if !ready.reached {
+		everyone = c.try(ctx, c.everyone)
+	}
+	now := c.now()
+	switch {
+	case everyone.reached:
+		c.met, c.lost, c.silent = true, false, time.Time{}
+		return healthy(ReasonPeerReached, "a reporter on another node answers over the network of pods")
+	case !c.met:
+		return c.wait(everyone.silent > 0, now)
+	case ready.silent > 0:
+		if c.silent.IsZero() {
+			c.silent = now
+		} else if now.Sub(c.silent) >= c.env.HoldDown {
+			c.lost = true // silence is proof when it has lasted as long as the condition needs to turn
+		}
+		return failed(ReasonPeersUnreachable, fmt.Sprintf("no reporter of another node answers at %s, though there are some that are ready", c.ready))
+	case c.lost:
+		return failed(ReasonPeersUnreachable, "no reporter of another node has answered since the network broke")
+	}
+	c.silent = time.Time{}
+	return healthy(ReasonNoPeers, "no other node has a reporter that is ready, so there is nobody to be reached")
+}
+
+// wait waits for a first answer for a while: when many nodes start together, each of them
+// finds nobody at first.
+func (c *peersCheck) wait(others bool, now time.Time) Observation {
+	if c.began.IsZero() {
+		c.began = now
+	}
+	if others {
+		c.others = now
+	}
+	patience := c.patience
+	// A run that finds only itself proves little: with two nodes, chance hides the other at times.
+	if !c.others.IsZero() && now.Sub(c.others) < c.patience {
+		patience *= longPatience
+	}
+	if now.Sub(c.began) < patience {
+		return unhealthy(ReasonNoPeers, fmt.Sprintf("waits up to %v for a reporter of another node to answer", patience))
+	}
+	c.met = true
+	return healthy(ReasonNoPeers, fmt.Sprintf("no reporter of another node has answered for %v, so this node counts as alone", patience))
+}
+
+// try asks at one address until somebody else answers, for half of the time that there is.
+func (c *peersCheck) try(ctx context.Context, address string) tally {
+	ctx, cancel := context.WithTimeout(ctx, c.env.Timeout/2)
+	defer cancel()
 	var found tally
 	for range peerTries {
-		node, err := c.ask(ctx)
+		node, err := c.ask(ctx, address)
 		switch {
 		case err == nil && node != c.env.Node:
-			c.aloneSince, c.waited = time.Time{}, false
-			return healthy(ReasonPeerReached, "a reporter on another node answers over the network of pods")
+			found.reached = true
+			return found
 		case err == nil:
 			found.self++
 		case isNobody(err):
@@ -109,31 +177,14 @@ func (c *peersCheck) Run(ctx context.Context) Observation {
 			break // nobody is there: asking again at once does not help
 		}
 	}
-	if found.silent > 0 {
-		c.aloneSince, c.waited = time.Time{}, false
-		return failed(ReasonPeersUnreachable, fmt.Sprintf("no reporter of another node answers at %s within %v", c.address, c.env.Timeout))
-	}
-	return c.alone()
-}
-
-// alone waits for a first peer for a while: when many nodes start together, each of them
-// finds nobody at first.
-func (c *peersCheck) alone() Observation {
-	now := c.now()
-	if c.aloneSince.IsZero() {
-		c.aloneSince = now
-	}
-	if c.waited = c.waited || now.Sub(c.aloneSince) >= c.patience; c.waited {
-		return healthy(ReasonNoPeers, "no other node has a reporter that is ready, so there is nobody to be reached")
-	}
-	return unhealthy(ReasonNoPeers, fmt.Sprintf("waits up to %v for a reporter of another node to be ready", c.patience))
+	return found
 }
 
 // ask connects to one reporter, whichever the address leads to, and returns its node.
-func (c *peersCheck) ask(ctx context.Context) (string, error) {
-	tryCtx, cancel := context.WithTimeout(ctx, max(c.env.Timeout/3, 100*time.Millisecond))
+func (c *peersCheck) ask(ctx context.Context, at string) (string, error) {
+	tryCtx, cancel := context.WithTimeout(ctx, c.env.Timeout/5)
 	defer cancel()
-	address, err := c.pick(tryCtx)
+	address, err := pick(tryCtx, at)
 	if err != nil {
 		return "", err
 	}
@@ -161,8 +212,8 @@ func (c *peersCheck) ask(ctx context.Context) (string, error) {
 
 // pick is one of the addresses that a name stands for: a dialer would take the same first
 // one each time.
-func (c *peersCheck) pick(ctx context.Context) (string, error) {
-	host, port, err := net.SplitHostPort(c.address)
+func pick(ctx context.Context, at string) (string, error) {
+	host, port, err := net.SplitHostPort(at)
 	if err != nil {
 		return "", err
 	}

@@ -39,6 +39,8 @@ type Env struct {
 	Node string
 	// Timeout is how long a run may take; it is only said here, and enforced by the context.
 	Timeout time.Duration
+	// HoldDown is how long the check must fail to make a condition that is True False.
+	HoldDown time.Duration
 	// Variable gives environment variables; os.Getenv but in tests.
 	Variable func(string) string
 }
@@ -83,7 +85,7 @@ func New(spec Spec, env Env) (Check, error) {
 	names := slices.Sorted(maps.Keys(set))
 	switch len(names) {
 	case 0:
-		return nil, wrong("http", `is not set, nor is tcp, grpc, file, exec, cni or peers: say what to check, e.g. http: {url: "http://localhost:9099/readiness"}`)
+		return nil, wrong("http", `is not set, nor is tcp, grpc, file, exec, cni or peers: say what to check, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`)
 	case 1:
 		made, err := set[names[0]].check(env)
 		if err != nil {
@@ -94,6 +96,9 @@ func New(spec Spec, env Env) (Check, error) {
 		return nil, wrong(names[0], "is set, and %s as well: a check looks at one thing; make another check of the other", strings.Join(names[1:], " and "))
 	}
 }
+
+// Kind is the name of the kind, as http.
+func (s Spec) Kind() string { return strings.Join(slices.Sorted(maps.Keys(s.kinds())), " and ") }
 
 // Costly says whether a run takes enough of the machine that it should not follow another at once.
 func (s Spec) Costly() bool { return s.Exec != nil || s.CNI != nil }

@@ -14,21 +14,22 @@ var nothing = check.Env{Variable: func(string) string { return "" }}
 func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
 	t.Parallel()
 	const (
-		noURL     = `, must be a URL with a host, e.g. http://localhost:9099/readiness`
-		noScheme  = `, must begin with http:// or https://, e.g. http://localhost:9099/readiness`
-		noPort    = `, must be a number from 1 to 65535`
-		noAddress = `, must be host:port, e.g. localhost:6784`
-		noStatus  = `, must be a code or a range of codes from 100 to 599, e.g. "200-299" or "401"`
-		noCommand = `exec.command is empty, must be a command and its arguments, e.g. ["/usr/bin/nvidia-smi", "-L"]`
-		noPeers   = `peers.service or address must be set, and not both, e.g. service: network-reporter`
-		fine      = "http://localhost"
+		noURL      = `, must be a URL with a host, e.g. http://localhost:9099/readiness`
+		noScheme   = `, must begin with http:// or https://, e.g. http://localhost:9099/readiness`
+		noPort     = `, must be a number from 1 to 65535`
+		noAddress  = `, must be host:port, e.g. localhost:6784`
+		noStatus   = `, must be a code or a range of codes from 100 to 599, e.g. "200-299" or "401"`
+		noCommand  = `exec.command is empty, must be a command and its arguments, e.g. ["/usr/bin/nvidia-smi", "-L"]`
+		noService  = ` is not set, must be a Service of the pod's namespace, e.g. network-reporter, or host:port`
+		yearAtMost = `, must be at most 8760h0m0s, e.g. `
+		fine       = "http://localhost"
 	)
 	http := func(h check.HTTP) check.Spec { return check.Spec{HTTP: &h} }
 	headers := func(h map[string]string) check.Spec { return http(check.HTTP{URL: fine, Headers: h}) }
 	for want, spec := range map[string]check.Spec{
-		`http is not set, nor is tcp, grpc, file, exec, cni or peers: say what to check, e.g. http: {url: "http://localhost:9099/readiness"}`: {},
-		`exec is set, and http and tcp as well: a check looks at one thing; make another check of the other`:                                  {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
-		`cni is set, and file and grpc and peers as well: a check looks at one thing; make another check of the other`:                        {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
+		`http is not set, nor is tcp, grpc, file, exec, cni or peers: say what to check, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`: {},
+		`exec is set, and http and tcp as well: a check looks at one thing; make another check of the other`:                                                                    {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
+		`cni is set, and file and grpc and peers as well: a check looks at one thing; make another check of the other`:                                                          {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
 
 		`http.url is ""` + noURL:                                                          http(check.HTTP{}),
 		`http.url is "localhost"` + noURL:                                                 http(check.HTTP{URL: "localhost"}),
@@ -83,21 +84,23 @@ func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
 		noCommand: {Exec: &check.Exec{}},
 		`exec.command[1] holds a zero byte, which no command can be given`: {Exec: &check.Exec{Command: []string{"x", "\x00"}}},
 
-		noPeers:                            {Peers: &check.Peers{}},
-		`peers.address is "a"` + noAddress: {Peers: &check.Peers{Address: "a"}},
-		`peers.patience is -1s, must be at least 0s, e.g. 30s`: {Peers: &check.Peers{Address: "a:1", Patience: check.For(-time.Second)}},
+		`peers.ready` + noService:                           {Peers: &check.Peers{}},
+		`peers.everyone` + noService:                        {Peers: &check.Peers{Ready: "a:1"}},
+		`peers.ready is ":1"` + noAddress:                   {Peers: &check.Peers{Ready: ":1", Everyone: "b:1"}},
+		`peers.everyone is "::"` + noAddress:                {Peers: &check.Peers{Ready: "a:1", Everyone: "::"}},
+		`peers.ready is "a:0": the port is "0"` + noPort:    {Peers: &check.Peers{Ready: "a:0", Everyone: "b:1"}},
+		`peers.everyone is "b:x": the port is "x"` + noPort: {Peers: &check.Peers{Ready: "a:1", Everyone: "b:x"}},
+		`peers.everyone is "a:1", which is where ready leads as well: must be another Service, in front of all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`: {Peers: &check.Peers{Ready: "a:1", Everyone: "a:1"}},
+		`peers.patience is -1s, must be at least 0s, e.g. 30s`: {Peers: &check.Peers{Ready: "a:1", Everyone: "b:1", Patience: check.For(-time.Second)}},
+		`peers.patience is 8760h0m1s` + yearAtMost + `30s`:     {Peers: &check.Peers{Ready: "a:1", Everyone: "b:1", Patience: check.For(check.MaxDuration + time.Second)}},
+		`file.newerThan is 8760h0m1s` + yearAtMost + `5m`:      {File: &check.File{Path: "/x", NewerThan: check.For(check.MaxDuration + time.Second)}},
 	} {
 		if c, err := check.New(spec, nothing); err == nil || err.Error() != want {
 			t.Errorf("\n got %v (%v)\nwant %s", err, c, want)
 		}
 	}
-	for _, spec := range []check.Spec{
-		{Exec: &check.Exec{Command: []string{"", "x"}}},
-		{Peers: &check.Peers{Service: "a", Address: "a:1"}},
-	} {
-		if _, err := check.New(spec, nothing); err == nil || err.Error() != noCommand && err.Error() != noPeers {
-			t.Errorf("%+v: %v", spec, err)
-		}
+	if _, err := check.New(check.Spec{Exec: &check.Exec{Command: []string{"", "x"}}}, nothing); err == nil || err.Error() != noCommand {
+		t.Errorf("a command without a name: %v", err)
 	}
 }
 
@@ -111,7 +114,8 @@ func TestWhatIsRightIsMade(t *testing.T) {
 		{GRPC: &check.GRPC{Address: "localhost:9879", TLS: &check.TLS{}}},
 		{File: &check.File{Path: "/x", NewerThan: check.For(time.Second), Contains: strings.Repeat("x", 65536)}},
 		{Exec: &check.Exec{Command: []string{"x", ""}}},
-		{Peers: &check.Peers{Address: "a:1", Patience: check.For(0)}},
+		{Peers: &check.Peers{Ready: "a:1", Everyone: "[fd00::1]:1", Patience: check.For(0)}},
+		{Peers: &check.Peers{Ready: "a:1", Everyone: "a:2", Patience: check.For(check.MaxDuration)}},
 	} {
 		if c, err := check.New(spec, nothing); err != nil || c == nil {
 			t.Errorf("%+v: %v", spec, err)

@@ -19,19 +19,19 @@ type tcpCheck struct {
 }
 
 func (t *TCP) check(env Env) (Check, error) {
-	if err := addressFits(t.Address); err != nil {
+	if err := addressFits("address", t.Address); err != nil {
 		return nil, err
 	}
 	return tcpCheck{t.Address, env}, nil
 }
 
-func addressFits(address string) error {
+func addressFits(field, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
-		return wrong("address", "is %q, must be host:port, e.g. localhost:6784", address)
+		return wrong(field, "is %q, must be host:port, e.g. localhost:6784", address)
 	}
 	if err := portInRange(port); err != nil {
-		return wrong("address", "is %q: %v", address, err)
+		return wrong(field, "is %q: %v", address, err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (c *CheckConfig) task(env check.Env) (task, error) {
 		return task{}, err
 	}
 	t.text = string(text)
-	env.Timeout = t.timeout
+	env.Timeout, env.HoldDown = t.timeout, t.thresholds.HoldDown
 	t.check, err = check.New(c.Spec, env)
 	return t, err
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,169 +22,261 @@ import (
 
 const podNetworkReady = "example.com/PodNetworkReady"
 
-// network is the network of pods of a few nodes, and the Service in front of their reporters.
-type network struct {
-	mu    sync.Mutex
-	pods  map[string]string // address of the reporter, by node
-	ready map[string]bool
-	cut   map[string]bool // nodes that no packet leaves or enters
+// outpost is a node on a network of pods, with a reporter.
+type outpost struct {
+	*station
+	*testkit.Process
+	config, pod string
 }
 
-// reach is what becomes of a connection from a node to the Service: the address that it ends
-// at, "" where it ends nowhere, or an error where nobody is behind the Service.
-func (n *network) reach(from string) (string, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var behind []string
-	for node := range maps.Keys(n.pods) {
-		if n.ready[node] {
-			behind = append(behind, node)
-		}
-	}
-	if len(behind) == 0 {
-		return "", errors.New("nobody is ready")
-	}
-	to := behind[rand.IntN(len(behind))]
-	if to != from && (n.cut[from] || n.cut[to]) {
-		return "", nil
-	}
-	return n.pods[to], nil
-}
-
-func (n *network) setCut(node string, cut bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.cut[node] = cut
-}
-
-// probe does what kubelets do: it asks /readyz of every reporter.
-func (n *network) probe(ctx context.Context) {
-	for ctx.Err() == nil {
-		n.mu.Lock()
-		pods := maps.Clone(n.pods)
-		n.mu.Unlock()
-		for node, address := range pods {
-			response, err := http.Get("http://" + address + "/readyz") //nolint:noctx // on loopback, and short
-			ready := err == nil && response.StatusCode == http.StatusOK
-			if err == nil {
-				_ = response.Body.Close()
-			}
-			n.mu.Lock()
-			n.ready[node] = ready
-			n.mu.Unlock()
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// service serves the Service for one node, as its kube-proxy does, and returns its address.
-// Where nobody is behind it, connections are refused.
-func (n *network) service(t *testing.T, node string) string {
-	t.Helper()
-	address := testkit.FreeAddress(t)
-	go func() {
-		for t.Context().Err() == nil {
-			if _, err := n.reach(node); err == nil {
-				n.accept(t.Context(), node, address)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
-	return address
-}
-
-// accept takes connections while somebody is behind the Service.
-func (n *network) accept(ctx context.Context, node, address string) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return // tried again
-	}
-	defer listener.Close() //nolint:errcheck // nothing is lost
-	for ctx.Err() == nil {
-		if _, err := n.reach(node); err != nil {
-			return
-		}
-		_ = listener.(*net.TCPListener).SetDeadline(time.Now().Add(50 * time.Millisecond))
-		if conn, err := listener.Accept(); err == nil {
-			go n.forward(conn, node)
-		}
-	}
-}
-
-func (n *network) forward(conn net.Conn, from string) {
-	defer conn.Close() //nolint:errcheck // the test is about what is said on it
-	to, err := n.reach(from)
-	switch {
-	case err != nil:
-	case to == "":
-		_, _ = io.Copy(io.Discard, conn) // until the other side gives up
-	default:
-		peer, err := net.Dial("tcp", to)
-		if err != nil {
-			return
-		}
-		defer peer.Close() //nolint:errcheck // as above
-		go func() { _, _ = io.Copy(peer, conn) }()
-		_, _ = io.Copy(conn, peer)
-	}
-}
-
-// join starts a reporter on a new node of the network.
-func (n *network) join(t *testing.T, c *testkit.Cluster, name string) *station {
-	t.Helper()
-	s := newStationNamed(t, c, nameOf(t)+"-"+name)
-	file := filepath.Join(t.TempDir(), "config.yaml")
+// outpost adds a node to the network. Its reporter is not running yet.
+func (n *network) outpost(c *testkit.Cluster, node string, holdDown time.Duration) *outpost {
+	n.t.Helper()
+	pod, ready, everyone := n.join(node)
+	o := &outpost{station: newStationNamed(n.t, c, nameOf(n.t)+"-"+node), pod: pod, config: filepath.Join(n.t.TempDir(), "config.yaml")}
 	config := fmt.Sprintf(`apiVersion: readygate.dev/v1alpha1
 kind: ReporterConfig
 checks:
 - conditionType: %s
   interval: 200ms
-  timeout: 600ms
+  timeout: 1s
   failureThreshold: 2
-  holdDown: 1s
-  peers: {address: %q, patience: 1s}
-`, podNetworkReady, n.service(t, name))
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+  holdDown: %v
+  peers: {ready: %q, everyone: %q, patience: 1s}
+`, podNetworkReady, holdDown, ready, everyone)
+	if err := os.WriteFile(o.config, []byte(config), 0o600); err != nil {
+		n.t.Fatal(err)
 	}
-	p := testkit.StartReporter(t, s.kubeconfig, nil, "--config", file)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.pods[name] = p.Metrics
-	return s
+	return o
+}
+
+func (o *outpost) start(t *testing.T) *outpost {
+	t.Helper()
+	o.Process = testkit.StartReporter(t, o.kubeconfig, []string{"METRICS_BIND_ADDRESS=" + o.pod}, "--config", o.config)
+	return o
+}
+
+// becomes waits for a status and a reason, which is written at once only where the status is
+// another.
+func (o *outpost) becomes(t *testing.T, status corev1.ConditionStatus, reason string) {
+	t.Helper()
+	o.eventually(t, podNetworkReady, string(status)+", "+reason, func(c *corev1.NodeCondition) bool {
+		return c.Status == status && c.Reason == reason
+	})
+}
+
+var turned = regexp.MustCompile(`(?m)^time=(\S+) .*msg=observed .*status=(\S+)$`)
+
+// turns are the statuses that the node has had one after the other.
+func (o *outpost) turns() []string {
+	var all []string
+	for _, one := range turned.FindAllStringSubmatch(o.Log(), -1) {
+		all = append(all, one[2])
+	}
+	return all
+}
+
+// turnedAt is when the node first had a status.
+func (o *outpost) turnedAt(t *testing.T, status string) time.Time {
+	t.Helper()
+	for _, one := range turned.FindAllStringSubmatch(o.Log(), -1) {
+		if one[2] == status {
+			at, err := time.Parse(time.RFC3339, one[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+	}
+	t.Fatalf("%s was never %s:\n%s", o.node, status, o.Log())
+	return time.Time{}
+}
+
+var counted = regexp.MustCompile(`(?m)^node_readiness_reporter_check_duration_seconds_count (\d+)$`)
+
+// checks is how often the reporter has checked so far.
+func (o *outpost) checks(ctx context.Context) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.pod+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	found := counted.FindSubmatch(text)
+	if found == nil {
+		return 0, errors.New("no count of checks among the metrics")
+	}
+	return strconv.Atoi(string(found[1]))
+}
+
+// checked waits until the reporter has checked so often again.
+func (o *outpost) checked(t *testing.T, times int) {
+	t.Helper()
+	begin := -1
+	testkit.Eventually(t, fmt.Sprintf("%d checks of %s", times, o.node), func(ctx context.Context) error {
+		now, err := o.checks(ctx)
+		switch {
+		case err != nil:
+			return err
+		case begin < 0:
+			begin = now
+		}
+		if now-begin < times {
+			return fmt.Errorf("%d so far", now-begin)
+		}
+		return nil
+	})
+}
+
+// says waits for a text in the log.
+func (o *outpost) says(t *testing.T, text string) {
+	t.Helper()
+	testkit.Eventually(t, o.node+" to say: "+text, func(context.Context) error {
+		if !strings.Contains(o.Log(), text) {
+			return errors.New("it does not")
+		}
+		return nil
+	})
 }
 
 // A node whose network is cut is found, and the others are not held back by it.
 func TestReportersReachEachOther(t *testing.T) {
 	t.Parallel()
-	c := cluster(t)
-	n := &network{pods: map[string]string{}, ready: map[string]bool{}, cut: map[string]bool{}}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go n.probe(ctx)
-
-	first := n.join(t, c, "a")
-	alone := first.eventually(t, podNetworkReady, "True, though it is alone", is(corev1.ConditionTrue))
-	if alone.Reason != "NoPeers" {
-		t.Errorf("alone it says %+v", alone)
+	c, n := cluster(t), newNetwork(t)
+	a := n.outpost(c, "a", time.Second).start(t)
+	a.becomes(t, corev1.ConditionTrue, "NoPeers") // though it is alone
+	if first, last := a.turnedAt(t, "False"), a.turnedAt(t, "True"); last.Sub(first) < 900*time.Millisecond {
+		t.Errorf("it waited from %v to %v for others", first, last)
 	}
-	others := []*station{first, n.join(t, c, "b"), n.join(t, c, "c")}
-	for _, s := range others {
-		s.eventually(t, podNetworkReady, "a peer reached", func(c *corev1.NodeCondition) bool {
-			return c.Status == corev1.ConditionTrue && c.Reason == "PeerReached"
-		})
+	b, third := n.outpost(c, "b", time.Second).start(t), n.outpost(c, "c", time.Second).start(t)
+	for _, o := range []*outpost{b, third} {
+		o.becomes(t, corev1.ConditionTrue, "PeerReached")
 	}
 
-	n.setCut("b", true)
-	cut := others[1].eventually(t, podNetworkReady, "False when its network is cut", is(corev1.ConditionFalse))
-	if cut.Reason != "PeersUnreachable" {
-		t.Errorf("cut off it says %+v", cut)
+	n.setCut(true, "b")
+	b.becomes(t, corev1.ConditionFalse, "PeersUnreachable")
+	for _, o := range []*outpost{a, b, third} {
+		o.checked(t, 5)
 	}
-	for _, s := range []*station{others[0], others[2]} {
-		if now, err := s.condition(t.Context(), podNetworkReady); err != nil || now.Status != corev1.ConditionTrue {
-			t.Errorf("%s is held back: %+v, %v", s.node, now, err)
+	n.setCut(false, "b")
+	b.becomes(t, corev1.ConditionTrue, "PeerReached")
+	for _, o := range []*outpost{a, third} {
+		if turns := o.turns(); slices.Index(turns, "True") != len(turns)-1 {
+			t.Errorf("%s, which was not cut off, was held back: %v", o.node, turns)
 		}
 	}
-	n.setCut("b", false)
-	others[1].eventually(t, podNetworkReady, "True again", is(corev1.ConditionTrue))
+	if turns := b.turns(); !slices.Equal(turns[max(0, len(turns)-3):], []string{"True", "False", "True"}) {
+		t.Errorf("%s, which was cut off, was in turn %v", b.node, turns)
+	}
+}
+
+// A network that breaks everywhere makes nodes False, one after the other until nobody is
+// ready. That nobody is does not make them True again: only an answer does.
+func TestReportersStayFalseWhileTheWholeNetworkIsCut(t *testing.T) {
+	t.Parallel()
+	c, n := cluster(t), newNetwork(t)
+	names := []string{"a", "b", "c", "d"}
+	var all []*outpost
+	for _, name := range names {
+		all = append(all, n.outpost(c, name, 2*time.Second))
+	}
+	for _, o := range all {
+		o.start(t)
+	}
+	for _, o := range all {
+		o.becomes(t, corev1.ConditionTrue, "PeerReached")
+	}
+
+	n.setCut(true, names...)
+	cutOff := func() (nodes []*outpost) {
+		for _, o := range all {
+			if turns := o.turns(); turns[len(turns)-1] == "False" {
+				nodes = append(nodes, o)
+			}
+		}
+		return nodes
+	}
+	testkit.Eventually(t, "all nodes but one, at most, to be False", func(context.Context) error {
+		if found := cutOff(); len(found) < len(all)-1 {
+			return fmt.Errorf("%d are", len(found))
+		}
+		return nil
+	})
+	for _, o := range all {
+		o.checked(t, 5) // each takes a second where nobody answers, so this is more than the hold-down
+	}
+	found := cutOff()
+	if len(found) < len(all)-1 {
+		t.Errorf("only %d nodes are still False", len(found))
+	}
+	for _, o := range found {
+		o.becomes(t, corev1.ConditionFalse, "PeersUnreachable")
+	}
+
+	n.setCut(false, names...)
+	for _, o := range found {
+		o.becomes(t, corev1.ConditionTrue, "PeerReached")
+	}
+	for _, o := range all {
+		o.eventually(t, podNetworkReady, "True", is(corev1.ConditionTrue))
+		turns := o.turns()
+		turns = turns[slices.Index(turns, "True"):]
+		if want := []string{"True", "False", "True"}; !slices.Equal(turns, want) && (slices.Contains(found, o) || len(turns) > 1) {
+			t.Errorf("%s was in turn %v", o.node, turns)
+		}
+	}
+}
+
+// Nodes that have never been reached count as alone in the end, but not soon: that nobody is
+// ready is no excuse while others are there.
+func TestReportersWaitLongOnANetworkThatIsCutFromTheStart(t *testing.T) {
+	t.Parallel()
+	c, n := cluster(t), newNetwork(t)
+	names := []string{"a", "b", "c"}
+	n.setCut(true, names...)
+	var all []*outpost
+	for _, name := range names {
+		all = append(all, n.outpost(c, name, time.Minute))
+	}
+	for _, o := range all {
+		o.start(t)
+	}
+	for _, o := range all {
+		o.becomes(t, corev1.ConditionTrue, "NoPeers")
+		if first, last := o.turnedAt(t, "False"), o.turnedAt(t, "True"); last.Sub(first) < 9900*time.Millisecond {
+			t.Errorf("%s waited for %v", o.node, last.Sub(first))
+		}
+	}
+}
+
+// With two nodes, one that is switched off is silent at first, and then gone.
+func TestReportersAreNotHeldBackByANodeThatIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	c, n := cluster(t), newNetwork(t)
+	a, b := n.outpost(c, "a", 10*time.Second).start(t), n.outpost(c, "b", 10*time.Second).start(t)
+	for _, o := range []*outpost{a, b} {
+		o.eventually(t, podNetworkReady, "True", is(corev1.ConditionTrue))
+		o.checked(t, 5) // so that they have met
+	}
+	n.setCut(true, "b")
+	a.says(t, "fails, but stays True for now")
+	a.checked(t, 2) // a while, but not as long as the hold-down
+	b.Kill()
+	n.leave("b")
+	a.says(t, "recovered before it was False")
+	a.checked(t, 5)
+	if turns := a.turns(); slices.Index(turns, "True") != len(turns)-1 {
+		t.Errorf("it was in turn %v", turns)
+	}
+	now, err := a.condition(t.Context(), podNetworkReady)
+	if err != nil || now.Status != corev1.ConditionTrue {
+		t.Errorf("it is %+v, %v", now, err)
+	}
 }
