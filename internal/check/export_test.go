@@ -22,3 +22,6 @@ var Lines = lines
 
 // Explain is the words for an error of the network.
 var Explain = explain
+
+// ReasonOf turns what failed into the reason of a condition.
+var ReasonOf = reasonOf

@@ -133,7 +133,10 @@ func (o *Options) connection() (nodestatus.Connection, error) {
 func validate(environment Environment, file string, show bool) error {
 	// Services that pods find by variables are not known here, and need not be.
 	anywhere := func(name string) string {
-		return map[bool]string{true: "1", false: "localhost"}[strings.HasSuffix(name, "_SERVICE_PORT")]
+		if strings.HasSuffix(name, "_SERVICE_PORT") {
+			return "1"
+		}
+		return name
 	}
 	_, tasks, err := (&Reporter{node: "any", file: file, environment: environment, variable: anywhere}).load()
 	if err != nil || !show {
