@@ -101,6 +101,9 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Pid is the id of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Signal sends the process a signal.
 func (p *Process) Signal(signal os.Signal) { _ = p.cmd.Process.Signal(signal) }
 

@@ -3,6 +3,8 @@ package reporter_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -254,5 +256,38 @@ func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
 			return fmt.Errorf("it says %s", log)
 		}
 		return nil
+	})
+}
+
+// Whoever can reach the port of the metrics cannot make the reporter take the node's memory.
+func TestConnectionsToTheReporterAreLimited(t *testing.T) {
+	t.Parallel()
+	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
+	p := s.start(t, e)
+	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("connections of a process are counted in /proc")
+	}
+	for range 400 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Metrics)
+		if err != nil {
+			break // the system's own queue is full: as good
+		}
+		defer conn.Close() //nolint:errcheck // of no interest
+		_, _ = io.WriteString(conn, "GET /metrics HTTP/1.1\r\nX-Padding: "+strings.Repeat("x", 2000))
+	}
+	if open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Pid())); err != nil || len(open) > 100 {
+		t.Errorf("it has %d files open, %v", len(open), err)
+	}
+	testkit.Eventually(t, "an answer for others", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Health+"/healthz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
 	})
 }
