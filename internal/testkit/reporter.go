@@ -10,6 +10,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	_ "github.com/readygate/readygate/internal/reporter" // is in the binary: if it changes, no test result is still valid
 )
 
 // Pod is a pod of the account on the node, which no kubelet starts.

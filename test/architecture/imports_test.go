@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"internal/reporter":          {"internal/version", "internal/check", "internal/nodestatus"},
 	"cmd/readygate-reporter":     {"internal/reporter", "internal/version"},
 	"internal/controlplane":      {},
-	"internal/testkit":           {"api/*", "internal/manager", "internal/controlplane", "internal/policy"},
+	"internal/testkit":           {"api/*", "internal/manager", "internal/reporter", "internal/controlplane", "internal/policy"},
 	"hack/manifests":             {"api/crds", "internal/policy"},
 	"cmd/readygate-manager":      {"internal/manager", "internal/version"},
 	"hack/cluster":               {"internal/controlplane"},
