@@ -27,8 +27,8 @@ build: ## Build the binaries into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: kube cni ## Run every test that needs no root: pure core, then a real API server.
-	@echo "test: unit tests, then integration tests on a real API server: about 16 minutes on 2 cores"
+test: kube cni ## Run every test: pure core, then a real API server. Those of the canary need root, or are skipped.
+	@echo "test: unit tests, then integration tests on a real API server: about 20 minutes on 2 cores"
 	$(GO) test $(RACE) -timeout 30m ./...
 
 .PHONY: bench
