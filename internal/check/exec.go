@@ -8,7 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
+
+	"github.com/readygate/readygate/internal/command"
 )
 
 // Exec runs a command. Exit code 0 is healthy. What it prints is logged at level debug.
@@ -40,14 +41,13 @@ func (e *Exec) check(env Env) (Check, error) {
 
 // Run kills the command when its time is over, and whatever it started when it has ended.
 func (c execCheck) Run(ctx context.Context) Observation {
-	output := &head{limit: maxOutput}
+	output := &command.Head{Limit: maxOutput}
 	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.WaitDelay = time.Second // grandchildren that keep the output open
-	killGroup(cmd)
+	command.Bound(cmd)
 	err := cmd.Run()
-	endGroup(cmd)
-	slog.DebugContext(ctx, "command ended", "command", c.command, "error", err, "output", output.String())
+	command.EndGroup(cmd)
+	slog.DebugContext(ctx, "command ended", "command", c.command, "error", err, "output", string(output.Kept))
 
 	name := filepath.Base(c.command[0])
 	var exit *exec.ExitError
@@ -70,16 +70,3 @@ func explainExec(err error) string {
 	}
 	return explainFile(err)
 }
-
-// head keeps the beginning of what is written to it.
-type head struct {
-	limit int
-	kept  []byte
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), h.limit-len(h.kept))]...)
-	return len(p), nil
-}
-
-func (h *head) String() string { return string(h.kept) }

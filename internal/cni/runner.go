@@ -13,15 +13,14 @@ import (
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/readygate/readygate/internal/command"
 )
 
 // Bounds of one plugin's run.
 const (
 	maxStdout = 1 << 20
 	maxStderr = 4 << 10
-	// lingering is how long the output may stay open after the plugin is gone: a child that
-	// it left behind holds it, and would hold us.
-	lingering = time.Second
 	// A plugin that is being installed cannot be run for a moment.
 	installTries = 30
 	installPause = 100 * time.Millisecond
@@ -53,18 +52,16 @@ func (*runner) ExecPlugin(ctx context.Context, path string, stdin []byte, enviro
 }
 
 func run(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
-	stdout, stderr := limited{limit: maxStdout}, limited{limit: maxStderr}
+	stdout, stderr := command.Head{Limit: maxStdout}, command.Head{Limit: maxStderr}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, bytes.NewReader(stdin), &stdout, &stderr
-	cmd.WaitDelay = lingering
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	command.Bound(cmd)
 
 	err := cmd.Run()
 	failed := &pluginError{name: filepath.Base(path), cause: err}
 	switch ended := cmd.ProcessState; {
-	case ended != nil && ended.Success() && !stdout.over: // be it that a child holds the output
-		return stdout.kept, nil
+	case ended != nil && ended.Success() && !stdout.Over: // be it that a child holds the output
+		return stdout.Kept, nil
 	case ctx.Err() != nil:
 		failed.late = true
 	case ended == nil:
@@ -72,7 +69,7 @@ func run(ctx context.Context, path string, stdin []byte, environ []string) ([]by
 	case ended.Success():
 		failed.text = "wrote more than 1 MiB: that is no CNI plugin"
 	default:
-		failed.read(stdout.kept, stderr.kept, ended.String())
+		failed.read(stdout.Kept, stderr.Kept, ended.String())
 	}
 	return nil, failed
 }
@@ -120,19 +117,4 @@ func (e *pluginError) read(stdout, stderr []byte, exit string) {
 			return
 		}
 	}
-}
-
-// limited keeps the beginning of what is written to it, and takes the rest without a word: a
-// plugin that cannot write would wait.
-type limited struct {
-	limit int
-	kept  []byte
-	over  bool
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	n := min(len(p), l.limit-len(l.kept))
-	l.kept = append(l.kept, p[:n]...)
-	l.over = l.over || n < len(p)
-	return len(p), nil
 }

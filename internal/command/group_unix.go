@@ -1,6 +1,6 @@
 //go:build unix
 
-package check
+package command
 
 import (
 	"os/exec"
@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// killGroup makes the end of the context the end of the command and of all its children.
 func killGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// endGroup ends what the command left behind. It also takes note of the end: where the
+// EndGroup ends what a bound command left behind. It also takes note of the end: where the
 // reporter is process 1 of a container nobody else does, and the dead would pile up.
-func endGroup(cmd *exec.Cmd) {
+func EndGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return
 	}

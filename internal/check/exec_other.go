@@ -1,9 +1,0 @@
-//go:build !unix
-
-package check
-
-import "os/exec"
-
-func killGroup(*exec.Cmd) {}
-
-func endGroup(*exec.Cmd) {}
