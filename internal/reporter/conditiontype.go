@@ -8,8 +8,14 @@ import (
 
 const maxConditionType = 316
 
-// conditionTypeForm is that of a qualified name: an optional DNS name, a slash, a name.
-var conditionTypeForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+// dnsName is the form of DNS names: lower case, digits, dashes and dots.
+const dnsName = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
+
+var (
+	// conditionTypeForm is that of a qualified name: an optional DNS name, a slash, a name.
+	conditionTypeForm = regexp.MustCompile(`^(` + dnsName + `/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+	nodeNameForm      = regexp.MustCompile(`^` + dnsName + `$`)
+)
 
 // kubernetesTypes are written by kubelet, and one by CNI plugins and clouds: a second writer would fight them.
 var kubernetesTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "OutOfDisk", "NetworkUnavailable"}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -30,9 +29,6 @@ const (
 	// MetricsBindAddress is where metrics and health are served.
 	MetricsBindAddress = "METRICS_BIND_ADDRESS"
 )
-
-// nodeNameForm is that of the names of nodes: lower case, digits, dashes and dots.
-var nodeNameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 const defaultMetricsAddr = ":9445"
 

@@ -34,7 +34,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Usage is what --help says beside the flags.
-const Usage = `readygate-reporter turns the health of a component on this node into a node condition.
+var Usage = `readygate-reporter turns the health of a component on this node into a node condition.
 
 What to check comes from the environment:
 
@@ -47,7 +47,7 @@ What to check comes from the environment:
 
 or from a file with any number of checks of every kind, given with --config:
 
-` + indented + `
+` + indented(Example) + `
 Kinds of checks: http, tcp, grpc, file, exec, cni (also with a canary) and peers; every field
 is in docs/reporter.md. The file is read again when it changes.
 
@@ -63,12 +63,9 @@ SIGHUP reads the file again and makes every check run at once.
 Flags:
 `
 
-const indented = `  apiVersion: readygate.dev/v1alpha1
-  kind: ReporterConfig
-  checks:
-  - conditionType: example.com/NetworkReady
-    http: {url: "http://localhost:9099/readiness"}
-`
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+}
 
 // Run reports until SIGTERM or SIGINT.
 func (o *Options) Run(ctx context.Context) error {
@@ -95,12 +92,13 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stayLean(r.tasks)
+	stayLean(len(r.tasks))
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	now := make(chan os.Signal, 1)
 	signal.Notify(now, syscall.SIGHUP)
-	return r.Run(ctx, now)
+	r.Run(ctx, now)
+	return nil
 }
 
 // exclusive says which variables of a check are set though a file says what to check.

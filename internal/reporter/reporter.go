@@ -29,11 +29,11 @@ type Reporter struct {
 	board       *board
 	client      *nodestatus.Client
 	heartbeat   atomic.Int64
-	tasks       int // at the start
+	config      *Config // at the start
+	tasks       []task  // at the start
 
 	mu       sync.Mutex
 	loops    map[string]*loop // by condition type
-	peers    []string         // condition types of peers checks
 	finished sync.WaitGroup
 
 	content   []byte // of the file, as it was last looked at
@@ -42,6 +42,7 @@ type Reporter struct {
 
 // loop is a check that is being run.
 type loop struct {
+	kind    string // of the check, as http
 	text    string
 	recheck chan struct{}
 	stop    context.CancelFunc
@@ -68,14 +69,14 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 		loops:       map[string]*loop{},
 	}
 	r.client.AsNode = environment.AsNode
-	_, tasks, err := r.load()
-	r.tasks = len(tasks)
+	var err error
+	r.config, r.tasks, err = r.load()
 	return r, err
 }
 
 // load reads what to check: the configuration file, or the variables.
 func (r *Reporter) load() (*Config, []task, error) {
-	config, err := r.config()
+	config, err := r.read()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +87,7 @@ func (r *Reporter) load() (*Config, []task, error) {
 	return config, tasks, err
 }
 
-func (r *Reporter) config() (*Config, error) {
+func (r *Reporter) read() (*Config, error) {
 	if r.file == "" {
 		if r.environment.Check == nil {
 			return nil, errNothing
@@ -105,25 +106,21 @@ func (r *Reporter) config() (*Config, error) {
 }
 
 // Run reports until the context is over. Something in the channel means: check now.
-func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) error {
-	config, tasks, err := r.load()
-	if err != nil {
-		return err
-	}
-	slog.InfoContext(ctx, "reporting", "node", r.node, "checks", len(tasks))
-	r.follow(ctx, config, tasks)
-	r.start(func() {
+func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) {
+	slog.InfoContext(ctx, "reporting", "node", r.node, "checks", len(r.tasks))
+	r.follow(ctx, r.config, r.tasks)
+	r.finished.Go(func() {
 		(&writer{client: r.client, board: r.board, metrics: r.metrics, heartbeat: func() time.Duration { return time.Duration(r.heartbeat.Load()) }}).run(ctx)
 	})
 	if r.environment.MetricsAddr != "" {
-		r.start(func() { serve(ctx, r.environment.MetricsAddr, r.handler()) })
+		r.finished.Go(func() { serve(ctx, r.environment.MetricsAddr, r.handler()) })
 	}
 	for look := time.NewTicker(lookAtFile); ; {
 		select {
 		case <-ctx.Done():
 			look.Stop()
 			r.finished.Wait()
-			return nil
+			return
 		case <-look.C:
 			r.reload(ctx)
 		case <-now:
@@ -133,10 +130,6 @@ func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) error {
 			r.recheck()
 		}
 	}
-}
-
-func (r *Reporter) start(work func()) {
-	r.finished.Go(work)
 }
 
 // reload follows the configuration file. One that is wrong is said to be so, once, and what was there before
@@ -171,12 +164,6 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
 	defer r.mu.Unlock()
 	r.heartbeat.Store(int64(orElse(config.HeartbeatPeriod, r.environment.Heartbeat)))
 	r.board.notify() // the period may be shorter now
-	r.peers = nil
-	for i := range config.Checks {
-		if config.Checks[i].Peers != nil {
-			r.peers = append(r.peers, config.Checks[i].ConditionType)
-		}
-	}
 	for conditionType, running := range r.loops {
 		if !slices.ContainsFunc(tasks, func(t task) bool { return t.conditionType == conditionType }) {
 			running.stop()
@@ -195,9 +182,9 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
 		}
 		r.board.put(&t)
 		loopCtx, stop := context.WithCancel(ctx)
-		l := &loop{text: t.text, recheck: make(chan struct{}, 1), stop: stop}
+		l := &loop{kind: t.kind, text: t.text, recheck: make(chan struct{}, 1), stop: stop}
 		r.loops[t.conditionType] = l
-		r.start(func() { r.check(loopCtx, t, l.recheck) })
+		r.finished.Go(func() { r.check(loopCtx, t, l.recheck) })
 	}
 }
 
@@ -245,8 +232,8 @@ func (r *Reporter) recheck() {
 func (r *Reporter) unreadyPeer() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, conditionType := range r.peers {
-		if status, _ := r.board.status(conditionType); status != nodestatus.True {
+	for conditionType, l := range r.loops {
+		if status, _ := r.board.status(conditionType); l.kind == "peers" && status != nodestatus.True {
 			return conditionType
 		}
 	}

@@ -100,7 +100,7 @@ func (t *Track) Pause(interval, costly time.Duration) time.Duration {
 	switch {
 	case t.status != nodestatus.True:
 		return min(interval, max(eager, costlyShare*costly))
-	case t.streak > 0 && !t.latest.Healthy():
+	case t.Doubt() > 0:
 		return min(interval, suspicious)
 	}
 	return interval
