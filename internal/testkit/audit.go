@@ -27,12 +27,25 @@ func (r Request) IsWrite() bool { return slices.Contains(writes, r.Verb) }
 // Requests are all finished requests of a user so far.
 func (c *Cluster) Requests(t testing.TB, user string) []Request {
 	t.Helper()
-	file, err := os.Open(c.AuditLog())
+	var requests []Request
+	err := Audited(c.AuditLog(), user, func(event *auditv1.Event) {
+		if event.ObjectRef != nil {
+			requests = append(requests, requestOf(event))
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return requests
+}
+
+// Audited visits all finished requests of a user in an audit log.
+func Audited(log, user string, visit func(*auditv1.Event)) error {
+	file, err := os.Open(log)
+	if err != nil {
+		return err
+	}
 	defer file.Close() //nolint:errcheck // only read
-	var requests []Request
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -40,17 +53,11 @@ func (c *Cluster) Requests(t testing.TB, user string) []Request {
 			continue
 		}
 		var event auditv1.Event
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			continue // the last line may not be complete yet
-		}
-		if event.User.Username == user && event.ObjectRef != nil {
-			requests = append(requests, requestOf(&event))
+		if json.Unmarshal(lines.Bytes(), &event) == nil && event.User.Username == user { // the last line may not be complete yet
+			visit(&event)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return requests
+	return lines.Err()
 }
 
 func requestOf(event *auditv1.Event) Request {

@@ -8,9 +8,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -67,16 +65,5 @@ func cluster(t *testing.T) *testkit.Cluster {
 	return shared.cluster
 }
 
-// nameOf is a name that no other test uses, fit for objects, labels and taints.
-func nameOf(t *testing.T) string {
-	name := strings.ToLower(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, t.Name()))
-	if len(name) > 40 {
-		name = fmt.Sprintf("%s-%08x", name[:30], crc32.ChecksumIEEE([]byte(name)))
-	}
-	return strings.Trim(name, "-")
-}
+// nameOf is a name that no other test uses.
+var nameOf = testkit.NameOf

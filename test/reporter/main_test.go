@@ -6,11 +6,7 @@ package reporter_test
 
 import (
 	"context"
-	"fmt"
-	"hash/crc32"
 	"os"
-	"regexp"
-	"strings"
 	"sync"
 	"testing"
 
@@ -42,10 +38,5 @@ func cluster(t *testing.T) *testkit.Cluster {
 	return shared.cluster
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
-
-// nameOf is a name that no other test uses, fit for nodes, namespaces and accounts.
-func nameOf(t *testing.T) string {
-	name := notInNames.ReplaceAllString(strings.ToLower(t.Name()), "-")
-	return strings.Trim(name[:min(len(name), 30)], "-") + fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(t.Name())))
-}
+// nameOf is a name that no other test uses.
+var nameOf = testkit.NameOf

@@ -1,38 +1,21 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
 )
 
 // requests counts the requests of a user, by verb and resource and, where they failed, code.
 func requests(auditLog, user string) (map[string]int, error) {
-	file, err := os.Open(auditLog)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // only read
 	count := map[string]int{}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if !strings.Contains(lines.Text(), user) {
-			continue
-		}
-		var event auditv1.Event
-		if json.Unmarshal(lines.Bytes(), &event) != nil || event.User.Username != user {
-			continue // the last line may not be complete yet
-		}
-		count[kindOf(&event)]++
-	}
-	return count, lines.Err()
+	err := testkit.Audited(auditLog, user, func(event *auditv1.Event) { count[kindOf(event)]++ })
+	return count, err
 }
 
 func kindOf(event *auditv1.Event) string {
