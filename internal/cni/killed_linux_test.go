@@ -147,3 +147,19 @@ func TestARecordThatSaysNothingIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The next run takes back what a killed one left also where the configuration is gone: as
+// after a reboot, before the network add-on has written it anew.
+func TestWhatIsLeftIsTakenBackWithoutAConfiguration(t *testing.T) {
+	n := newNetwork(t)
+	trigger := filepath.Join(t.TempDir(), "trigger")
+	write(t, filepath.Dir(trigger), "trigger", "")
+	c := n.canary(t, n.bridge(), on("ADD", action{KillParent: trigger}))
+	killedAfter(t, c, -1)
+	if files, _ := filepath.Glob(c.StateDir + "/*.json"); len(files) != 1 {
+		t.Fatalf("the run was not killed: %v", files)
+	}
+	c.ConfDir = shorten(t, t.TempDir())
+	refused(t, c.Run(within(t, 20*time.Second)), cni.NoConfig, "no CNI configuration in "+c.ConfDir+": the network add-on has not written it yet, or is not installed")
+	n.nothingLeft(t, c)
+}

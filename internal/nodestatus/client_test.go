@@ -29,7 +29,7 @@ type apiServer struct {
 	dir     string
 }
 
-func newAPIServer(t *testing.T, answer http.HandlerFunc) *apiServer {
+func newAPIServer(t testing.TB, answer http.HandlerFunc) *apiServer {
 	t.Helper()
 	s := &apiServer{dir: t.TempDir()}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,14 +43,14 @@ func newAPIServer(t *testing.T, answer http.HandlerFunc) *apiServer {
 	return s
 }
 
-func (s *apiServer) write(t *testing.T, name, content string) {
+func (s *apiServer) write(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *apiServer) client(t *testing.T) *nodestatus.Client {
+func (s *apiServer) client(t testing.TB) *nodestatus.Client {
 	t.Helper()
 	host, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
 	connection, err := nodestatus.InCluster(host, port, s.dir)

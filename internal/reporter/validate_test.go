@@ -21,3 +21,30 @@ func TestValidateNeedsNoCluster(t *testing.T) {
 		t.Errorf("of nothing it says %v", err)
 	}
 }
+
+func TestAFileAndVariablesExcludeEachOther(t *testing.T) {
+	o := &Options{Config: "config.yaml"}
+	for _, name := range []string{"CONDITION_TYPE", "CHECK_ENDPOINT", "CHECK_INTERVAL", "CHECK_TIMEOUT"} {
+		err := o.exclusive(func(asked string) string { return map[string]string{name: "x"}[asked] })
+		if want := "--config=config.yaml is given, and " + name + " is set, which is for a reporter without a file: leave out one of them"; err == nil || err.Error() != want {
+			t.Errorf("it says %v, want %s", err, want)
+		}
+	}
+	if err := o.exclusive(func(string) string { return "" }); err != nil {
+		t.Error(err)
+	}
+}
+
+// Outside of a pod the reporter goes where kubectl goes; in a pod it does not.
+func TestTheKubeconfigOfTheUserIsForOutsideOfPods(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := (&Options{}).connection(); err == nil || !strings.Contains(err.Error(), os.Getenv("KUBECONFIG")) {
+		t.Errorf("outside it says %v", err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	if _, err := (&Options{}).connection(); err != nil && strings.Contains(err.Error(), os.Getenv("KUBECONFIG")) {
+		t.Errorf("in a pod it says %v", err)
+	}
+}

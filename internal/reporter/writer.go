@@ -18,7 +18,8 @@ const (
 	// sayAgain is how often a failure that goes on is logged.
 	sayAgain = time.Minute
 	// keepWarm is how often the API server is asked while a condition is about to become
-	// True: a connection that is open by then saves most of a second under a small CPU limit.
+	// True: a connection that is open by then saves some tenths of a second under a small CPU
+	// limit.
 	keepWarm = time.Minute
 	// keepBack is how long a condition that the API server refuses waits to be tried again.
 	keepBack = time.Minute

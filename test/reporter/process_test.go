@@ -125,7 +125,7 @@ func TestAReporterSaysWhatItsCheckFinds(t *testing.T) {
 	if code := p.Terminate(); code != 0 {
 		t.Errorf("it ends with %d", code)
 	}
-	if left, err := s.condition(t.Context(), networkReady); err != nil || *left != *up && left.Status != corev1.ConditionTrue {
+	if left, err := s.condition(t.Context(), networkReady); err != nil || left.Status != corev1.ConditionTrue {
 		t.Errorf("it leaves %+v, %v", left, err)
 	}
 }
@@ -176,6 +176,9 @@ func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
 		}
 		return nil
 	})
+	if log := p.Log(); !strings.Contains(log, "fails, but stays True for now") {
+		t.Errorf("nobody is told of the failure: %s", log)
+	}
 	if now, err := s.condition(t.Context(), networkReady); err != nil || now.Status != corev1.ConditionTrue || !now.LastTransitionTime.Equal(&up.LastTransitionTime) {
 		t.Errorf("after a short failure: %+v, %v", now, err)
 	}
@@ -228,8 +231,15 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 		}
 		return nil
 	})
-	asked := e.hits.Load()
+	wantMetric(t, p, "node_readiness_reporter_config_valid 0")
+	asked, complaints := e.hits.Load(), strings.Count(p.Log(), "the configuration file is wrong")
 	p.Signal(hangup)
+	testkit.Eventually(t, "the complaint again, for whoever asks", func(context.Context) error {
+		if n := strings.Count(p.Log(), "the configuration file is wrong"); n != complaints+1 {
+			return fmt.Errorf("complained %d times", n)
+		}
+		return nil
+	})
 	testkit.Eventually(t, "the old configuration to be in force", func(context.Context) error {
 		if e.hits.Load() == asked {
 			return fmt.Errorf("asked %d times", asked)
@@ -239,11 +249,37 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 
 	write(one + "- {conditionType: example.com/Two, file: {path: /nonexistent}}\n")
 	s.eventually(t, "example.com/Two", "False", is(corev1.ConditionFalse))
+	wantMetric(t, p, "node_readiness_reporter_config_valid 1")
 	write(strings.Replace(one, "One", "Three", 1))
 	s.eventually(t, "example.com/Three", "True", is(corev1.ConditionTrue))
+	// A period that becomes shorter holds from now on, not from the end of the old one.
+	three := s.eventually(t, "example.com/Three", "True", is(corev1.ConditionTrue))
+	write(strings.Replace(one, "One", "Three", 1) + "heartbeatPeriod: 1s\n")
+	s.eventually(t, "example.com/Three", "a heartbeat", func(c *corev1.NodeCondition) bool { return c.LastHeartbeatTime.After(three.LastHeartbeatTime.Time) })
 	if one, err := s.condition(t.Context(), "example.com/One"); err != nil || one.Status != corev1.ConditionTrue {
 		t.Errorf("a condition that is no longer checked is %+v, %v", one, err)
 	}
+}
+
+// wantMetric waits until the reporter shows this line.
+func wantMetric(t *testing.T, p *testkit.Process, line string) {
+	t.Helper()
+	testkit.Eventually(t, line, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Metrics+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close() //nolint:errcheck // only read
+		text, err := io.ReadAll(response.Body)
+		if err == nil && !strings.Contains(string(text), "\n"+line+"\n") {
+			err = fmt.Errorf("it shows\n%s", text)
+		}
+		return err
+	})
 }
 
 func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
