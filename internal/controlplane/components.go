@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -20,10 +21,11 @@ func (c *ControlPlane) StartScheduler(ctx context.Context) error {
 // StartControllerManager starts kube-controller-manager and returns when it is healthy. Each
 // of its controllers has a service account of its own, as in a real cluster. Stop ends it.
 func (c *ControlPlane) StartControllerManager(ctx context.Context) error {
-	return c.startComponent(ctx, "kube-controller-manager", "/healthz",
+	return c.startComponent(ctx, "kube-controller-manager", "/healthz", slices.Concat([]string{
 		"--use-service-account-credentials",
 		"--service-account-private-key-file", c.file("apiserver.key"),
-		"--root-ca-file", c.file("ca.crt"))
+		"--root-ca-file", c.file("ca.crt"),
+	}, c.opts.Network.controllerManagerArgs(), c.opts.ControllerManagerArgs)...)
 }
 
 // startComponent starts what takes the flags of Kubernetes components, as the user whose

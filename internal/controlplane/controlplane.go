@@ -23,6 +23,13 @@ type Options struct {
 
 	// APIServerArgs are added to the arguments of every API server; zero adds none.
 	APIServerArgs []string
+
+	// ControllerManagerArgs are added to those of the controller manager; zero adds none.
+	ControllerManagerArgs []string
+
+	// Network is what real nodes need of the control plane; nil means that there are none, and
+	// that nothing listens but on loopback.
+	Network *Network
 }
 
 // ControlPlane is a running etcd and API server, and what was started beside them.
@@ -64,13 +71,17 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	host := loopback
+	if c.opts.Network != nil {
+		host = c.opts.Network.Address
+	}
 	client, peer := loopbackURL(ports[0]), loopbackURL(ports[1])
 	c.etcdURL = client
 	c.etcd = c.process("etcd", "etcd.log",
 		"--data-dir", c.file("etcd"), "--name", "default", "--log-level", "error", "--unsafe-no-fsync",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
-	c.APIServer = loopbackAddress(ports[2])
+	c.APIServer = net.JoinHostPort(host, strconv.Itoa(ports[2]))
 	c.apiserver = c.newAPIServer(ports[2], "apiserver.log", c.AuditLog())
 	if err := c.etcd.start(); err != nil {
 		return err
@@ -80,21 +91,19 @@ func (c *ControlPlane) start(ctx context.Context) error {
 
 // newAPIServer is an API server, not started yet, on this port of loopback.
 func (c *ControlPlane) newAPIServer(port int, log, auditLog string, args ...string) *process {
-	return c.process("kube-apiserver", log, append([]string{
+	return c.process("kube-apiserver", log, slices.Concat([]string{
 		"--etcd-servers", c.etcdURL,
-		"--bind-address", loopback, "--secure-port", strconv.Itoa(port),
+		"--secure-port", strconv.Itoa(port),
 		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
 		"--client-ca-file", c.file("ca.crt"),
 		"--service-account-issuer", "https://kubernetes.default.svc",
 		"--service-account-key-file", c.file("apiserver.key"),
 		"--service-account-signing-key-file", c.file("apiserver.key"),
-		"--service-cluster-ip-range", "10.0.0.0/24",
 		"--authorization-mode", "Node,RBAC",
 		"--enable-admission-plugins", "NodeRestriction",
-		"--disable-admission-plugins", "ServiceAccount",
 		"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", auditLog,
 		"--audit-log-mode", "blocking",
-	}, append(slices.Clone(c.opts.APIServerArgs), args...)...)...)
+	}, c.opts.Network.apiServerArgs(c), c.opts.APIServerArgs, args)...)
 }
 
 // Stop ends every process and removes every file of the control plane.

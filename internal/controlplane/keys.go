@@ -44,12 +44,12 @@ func (a *authority) clientCert(user string, groups []string) ([]byte, []byte, er
 	})
 }
 
-func (a *authority) serverCert() ([]byte, []byte, error) {
+func (a *authority) serverCert(addresses ...net.IP) ([]byte, []byte, error) {
 	return a.issue(x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.ParseIP(loopback)},
-		DNSNames:    []string{"localhost"},
+		IPAddresses: append(addresses, net.ParseIP(loopback)),
+		DNSNames:    []string{"localhost", "kubernetes.default.svc"},
 	})
 }
 
@@ -78,11 +78,18 @@ func (c *ControlPlane) writeKeys() error {
 	if c.ca, err = newAuthority(); err != nil {
 		return fmt.Errorf("making a certificate authority: %w", err)
 	}
-	serverCert, serverKey, err := c.ca.serverCert()
+	serverCert, serverKey, err := c.ca.serverCert(c.opts.Network.addresses()...)
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{"ca.crt": c.ca.pem, "apiserver.crt": serverCert, "apiserver.key": serverKey} {
+	kubeletCert, kubeletKey, err := c.ca.clientCert("kube-apiserver-kubelet-client", []string{adminGroup})
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{
+		"ca.crt": c.ca.pem, "apiserver.crt": serverCert, "apiserver.key": serverKey,
+		"kubelet-client.crt": kubeletCert, "kubelet-client.key": kubeletKey,
+	} {
 		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
 			return err
 		}

@@ -1,13 +1,27 @@
 package manager
 
 import (
+	"fmt"
+
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// loadConfig reads the named file, or looks in the usual places if there is none.
-func loadConfig(path string) (*rest.Config, error) {
+// LoadConfig is a copy of the given configuration; if there is none, what the named file says,
+// or what is found in the usual places.
+func LoadConfig(given *rest.Config, path string) (*rest.Config, error) {
+	if given != nil {
+		return rest.CopyConfig(given), nil
+	}
+	found, err := findConfig(path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (use --kubeconfig, KUBECONFIG or run in a cluster): %w", err)
+	}
+	return found, nil
+}
+
+func findConfig(path string) (*rest.Config, error) {
 	if path != "" {
 		return clientcmd.BuildConfigFromFlags("", path)
 	}

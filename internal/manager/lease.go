@@ -49,6 +49,7 @@ type sighting struct {
 	holder string
 	renew  time.Time
 	at     time.Time
+	lives  bool // has changed before our eyes
 }
 
 // next is the sighting after looking again, and whether the lease has changed since.
@@ -56,23 +57,25 @@ func (s sighting) next(holder string, renew, now time.Time) (sighting, bool) {
 	if s.holder == holder && s.renew.Equal(renew) && !s.at.IsZero() {
 		return s, false
 	}
-	return sighting{holder: holder, renew: renew, at: now}, !s.at.IsZero()
+	changed := !s.at.IsZero()
+	return sighting{holder: holder, renew: renew, at: now, lives: changed}, changed
 }
 
-// leader describes a live leader in another namespace; empty if there is none.
-func (n *neighbours) leader(ctx context.Context) (string, error) {
+// leader describes a leader in another namespace that may be alive, and says whether it has
+// proved to be; empty if there is none.
+func (n *neighbours) leader(ctx context.Context) (other string, proved bool, err error) {
 	list, err := n.leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.LeaseName).String(),
 	})
 	if err != nil {
-		return "", fmt.Errorf("looking for other controllers of this API: %w", err)
+		return "", false, fmt.Errorf("looking for other controllers of this API: %w", err)
 	}
 	for i := range list.Items {
 		if lease := &list.Items[i]; lease.Namespace != n.own && n.alive(lease) {
-			return fmt.Sprintf("%s (lease %s/%s)", *lease.Spec.HolderIdentity, lease.Namespace, lease.Name), nil
+			return fmt.Sprintf("%s (lease %s/%s)", *lease.Spec.HolderIdentity, lease.Namespace, lease.Name), n.seen[lease.Namespace].lives, nil
 		}
 	}
-	return "", nil
+	return "", false, nil
 }
 
 func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
@@ -94,6 +97,10 @@ type exclusiveLock struct {
 	neighbours *neighbours
 	held       bool
 	seen       sighting
+
+	// outdone is told of a leader in another namespace that has proved to be alive; nil: wait
+	// until it stops.
+	outdone func(other string)
 
 	mu     sync.Mutex
 	leader string
@@ -191,7 +198,7 @@ func (l *exclusiveLock) setLeader(identity string) {
 
 // alone fails while another namespace has a leader.
 func (l *exclusiveLock) alone(ctx context.Context) error {
-	other, err := l.neighbours.leader(ctx)
+	other, proved, err := l.neighbours.leader(ctx)
 	if err != nil {
 		return err
 	}
@@ -200,7 +207,10 @@ func (l *exclusiveLock) alone(ctx context.Context) error {
 	l.waits = other
 	l.mu.Unlock()
 	if other != "" {
-		if news {
+		switch {
+		case l.outdone != nil && proved:
+			l.outdone(other)
+		case l.outdone == nil && news:
 			log.Info("Waiting: another controller enforces these rules; stop it to let this one take over", "leader", other)
 		}
 		return fmt.Errorf("another controller of this API is active: %s", other)
@@ -222,11 +232,12 @@ func (l *exclusiveLock) settled() error {
 	}
 }
 
-// inClusterNamespace is the namespace of the pod that this process runs in.
-func inClusterNamespace() (string, error) {
+// InClusterNamespace is the namespace of the pod that this process runs in. The flag is the one
+// to use instead.
+func InClusterNamespace(flag string) (string, error) {
 	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {
-		return "", fmt.Errorf("--leader-election-namespace is needed outside of a cluster, e.g. --leader-election-namespace=readygate-system: %w", err)
+		return "", fmt.Errorf("%s is needed outside of a cluster, e.g. %s=readygate-system: %w", flag, flag, err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

@@ -87,7 +87,7 @@ func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 	namespace := o.LeaseSpace
 	if namespace == "" {
 		var err error
-		if namespace, err = inClusterNamespace(); err != nil {
+		if namespace, err = InClusterNamespace("--leader-election-namespace"); err != nil {
 			return nil, err
 		}
 	}

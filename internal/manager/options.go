@@ -109,14 +109,10 @@ func (o *Options) Validate() error {
 
 // restConfig is the configuration of the client: the given one, the file's, or what is found.
 func (o *Options) restConfig() (*rest.Config, error) {
-	cfg := o.RestConfig
-	if cfg == nil {
-		var err error
-		if cfg, err = loadConfig(o.Kubeconfig); err != nil {
-			return nil, fmt.Errorf("finding the cluster (use --kubeconfig, KUBECONFIG or run in a cluster): %w", err)
-		}
+	cfg, err := LoadConfig(o.RestConfig, o.Kubeconfig)
+	if err != nil {
+		return nil, err
 	}
-	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = o.APIQPS, o.APIBurst
 	if cfg.QPS > 0 && cfg.Burst < 0 {
 		cfg.Burst = max(1, int(2*cfg.QPS))

@@ -5,6 +5,7 @@
 //     makes a rule select it. Its text is compiled from all rules.
 //   - readygate-conflicts refuses a rule that conflicts with an existing one.
 //   - readygate-manager limits the manager's own account to what it needs on nodes.
+//   - readygate-cleanup limits the account that uninstalls to removals.
 //   - readygate-removal warns who removes a part that others need.
 //   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
 //     no binding, and so does nothing, until somebody applies one.

@@ -8,6 +8,7 @@ func Installed() []runtime.Object {
 		BirthsPolicy(), BirthsBinding(),
 		Conflicts(), ConflictsBinding(),
 		Manager(), ManagerBinding(),
+		Cleanup(), CleanupBinding(),
 		Removal(), RemovalBinding(),
 		Completions(),
 	}

@@ -13,6 +13,7 @@ const (
 	ManagerName     = "readygate-manager"
 	RemovalName     = "readygate-removal"
 	CompletionsName = "readygate-completions"
+	CleanupName     = "readygate-cleanup"
 )
 
 // The label that every policy and binding of ours carries.

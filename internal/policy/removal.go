@@ -10,8 +10,9 @@ import (
 )
 
 // Removal warns, and refuses nothing, when somebody deletes the manager or the CRD while
-// there are rules: the API server goes on tainting new nodes, and nobody releases them. The
-// answer says what to do.
+// there are rules that are enforced: the API server goes on tainting new nodes, and nobody
+// releases them. The answer says what to do. Rules without our finalizer are not enforced yet,
+// or no more: the cleanup has let them go.
 func Removal() *admissionv1.ValidatingAdmissionPolicy {
 	constraints := match("apps", "v1", []string{"deployments"}, admissionv1.Delete)
 	constraints.ResourceRules = append(constraints.ResourceRules,
@@ -29,6 +30,7 @@ func Removal() *admissionv1.ValidatingAdmissionPolicy {
 			MatchConstraints: constraints,
 			MatchConditions: []admissionv1.MatchCondition{
 				{Name: "ours", Expression: fmt.Sprintf("request.resource.resource != 'deployments' || request.namespace == %s", quote(ManagerNamespace))},
+				{Name: "enforced", Expression: quote(v1alpha1.Finalizer) + " in params.metadata.?finalizers.orValue([])"},
 			},
 			Validations: []admissionv1.Validation{{
 				Expression: "false",

@@ -11,11 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/policy"
 )
 
 func deleted(kind schema.GroupVersionKind, resource, namespace string, object runtime.Object) request {
 	return request{kind: kind, resource: resource, namespace: namespace, operation: admission.Delete, old: object}
+}
+
+func finalizers(names ...string) func(*v1alpha1.NodeReadinessRule) {
+	return func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = names }
 }
 
 func TestWhoRemovesAPartThatRulesNeedIsWarned(t *testing.T) {
@@ -33,7 +38,9 @@ func TestWhoRemovesAPartThatRulesNeedIsWarned(t *testing.T) {
 	v := newValidator(t, policy.Removal().Spec)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			c.request.params = untyped(t, rule("network"))
+			c.request.params = untyped(t, rule("let-go", finalizers("example.com/keep")))
+			wantEqual(t, "warned of a rule that nobody enforces", v.refuses(t, c.request), nil)
+			c.request.params = untyped(t, rule("network", finalizers("example.com/keep", v1alpha1.Finalizer)))
 			got := v.refuses(t, c.request)
 			if (len(got) > 0) != c.warned {
 				t.Errorf("warned: got %q, want %t", got, c.warned)

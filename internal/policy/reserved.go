@@ -7,7 +7,8 @@ import (
 )
 
 // Reserved refuses everybody but the reporter, administrators included, to add, change or
-// remove a condition of its types: as a node is created, or later. What a request leaves as it
+// remove a condition of its types: as a node is created, or later. Who uninstalls may remove
+// it: its reporter is gone by then. What a request leaves as it
 // is, is none of its business. A compromised kubelet can still report what it likes to the
 // reporter on its node; this is against accidents, and against agents of other nodes.
 //
@@ -27,7 +28,8 @@ func (r Reporter) Reserved() *admissionv1.ValidatingAdmissionPolicy {
 				{Name: "touched", Expression: "variables.types.filter(t, variables.conditions.filter(c, c.type == t) != variables.before.filter(c, c.type == t))"},
 			},
 			Validations: []admissionv1.Validation{{
-				Expression: "variables.touched.size() == 0 || request.userInfo.?username.orValue('') == variables.reporter",
+				Expression: "variables.touched.size() == 0 || request.userInfo.?username.orValue('') == variables.reporter || " +
+					"request.userInfo.?username.orValue('') == " + quote(CleanupUser) + " && !variables.conditions.exists(c, c.type in variables.touched)",
 				MessageExpression: "'only ' + variables.reporter + ' may add, change or remove the condition ' + variables.touched.join(', ')" +
 					" + ' of a node: leave it as it is, or delete the binding of this policy first'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),

@@ -90,6 +90,18 @@ func PlanFor(node *Node, verdicts []Verdict, now time.Time) *Plan {
 	return &p.plan
 }
 
+// Disown is the plan that forgets who put which taint on the node, and leaves the taints: they
+// are somebody else's from now on.
+func Disown(node *Node) *Plan {
+	p := planner{node: node, plan: Plan{Taints: node.Taints}}
+	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
+		if uid, ok := holderOf(key); ok {
+			p.remove(key, claimIn(key, uid, node.Annotations[key]))
+		}
+	}
+	return &p.plan
+}
+
 // planner gathers one plan.
 type planner struct {
 	node   *Node

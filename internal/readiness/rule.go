@@ -26,6 +26,10 @@ type Rule struct {
 	DryRun       bool
 	Deleting     bool
 
+	// Withdrawn says that nobody enforces the rule any more, though it stays: see
+	// Rulebook.Withdrawn.
+	Withdrawn bool
+
 	// TakenOver is when Readygate first saw the rule; zero means that it has not said so yet.
 	TakenOver time.Time
 
@@ -63,11 +67,14 @@ type Problem struct {
 func (r *Rule) ID() TaintID { return idOf(r.Taint) }
 
 // Active says whether the rule makes demands on nodes. An inactive rule is being deleted,
-// not accepted, or only previews.
-func (r *Rule) Active() bool { return !r.Deleting && !r.DryRun && r.Problem == nil }
+// withdrawn, not accepted, or only previews.
+func (r *Rule) Active() bool { return r.speaks() && !r.DryRun }
 
 // frozen says that what the rule owns on nodes stays as it is.
-func (r *Rule) frozen() bool { return r.DryRun && !r.Deleting && r.Problem == nil }
+func (r *Rule) frozen() bool { return r.speaks() && r.DryRun }
+
+// speaks says whether the rule has an answer for nodes at all.
+func (r *Rule) speaks() bool { return !r.Deleting && !r.Withdrawn && r.Problem == nil }
 
 // Selects says whether the rule's selector matches the node.
 func (r *Rule) Selects(node *Node) bool { return r.selector.Matches(node.Labels) }

@@ -50,6 +50,20 @@ func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 	return book
 }
 
+// Withdrawn is the rulebook of the same rules when nobody enforces them any more: they stay
+// and demand nothing, so a plan takes back all that they own on nodes. Unlike rules that are
+// deleted they keep their memory: whoever enforces them next, a node that has completed
+// must not be held again.
+func (b *Rulebook) Withdrawn() *Rulebook {
+	book := &Rulebook{rules: make([]*Rule, len(b.rules)), byUID: make(map[types.UID]*Rule, len(b.rules))}
+	for i, rule := range b.rules {
+		withdrawn := *rule
+		withdrawn.Withdrawn, withdrawn.Rival = true, nil
+		book.rules[i], book.byUID[rule.UID] = &withdrawn, &withdrawn
+	}
+	return book
+}
+
 func firstOverlapping(rules []*Rule, rule *Rule) *Rule {
 	for _, other := range rules {
 		if overlap(other.requirements, rule.requirements) {

@@ -74,11 +74,11 @@ func observe(requirement v1alpha1.ConditionRequirement, node *Node) Observation 
 	return o
 }
 
-// Evaluate is the rule's answer for the node. A rule that is being deleted or is not
-// accepted speaks of no node.
+// Evaluate is the rule's answer for the node. A rule that is being deleted, is withdrawn or
+// is not accepted speaks of no node.
 func Evaluate(rule *Rule, node *Node) Verdict {
 	verdict := Verdict{Rule: rule, State: NotSelected}
-	if rule.Deleting || rule.Problem != nil || !rule.Selects(node) {
+	if !rule.speaks() || !rule.Selects(node) {
 		return verdict
 	}
 	verdict.State = Released

@@ -41,7 +41,8 @@ const (
 	ManagerNamespace = policy.ManagerNamespace
 )
 
-// Cluster is a control plane with the CRDs and the manager's role installed.
+// Cluster is a control plane, with the CRDs and the manager's role installed unless it comes
+// from Connect.
 type Cluster struct {
 	*controlplane.ControlPlane
 	// Client may do everything, and reads past any cache.
@@ -81,18 +82,31 @@ func StartCluster(t testing.TB, apiServerArgs ...string) *Cluster {
 
 // NewCluster starts a control plane that the caller stops.
 func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
-	if err := setScheme(); err != nil {
-		return nil, err
-	}
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: Binaries(), APIServerArgs: apiServerArgs})
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{ControlPlane: cp}
+	c, err := Connect(cp)
+	if err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
 	if err := c.install(ctx); err != nil {
 		return nil, errors.Join(err, cp.Stop())
 	}
 	return c, nil
+}
+
+// Connect is a client of a control plane on which nothing is installed.
+func Connect(cp *controlplane.ControlPlane) (*Cluster, error) {
+	if err := setScheme(); err != nil {
+		return nil, err
+	}
+	config, err := cp.Admin()
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.NewWithWatch(config, client.Options{})
+	return &Cluster{ControlPlane: cp, Client: all, Config: config}, err
 }
 
 // As is a client that is this user.
@@ -129,13 +143,6 @@ func (c *Cluster) Replica(t testing.TB, args ...string) client.WithWatch {
 }
 
 func (c *Cluster) install(ctx context.Context) error {
-	var err error
-	if c.Config, err = c.Admin(); err != nil {
-		return err
-	}
-	if c.Client, err = client.NewWithWatch(c.Config, client.Options{}); err != nil {
-		return err
-	}
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}

@@ -48,17 +48,24 @@ func (k *Kubectl) Try(ctx context.Context, args ...string) (string, error) {
 // Run runs kubectl, which must succeed.
 func (k *Kubectl) Run(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := k.Try(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return k.Tool(t, k.path, args...)
 }
 
 // Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
 func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	out, err := k.run(t.Context(), dir, "sh", args...)
+	return k.must(t, dir, "sh", args...)
+}
+
+// Tool runs another program that reads the same kubeconfig, such as helm. It must succeed.
+func (k *Kubectl) Tool(t testing.TB, path string, args ...string) string {
+	t.Helper()
+	return k.must(t, k.Home, path, args...)
+}
+
+func (k *Kubectl) must(t testing.TB, dir, path string, args ...string) string {
+	t.Helper()
+	out, err := k.run(t.Context(), dir, path, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"internal/policy":            {"api/node/v1alpha1", "internal/readiness"},
 	"internal/coverage":          {"api/node/v1alpha1", "internal/policy"},
 	"internal/manager":           {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/controller/*"},
+	"internal/cleanup":           {"api/node/v1alpha1", "internal/version", "internal/readiness", "internal/rulebook", "internal/policy", "internal/controller/node", "internal/manager"},
 	"internal/command":           {},
 	"internal/cni":               {"internal/command"},
 	"internal/check":             {"internal/version", "internal/cni", "internal/command"},
@@ -48,8 +49,9 @@ var mayImport = map[string][]string{
 	"internal/controlplane":      {},
 	"internal/testkit":           {"api/*", "internal/manager", "internal/reporter", "internal/controlplane", "internal/policy"},
 	"hack/manifests":             {"api/crds", "internal/policy"},
-	"cmd/readygate-manager":      {"internal/manager", "internal/version"},
+	"cmd/readygate-manager":      {"internal/manager", "internal/cleanup", "internal/version"},
 	"hack/cluster":               {"internal/controlplane"},
+	"test/e2e/lab":               {"internal/controlplane", "internal/testkit"},
 }
 
 type pkg struct {

@@ -168,7 +168,8 @@ const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-remo
 	"rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are born held. " +
 	"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding readygate-births"
 
-// Who removes what rules need is told, once; who removes something else, or has no rules, is not.
+// Who removes what rules need is told, once; who removes something else, or has no rules that
+// are enforced, is not.
 func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
@@ -188,9 +189,11 @@ func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 	for name, part := range parts() {
 		want(name+" without rules", part)
 	}
-	c.Create(t, testkit.Rule("first"))
-	c.Create(t, testkit.Rule("second"))
-	c.Create(t, testkit.Rule("preview", testkit.DryRun))
+	enforced := func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} }
+	c.Create(t, testkit.Rule("first", enforced))
+	c.Create(t, testkit.Rule("second", enforced))
+	c.Create(t, testkit.Rule("preview", testkit.DryRun, enforced))
+	c.Create(t, testkit.Rule("let-go"))
 	eventuallyWarned(t, c)
 	for name, part := range parts() {
 		want(name, part, warning)

@@ -126,9 +126,7 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 	if err := r.confirmGone(ctx, d.plan.Swept); err != nil {
 		return err
 	}
-	obj := &corev1.Node{}
-	obj.Name = d.node.Name
-	return r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, d.patch))
+	return send(ctx, r.Client, d.node.Name, d.patch)
 }
 
 // confirmGone asks the API server whether rules that the cache does not know exist: what

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -10,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/readiness"
 )
@@ -47,6 +50,13 @@ func jsonPatch(node *readiness.Node, plan *readiness.Plan) ([]byte, error) {
 		ops = append(ops, taintsOperation(node, plan))
 	}
 	return json.Marshal(append(ops, annotationOperations(node, plan)...))
+}
+
+// send sends the patch: the one way in which nodes are written.
+func send(ctx context.Context, c client.Writer, node string, patch []byte) error {
+	obj := &corev1.Node{}
+	obj.Name = node
+	return c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))
 }
 
 func taintsOperation(node *readiness.Node, plan *readiness.Plan) operation {

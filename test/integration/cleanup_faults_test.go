@@ -1,0 +1,301 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// A manager that cannot be stopped, because nobody reaches it, has a lease that runs out.
+func TestCleanupWaitsOutAManagerThatNobodyReaches(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	u.manager.Signal(syscall.SIGSTOP)
+	u.leaveRecords(t)
+	wantSaid(t, cleanUp(t, u.Cluster, 0), "taints: 4", "records of holds: 4", "completion records: 1")
+	u.wantWithdrawn(t)
+	wantUninstalled(t, u.Cluster)
+	wantPermitted(t, u.Cluster)
+}
+
+// A manager that goes on leading is not fought: it is named, and nothing is changed.
+func TestCleanupDoesNotFightAManagerThatLeads(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	said := cleanUp(t, u.Cluster, 1, "--timeout=5s")
+	wantSaid(t, said, "holds it and renews it: stop that manager first", "Not done:")
+	if writes := cleanupWrites(t, u.Cluster); len(writes) > 0 {
+		t.Errorf("written: %+v", writes)
+	}
+	u.wantEnforced(t)
+}
+
+// A manager without a lease cannot be seen, but what it does can: what is taken off comes back.
+// It is not fought for long, and the end is not called a success.
+func TestCleanupSaysThatSomebodyPutsThingsBack(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	u.manager.Terminate()
+	config, err := u.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
+		t.Fatal(err)
+	}
+	unseen := testkit.Start(t, "readygate-manager", nil, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=0")
+	testkit.Eventually(t, "the manager to work", func(context.Context) error {
+		if !strings.Contains(unseen.Log(), "Starting workers") {
+			return errors.New(unseen.Log())
+		}
+		return nil
+	})
+	wantSaid(t, cleanUp(t, u.Cluster, 1), "somebody puts it back: stop the manager", "Not done:")
+	unseen.Terminate()
+	cleanUp(t, u.Cluster, 0)
+	u.wantWithdrawn(t)
+	wantUninstalled(t, u.Cluster)
+}
+
+// Another controller enforces the rules, and lives: nodes and rules are its. Only what is ours
+// alone goes.
+func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	c := u.Cluster
+	u.manager.Terminate()
+	stopOther := runOther(t, c)
+	defer stopOther()
+
+	said := cleanUp(t, c, 1, "--rules=delete", "--conditions="+testkit.Condition)
+	wantSaid(t, said, "other (lease nrr-system/", "stop that controller first, or use --rules=keep", "node conditions: rules that are enforced may rest on them")
+	wantSaid(t, cleanUp(t, c, 0), "other (lease nrr-system/", "enforces them")
+	wantUninstalled(t, c)
+	for name, rule := range map[string]*v1alpha1.NodeReadinessRule{"born": u.always, "busy": u.always, "adopted": u.once} {
+		if node := now(t, c, name); !testkit.HasTaint(node, rule.Spec.Taint.Key) || owned(node, rule) {
+			t.Errorf("%s must keep its taint and lose our record: %v %v", name, node.Spec.Taints, node.Annotations)
+		}
+	}
+	completed := now(t, c, "completed")
+	if completed.Annotations[completedKey(u.once)] == "" || len(completed.Status.Conditions) != 1 {
+		t.Errorf("something that the other controller needs is gone: %v %v", completed.Annotations, completed.Status.Conditions)
+	}
+	for _, rule := range []string{"always", "once"} {
+		c.EventuallyRule(t, rule, "enforced by the other", func(r *v1alpha1.NodeReadinessRule) bool {
+			return slices.Contains(r.Finalizers, v1alpha1.Finalizer) && r.DeletionTimestamp.IsZero() && testkit.Enforced(r)
+		})
+	}
+	wantPermitted(t, c)
+}
+
+// Killed where it hurts, and run again: the end is the same.
+func TestCleanupCanBeKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	const nodes = 300
+	c := testkit.StartCluster(t)
+	install(t, c)
+	permitCleanup(t, c)
+	manager := c.StartProcess(t, testkit.ManagerUser, append(elect, "--policy-settle-time=1s")...)
+	rule := testkit.Rule("killed")
+	createCovered(t, c, rule)
+	for i := range nodes {
+		c.Create(t, testkit.Node(fmt.Sprintf("killed-%d", i), testkit.Pool(rule.Name)))
+	}
+	manager.Terminate()
+
+	p := startCleanup(t, c)
+	gone(t, c, policy.BirthsBinding())
+	p.Kill() // before it has settled
+	p = startCleanup(t, c)
+	testkit.Eventually(t, "the first nodes to be clean", func(context.Context) error {
+		if n := holds(t, c, rule); n == nodes {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	p.Kill() // with some nodes clean, and some not
+	t.Logf("killed with %d of %d nodes still held", holds(t, c, rule), nodes)
+	cleanUp(t, c, 0)
+	if n := holds(t, c, rule); n > 0 {
+		t.Errorf("%d nodes are still held", n)
+	}
+	wantUninstalled(t, c)
+	wantSaid(t, cleanUp(t, c, 0), "Removed: nothing")
+}
+
+// holds counts the nodes that carry anything of the rule's.
+func holds(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) int {
+	t.Helper()
+	var list corev1.NodeList
+	if err := c.Client.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	return len(slices.DeleteFunc(list.Items, func(n corev1.Node) bool { return free(rule)(&n) }))
+}
+
+// What is refused is named, rules then keep their finalizers, and a run after the mend is
+// complete. So is a rule that somebody else's finalizer keeps.
+func TestCleanupNamesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	c := u.Cluster
+	u.manager.Terminate()
+	refusal := handsOff("born", policy.CleanupUser)
+	for _, obj := range refusal {
+		c.Create(t, obj)
+	}
+	as := c.As(t, policy.CleanupUser)
+	testkit.Eventually(t, "the refusal", func(ctx context.Context) error {
+		if err := as.Patch(ctx, testkit.Node("born", nil), client.RawPatch("application/json-patch+json", []byte(`[]`)), client.DryRunAll); err == nil {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	said := cleanUp(t, c, 1, "--timeout=8s")
+	wantSaid(t, said, "1 nodes: born: patching node:", "hands off this node", "rules: left as they are, because nodes are not clean")
+	c.EventuallyRule(t, "always", "with its finalizer", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
+	c.EventuallyNode(t, "busy", "clean", free(u.always))
+	wantAbsent(t, c, policy.BirthsPolicy())
+
+	for _, obj := range refusal {
+		if err := c.Client.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantSaid(t, cleanUp(t, c, 1, "--rules=delete", "--timeout=15s"), "1 rules: always: is deleted, but waits for finalizers of others: example.com/keep")
+	c.Patch(t, u.always, func() { u.always.Finalizers = nil })
+	wantSaid(t, cleanUp(t, c, 0, "--rules=delete"), "Removed: nothing")
+	wantUninstalled(t, c)
+}
+
+// handsOff is a policy of somebody else that refuses the user every change of a node.
+func handsOff(node, user string) []client.Object {
+	name := metav1.ObjectMeta{Name: "hands-off"}
+	return []client.Object{&admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: name,
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+				},
+				ResourceNames: []string{node},
+			}}},
+			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("request.userInfo.username != %q", user), Message: "hands off this node"}},
+		},
+	}, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: name,
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}}
+}
+
+// Without the CRD there are no rules, and what they left is swept; without the API of births
+// there is nothing to wait for. Not in parallel: the environment says which binaries are started.
+func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
+	setFlags := scriptedAPIServer(t)
+	setFlags(withoutTheAPI)
+	c := testkit.StartCluster(t)
+	permitCleanup(t, c)
+	c.Create(t, testkit.Node("left", nil, testkit.WithTaint("example.com/foreign"), testkit.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {
+		n.Annotations = map[string]string{
+			v1alpha1.HoldPrefix + strangeUID:      `{"rule":"gone","taint":"readiness.k8s.io/left:NoSchedule","origin":"added"}`,
+			v1alpha1.CompletedPrefix + strangeUID: `{"rule-name":"gone"}`,
+			"example.com/note":                    "a",
+		}
+	}))
+	if err := c.Client.DeleteAllOf(t.Context(), crdObject()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
+		if err := c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}); err == nil {
+			return errors.New("still there")
+		}
+		return nil
+	})
+	start := time.Now()
+	said := cleanUp(t, c, 0, "--rules=delete", "--policy-settle-time=1m")
+	if took := time.Since(start); took > time.Minute {
+		t.Errorf("took %v: there was nothing to settle", took)
+	}
+	wantSaid(t, said, "the cluster has no such API", "taints: 1", "records of holds: 1", "completion records: 1")
+	node := now(t, c, "left")
+	if !testkit.HasTaint(node, "example.com/foreign") || testkit.HasTaint(node, "readiness.k8s.io/left") || len(node.Annotations) != 1 || node.Annotations["example.com/note"] != "a" {
+		t.Errorf("want what is foreign, and nothing else: %v %v", node.Spec.Taints, node.Annotations)
+	}
+	wantPermitted(t, c)
+}
+
+// The account that uninstalls may do what it needs (every other test runs with its role) and none
+// of this.
+func TestCleanupsRoleRefuses(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	permitCleanup(t, c)
+	const admission, own = "admissionregistration.k8s.io", testkit.ManagerNamespace
+	rules := v1alpha1.GroupVersion.Group
+	for name, attributes := range map[string]authorizationv1.ResourceAttributes{
+		"deleting nodes":                  {Verb: "delete", Resource: "nodes"},
+		"replacing nodes":                 {Verb: "update", Resource: "nodes"},
+		"creating rules":                  {Verb: "create", Group: rules, Resource: "nodereadinessrules"},
+		"deleting rules all at once":      {Verb: "deletecollection", Group: rules, Resource: "nodereadinessrules"},
+		"deleting the CRD":                {Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: v1alpha1.CRDName},
+		"deleting another policy":         {Verb: "delete", Group: admission, Resource: "mutatingadmissionpolicies", Name: "other"},
+		"deleting its own limit":          {Verb: "delete", Group: admission, Resource: "validatingadmissionpolicybindings", Name: policy.CleanupName},
+		"writing the births policy":       {Verb: "update", Group: admission, Resource: "mutatingadmissionpolicies", Name: policy.BirthsName},
+		"creating policies":               {Verb: "create", Group: admission, Resource: "mutatingadmissionpolicies"},
+		"changing the manager":            {Verb: "patch", Group: "apps", Resource: "deployments", Namespace: own, Name: policy.ManagerAccount},
+		"deleting the manager":            {Verb: "delete", Group: "apps", Resource: "deployments", Namespace: own, Name: policy.ManagerAccount},
+		"stopping another Deployment":     {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: own, Name: "other"},
+		"stopping one elsewhere":          {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: policy.ManagerAccount},
+		"deleting DaemonSets elsewhere":   {Verb: "delete", Group: "apps", Resource: "daemonsets", Namespace: "kube-system"},
+		"making DaemonSets":               {Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: own},
+		"deleting pods":                   {Verb: "delete", Resource: "pods", Namespace: own},
+		"reading pods elsewhere":          {Verb: "list", Resource: "pods"},
+		"reading secrets":                 {Verb: "get", Resource: "secrets", Namespace: own},
+		"deleting leases elsewhere":       {Verb: "delete", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: v1alpha1.LeaseName},
+		"deleting other leases":           {Verb: "delete", Group: "coordination.k8s.io", Resource: "leases", Namespace: own, Name: "other"},
+		"escalating":                      {Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+		"issuing service account tokens":  {Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: own},
+		"reaching kubelets through nodes": {Verb: "get", Resource: "nodes", Subresource: "proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: policy.CleanupUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &attributes,
+			}}
+			if err := c.Client.Create(t.Context(), review); err != nil {
+				t.Fatal(err)
+			}
+			if review.Status.Allowed {
+				t.Errorf("allowed: %s", review.Status.Reason)
+			}
+		})
+	}
+}
+
+func TestCleanupSaysWhatIsWrongWithItsFlags(t *testing.T) {
+	t.Parallel()
+	p := testkit.Start(t, "readygate-manager", nil, "cleanup", "--rules=drop")
+	wantSaid(t, endsWith(t, p, 1), `--rules is "drop", must be keep or delete`)
+	p = testkit.Start(t, "readygate-manager", nil, "cleanup", "now")
+	if said := endsWith(t, p, 2); !strings.Contains(said, `unknown argument "now"`) {
+		t.Error(said)
+	}
+}

@@ -1,0 +1,387 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// permitCleanup grants the account that uninstalls what its generated role says, and nothing
+// else.
+func permitCleanup(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(testkit.Root(), "charts", "readygate", "files", "cleanup-role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: policy.CleanupUser}}
+	for _, doc := range strings.Split(string(data), "\n---\n") {
+		var role unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(doc), &role.Object); err != nil {
+			t.Fatal(err)
+		}
+		c.Create(t, &role)
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+		name := metav1.ObjectMeta{Name: policy.CleanupAccount, Namespace: role.GetNamespace()}
+		if role.GetKind() == "Role" {
+			c.Create(t, &rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: ref})
+		} else {
+			c.Create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: ref})
+		}
+	}
+}
+
+// startCleanup runs the command as the account that uninstalls.
+func startCleanup(t *testing.T, c *testkit.Cluster, args ...string) *testkit.Process {
+	t.Helper()
+	config, err := c.ControlPlane.Config(policy.CleanupUser, "system:serviceaccounts", "system:authenticated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
+		t.Fatal(err)
+	}
+	return testkit.Start(t, "readygate-manager", nil, append([]string{"cleanup", "--kubeconfig", kubeconfig,
+		"--namespace", testkit.ManagerNamespace, "--policy-settle-time=1s"}, args...)...)
+}
+
+// cleanUp runs the command to its end, which must be as wanted, and returns what it printed.
+func cleanUp(t *testing.T, c *testkit.Cluster, code int, args ...string) string {
+	t.Helper()
+	return endsWith(t, startCleanup(t, c, args...), code)
+}
+
+func endsWith(t *testing.T, p *testkit.Process, code int) string {
+	t.Helper()
+	<-p.Done()
+	if got := p.Terminate(); got != code {
+		t.Fatalf("ended with %d, want %d:\n%s", got, code, p.Log())
+	}
+	return p.Log()
+}
+
+func wantSaid(t *testing.T, said string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(said, word) {
+			t.Errorf("it does not say %q:\n%s", word, said)
+		}
+	}
+}
+
+// cleanupWrites are the writes of the account that uninstalls, but for its lease.
+func cleanupWrites(t *testing.T, c *testkit.Cluster) []testkit.Request {
+	t.Helper()
+	return slices.DeleteFunc(c.Requests(t, policy.CleanupUser), func(r testkit.Request) bool { return !r.IsWrite() || r.Resource == "leases" })
+}
+
+// wantPermitted checks that no request of the account was forbidden.
+func wantPermitted(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	for _, r := range c.Requests(t, policy.CleanupUser) {
+		if r.Code == http.StatusForbidden {
+			t.Errorf("forbidden: %s %s/%s %s", r.Verb, r.Resource, r.Subresource, r.Name)
+		}
+	}
+}
+
+// wantAbsent checks that an object does not exist.
+func wantAbsent(t *testing.T, c *testkit.Cluster, obj client.Object) {
+	t.Helper()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
+		t.Errorf("%T %s is still there (%v)", obj, obj.GetName(), err)
+	}
+}
+
+// wantUninstalled checks that nothing is left that makes or keeps a hold.
+func wantUninstalled(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	wantAbsent(t, c, policy.BirthsPolicy())
+	wantAbsent(t, c, policy.BirthsBinding())
+	wantAbsent(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}})
+}
+
+func now(t *testing.T, c *testkit.Cluster, node string) *corev1.Node {
+	t.Helper()
+	var obj corev1.Node
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: node}, &obj); err != nil {
+		t.Fatal(err)
+	}
+	return &obj
+}
+
+// inUse is a cluster in which a manager enforces rules of both modes, with nodes in every
+// state, and with something of others wherever there can be.
+type inUse struct {
+	*testkit.Cluster
+	always, once *v1alpha1.NodeReadinessRule
+	manager      *testkit.Process
+}
+
+func newInUse(t *testing.T) *inUse {
+	t.Helper()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	permitCleanup(t, c)
+	u := &inUse{Cluster: c, manager: c.StartProcess(t, testkit.ManagerUser, append(elect, "--policy-settle-time=1s")...)}
+	u.always = testkit.Rule("always", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
+	u.once = testkit.Rule("once", testkit.BootstrapOnly)
+	t.Cleanup(func() { // others' finalizer would keep it
+		_ = c.Client.Patch(context.Background(), u.always, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	createCovered(t, c, u.always)
+	createCovered(t, c, u.once)
+
+	busy := busyNode("busy", testkit.Pool("always"))
+	busy.Annotations, busy.Finalizers = map[string]string{"example.com/note": "a"}, nil
+	c.Create(t, busy)
+	c.Create(t, testkit.Node("born", testkit.Pool("always")))
+	c.Create(t, testkit.Node("adopted", testkit.Pool("once"), testkit.WithTaint(u.once.Spec.Taint.Key)))
+	c.CreateNode(t, testkit.Node("released", testkit.Pool("always")), corev1.ConditionTrue)
+	c.CreateNode(t, testkit.Node("completed", testkit.Pool("once")), corev1.ConditionTrue)
+	c.Create(t, testkit.Node("never-ours", nil, testkit.WithTaint("readiness.k8s.io/never-ours")))
+	u.wantEnforced(t)
+	return u
+}
+
+const strangeUID = "00000000-1111-2222-3333-444444444444"
+
+// leaveRecords leaves on a node what a rule that no longer exists put there. A manager must not
+// run any more: it would sweep it.
+func (u *inUse) leaveRecords(t *testing.T) {
+	t.Helper()
+	node := now(t, u.Cluster, "busy")
+	u.Patch(t, node, func() {
+		node.Annotations[v1alpha1.HoldPrefix+strangeUID] = `{"rule":"gone","taint":"readiness.k8s.io/gone:NoSchedule","origin":"born"}`
+		node.Annotations[v1alpha1.CompletedPrefix+strangeUID] = `{"rule-name":"gone"}`
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "readiness.k8s.io/gone", Effect: corev1.TaintEffectNoSchedule})
+	})
+}
+
+// wantEnforced waits until every node is as the rules want it.
+func (u *inUse) wantEnforced(t *testing.T) {
+	t.Helper()
+	for node, check := range map[string]func(*corev1.Node) bool{
+		"busy": held(u.always), "born": held(u.always), "adopted": held(u.once), "released": free(u.always),
+		"completed": func(n *corev1.Node) bool { return free(u.once)(n) && n.Annotations[completedKey(u.once)] != "" },
+	} {
+		u.EventuallyNode(t, node, "as the rules want it", check)
+	}
+	for _, rule := range []*v1alpha1.NodeReadinessRule{u.always, u.once} {
+		u.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	}
+}
+
+// wantWithdrawn checks what is left on nodes and rules when rules are kept.
+func (u *inUse) wantWithdrawn(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"busy", "born", "adopted", "released", "completed"} {
+		node := now(t, u.Cluster, name)
+		for key := range node.Annotations {
+			if key != "example.com/note" && key != completedKey(u.once) {
+				t.Errorf("%s still has %s", name, key)
+			}
+		}
+		if !free(u.always)(node) || !free(u.once)(node) {
+			t.Errorf("%s is still held: %v", name, node.Spec.Taints)
+		}
+	}
+	if now(t, u.Cluster, "completed").Annotations[completedKey(u.once)] == "" {
+		t.Error("the completion record of a rule that stays is gone: its node would be held again")
+	}
+	u.wantForeign(t)
+	for _, rule := range []*v1alpha1.NodeReadinessRule{u.always, u.once} {
+		got := u.EventuallyRule(t, rule.Name, "there", func(*v1alpha1.NodeReadinessRule) bool { return true })
+		if slices.Contains(got.Finalizers, v1alpha1.Finalizer) || got.Status.Summary != nil || got.Status.ObservedGeneration != 0 ||
+			len(got.Status.AppliedNodes)+len(got.Status.NodeEvaluations) > 0 || meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionEnforced) != nil {
+			t.Errorf("rule %s still looks enforced: %v %+v", rule.Name, got.Finalizers, got.Status)
+		}
+	}
+}
+
+// wantForeign checks that what was never ours is as it was.
+func (u *inUse) wantForeign(t *testing.T) {
+	t.Helper()
+	busy := now(t, u.Cluster, "busy")
+	if busy.Annotations["example.com/note"] != "a" || len(busy.Spec.Taints) < 3 || busy.Spec.Taints[0].Key != "example.com/first" ||
+		busy.Spec.Taints[1].Key != "readiness.k8s.io/network" || busy.Spec.Taints[2].Key != "example.com/second" {
+		t.Errorf("something of others is lost: %v %v", busy.Annotations, busy.Spec.Taints)
+	}
+	if !testkit.HasTaint(now(t, u.Cluster, "never-ours"), "readiness.k8s.io/never-ours") {
+		t.Error("a taint that was never ours is gone")
+	}
+}
+
+// Uninstalled with rules present: nothing hangs, nothing of ours is left, nothing of others is
+// lost, rules stay; a second run finds nothing to do; and a manager that is installed again ends
+// where the first one was.
+func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	c := u.Cluster
+	deployment := deploy(t, c, testkit.ManagerNamespace, policy.ManagerAccount)
+	reviewed := metav1.Condition{Type: "example.com/Reviewed", Status: metav1.ConditionTrue, Reason: "Yes", LastTransitionTime: metav1.Now()}
+	testkit.Eventually(t, "a condition of somebody else", func(ctx context.Context) error {
+		var rule v1alpha1.NodeReadinessRule
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(u.always), &rule); err != nil {
+			return err
+		}
+		base := rule.DeepCopy()
+		meta.SetStatusCondition(&rule.Status.Conditions, reviewed)
+		return c.Client.Status().Patch(ctx, &rule, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
+
+	p := startCleanup(t, c)
+	testkit.Eventually(t, "the Deployment to be scaled to 0", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return err
+		}
+		if ptr.Deref(deployment.Spec.Replicas, 1) != 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if writes := cleanupWrites(t, c); len(writes) != 1 {
+		t.Errorf("written while the manager leads: %+v", writes)
+	}
+	if code := u.manager.Terminate(); code != 0 { // as the kubelet does when the pod is deleted
+		t.Errorf("the manager ended with %d", code)
+	}
+	said := endsWith(t, p, 0)
+	wantSaid(t, said, "replicas of the manager: 1", "objects of the births policy: 2", "taints: 3", "records of holds: 3",
+		"finalizers of rules: 2", "rules (2) and their CRD")
+	u.wantWithdrawn(t)
+	wantUninstalled(t, c)
+	got := u.EventuallyRule(t, "always", "there", func(*v1alpha1.NodeReadinessRule) bool { return true })
+	if !slices.Equal(got.Finalizers, []string{"example.com/keep"}) || !meta.IsStatusConditionTrue(got.Status.Conditions, reviewed.Type) || got.Status.TakenOverAt == nil {
+		t.Errorf("something of others, or the memory of the rule, is lost: %v %+v", got.Finalizers, got.Status)
+	}
+	wantPermitted(t, c)
+	wantLimited(t, c)
+
+	before := len(cleanupWrites(t, c))
+	wantSaid(t, cleanUp(t, c, 0), "Removed: nothing")
+	if writes := cleanupWrites(t, c)[before:]; len(writes) > 0 {
+		t.Errorf("the second run wrote %+v", writes)
+	}
+
+	for _, obj := range []client.Object{policy.BirthsPolicy(), policy.BirthsBinding()} {
+		c.Create(t, obj)
+	}
+	c.StartProcess(t, testkit.ManagerUser, append(elect, "--policy-settle-time=1s")...)
+	c.SetCondition(t, "completed", testkit.Condition, corev1.ConditionFalse) // must not hold it again
+	u.wantEnforced(t)
+	u.wantForeign(t)
+}
+
+// wantLimited checks that the account could not have done more to nodes than it did.
+func wantLimited(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	as := c.As(t, policy.CleanupUser, "system:serviceaccounts", "system:authenticated")
+	node := now(t, c, "born")
+	for what, patch := range map[string]string{
+		"labels": jsonPatch("add", "/metadata/labels/a", `"b"`),
+		"taints": jsonPatch("add", "/spec/taints", `[{"key": "readiness.k8s.io/new", "effect": "NoSchedule"}]`),
+		"annotations": jsonPatch("add", "/metadata/annotations", fmt.Sprintf(`{%q: "{}"}`, completedKey(&v1alpha1.NodeReadinessRule{
+			ObjectMeta: metav1.ObjectMeta{UID: strangeUID}}))),
+	} {
+		err := as.Patch(t.Context(), node.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "'"+policy.CleanupName+"'") || !strings.Contains(err.Error(), what) {
+			t.Errorf("changing %s: %v", what, err)
+		}
+	}
+	ready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`))
+	if err := as.Status().Patch(t.Context(), node.DeepCopy(), ready); err == nil || !strings.Contains(err.Error(), "conditions") {
+		t.Errorf("reporting a condition: %v", err)
+	}
+}
+
+// With --rules=delete nothing stays: no rule, no completion record; and with --conditions no word
+// of a reporter. Reporters are gone first, others' DaemonSets stay.
+func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
+	t.Parallel()
+	u := newInUse(t)
+	c := u.Cluster
+	u.manager.Terminate()
+	u.leaveRecords(t)
+	c.Patch(t, u.always, func() {
+		u.always.Finalizers = slices.DeleteFunc(u.always.Finalizers, func(f string) bool { return f != v1alpha1.Finalizer })
+	})
+	c.SetCondition(t, "released", "Ready", corev1.ConditionTrue)
+	ours := map[string]string{"app.kubernetes.io/part-of": "readygate", "app.kubernetes.io/component": "reporter"}
+	reporter, other := daemonSet("reporter", ours), daemonSet("other", map[string]string{"app": "other"})
+	c.Create(t, reporter)
+	c.Create(t, other)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: "reporter-x", Labels: ours,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(reporter, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}},
+		Spec: reporter.Spec.Template.Spec,
+	}
+	c.Create(t, pod)
+
+	p := startCleanup(t, c, "--rules=delete", "--conditions="+testkit.Condition)
+	gone(t, c, reporter)
+	if writes := cleanupWrites(t, c); len(writes) != 1 {
+		t.Errorf("written while a reporter's pod runs: %+v", writes)
+	}
+	if err := c.Client.Delete(t.Context(), pod); err != nil { // as the garbage collector does
+		t.Fatal(err)
+	}
+	wantSaid(t, endsWith(t, p, 0), "reporters: 1", "rules: 2", "taints: 4", "records of holds: 4", "completion records: 2", "node conditions: 2")
+	var rules v1alpha1.NodeReadinessRuleList
+	if err := c.Client.List(t.Context(), &rules); err != nil || len(rules.Items) > 0 {
+		t.Errorf("rules are left: %v, %v", rules.Items, err)
+	}
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+		t.Errorf("somebody else's DaemonSet: %v", err)
+	}
+	for _, name := range []string{"born", "adopted", "completed", "released"} {
+		if node := now(t, c, name); !clean(node) {
+			t.Errorf("%s is not clean: %v %v", name, node.Spec.Taints, node.Annotations)
+		}
+	}
+	if conditions := now(t, c, "released").Status.Conditions; len(conditions) != 1 || conditions[0].Type != "Ready" {
+		t.Errorf("conditions are %v, want Ready alone", conditions)
+	}
+	u.wantForeign(t)
+	wantUninstalled(t, c)
+	wantPermitted(t, c)
+}
+
+func daemonSet(name string, labels map[string]string) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: name, Labels: labels},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "reporter", Image: "reporter"}}},
+			},
+		},
+	}
+}
