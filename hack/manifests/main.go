@@ -1,5 +1,6 @@
 // Command manifests writes YAML that is made from Go: what an administrator installs, into one
-// directory (crds.yaml and policies.yaml), and the policies of the examples, into theirs.
+// directory (crds.yaml and policies.yaml), the files of the chart, and the policies of the
+// examples, into theirs.
 package main
 
 import (
@@ -23,11 +24,18 @@ func main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "--examples":
 		err = writeExamples(os.Args[2])
+	case len(os.Args) == 3 && os.Args[1] == "--chart":
+		err = writeChart(os.Args[2])
+	case len(os.Args) == 4 && os.Args[1] == "--plain" && os.Args[2] == "--namespace":
+		err = writePlain(os.Stdin, os.Args[3], true)
+	case len(os.Args) == 3 && os.Args[1] == "--plain":
+		err = writePlain(os.Stdin, os.Args[2], false)
 	case len(os.Args) == 2:
 		dir := os.Args[1]
 		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return yamlOf(policy.Installed()) }))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: manifests DIRECTORY, e.g. manifests dist; or manifests --examples examples")
+		fmt.Fprintln(os.Stderr, "usage: manifests dist; or manifests --examples examples; or manifests --chart charts/readygate; "+
+			"or manifests --plain [--namespace] FILE <RENDERED")
 		os.Exit(2)
 	}
 	if err != nil {
@@ -56,13 +64,18 @@ func definitions() ([][]byte, error) {
 	}
 	var documents [][]byte
 	for _, name := range names {
-		data, err := crds.Files.ReadFile(name)
+		document, err := definition(name)
 		if err != nil {
 			return nil, err
 		}
-		documents = append(documents, bytes.TrimPrefix(data, []byte("---\n")))
+		documents = append(documents, document)
 	}
 	return documents, nil
+}
+
+func definition(name string) ([]byte, error) {
+	data, err := crds.Files.ReadFile(name)
+	return bytes.TrimPrefix(data, []byte("---\n")), err
 }
 
 func yamlOf(objects []runtime.Object) ([][]byte, error) {

@@ -1,0 +1,75 @@
+{{/* Each of these fails where a value does not have its form, and renders nothing. The message says what is right; that of
+a schema would show a regular expression. */}}
+
+{{/* Takes [path, text]. */}}
+{{- define "readygate.wantRegistry" -}}
+{{- $path := first . }}{{ $text := last . }}
+{{- if contains "://" $text }}
+{{- fail (printf "%s is %q, which is a URL, must be host and path alone, e.g. registry.example.com/team" $path $text) }}
+{{- else if and $text (not (regexMatch "^([a-z0-9.-]+|\\[[0-9a-f:]+\\])(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$" $text)) }}
+{{- fail (printf "%s is %q, must be host and path in lower case, without a tag, e.g. registry.example.com/team" $path $text) }}
+{{- end }}
+{{- end }}
+
+{{/* Takes [path, host]. */}}
+{{- define "readygate.wantHost" -}}
+{{- $path := first . }}{{ $text := last . }}
+{{- if and $text (regexMatch "[/@ ]|^[^:\\[]*:[0-9]*$" $text) }}
+{{- fail (printf "%s is %q, must be a name or an address alone, e.g. api.example.com; its port is beside it" $path $text) }}
+{{- end }}
+{{- end }}
+
+{{/* Labels by which selectors, the clean-up and policies find objects are not the user's. Takes [path, labels]; null is none. */}}
+{{- define "readygate.wantLabels" -}}
+{{- $path := first . }}
+{{- range $key, $_ := last . | default dict }}
+{{- if regexMatch "^(app\\.kubernetes\\.io|helm\\.sh|readygate\\.dev)/" $key }}
+{{- fail (printf "%s has %q, by which the chart finds its own objects; must be a label of yours, e.g. example.com/team" $path $key) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Takes [path, duration]; null is none. */}}
+{{- define "readygate.wantDuration" -}}
+{{- $path := first . }}{{ $text := last . }}
+{{- if and (kindIs "string" $text) (not (regexMatch "^([0-9]+(\\.[0-9]+)?(h|m|s|ms))+$" $text)) }}
+{{- fail (printf "%s is %q, must be a duration in h, m, s or ms, e.g. 15s" $path $text) }}
+{{- end }}
+{{- end }}
+
+{{/* Takes [path, resources], as those of a container; null is none. */}}
+{{- define "readygate.wantQuantities" -}}
+{{- $path := first . }}{{ $resources := last . | default dict }}
+{{- range $sort := list "requests" "limits" }}
+{{- range $name, $amount := get $resources $sort | default dict }}
+{{- if not (regexMatch "^[0-9]+(\\.[0-9]*)?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$" (toString $amount)) }}
+{{- fail (printf "%s.%s.%s is %q, must be a quantity, e.g. %s" $path $sort $name (toString $amount) (eq $name "cpu" | ternary "50m" "64Mi")) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What a check asks, if it does so over the network. Takes {at, check, hostNetwork}. */}}
+{{- define "readygate.wantEndpoint" -}}
+{{- $at := .at }}{{ $hostNetwork := .hostNetwork }}
+{{- $asked := dict }}
+{{- with .check.http }}
+{{- if not (regexMatch "^https?://[^/]" .url) }}
+{{- fail (printf "%s.http.url is %q, must begin with http:// or https:// and a host, e.g. http://localhost:9099/readiness" $at .url) }}
+{{- end }}
+{{- if not .unixSocket }}{{ $_ := set $asked "http.url" .url }}{{ end }}
+{{- end }}
+{{- range $kind := list "tcp" "grpc" }}
+{{- with get $.check $kind }}
+{{- if not (or (regexMatch "^[^/]+:[0-9]+$" .address) (and (eq $kind "grpc") (hasPrefix "unix:///" .address))) }}
+{{- fail (printf "%s.%s.address is %q, must be host:port, e.g. localhost:6784%s" $at $kind .address (eq $kind "grpc" | ternary ", or a socket, e.g. unix:///run/agent.sock" "")) }}
+{{- end }}
+{{- $_ := set $asked (printf "%s.address" $kind) .address }}
+{{- end }}
+{{- end }}
+{{- range $field, $address := $asked }}
+{{- if and (not $hostNetwork) (regexMatch "^(https?://)?(localhost|127[0-9.]+|\\[::1\\])(:|/|$)" (lower $address)) }}
+{{- fail (printf "%s.%s is %q, which without hostNetwork is the reporter's own pod, where nothing else listens: set hostNetwork: true to ask what listens on the node" $at $field $address) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,122 @@
+{{/* Labels of an object. Takes {context, component, reporter}; no component means the whole. */}}
+{{- define "readygate.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .context.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .context.Release.Service }}
+app.kubernetes.io/instance: {{ .context.Release.Name }}
+{{ include "readygate.podLabels" . }}
+{{- end }}
+
+{{/* Labels of a pod: none that changes with every version of the chart, for that would restart it. Takes {context, component, reporter}. */}}
+{{- define "readygate.podLabels" -}}
+app.kubernetes.io/part-of: readygate
+{{ include "readygate.selector" . }}
+{{- with .context.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels that select pods; they can never change. Takes {context, component, reporter}. */}}
+{{- define "readygate.selector" -}}
+app.kubernetes.io/name: readygate
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- with .reporter }}
+readygate.dev/reporter: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* An image's reference. Takes {context, image}. */}}
+{{- define "readygate.image" -}}
+{{- with .context.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}
+{{- .image.repository }}
+{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .context.Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* The text of a generated file, for the namespace of the release. The text never goes through the template engine. A
+namespace that is a number, say, must still be text where it is a value of its own. Takes {context, file}. */}}
+{{- define "readygate.file" -}}
+{{- $namespace := .context.Release.Namespace }}
+{{- $text := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) }}
+{{- regexReplaceAll "(?m)(-|:) readygate-system$" $text (printf "${1} %q" $namespace) | replace "readygate-system" $namespace }}
+{{- end }}
+
+{{/* The roles of a generated file, and their bindings to an account. Takes {context, file, component, account, annotations}. */}}
+{{- define "readygate.roles" -}}
+{{- $labels := include "readygate.labels" . | fromYaml }}
+{{- $account := .account }}{{ $context := .context }}{{ $annotations := .annotations }}
+{{- range regexSplit "(?m)^---$" (include "readygate.file" .) -1 }}
+{{- with fromYaml . }}
+{{- $metadata := dict "name" .metadata.name "labels" $labels }}
+{{- with .metadata.namespace }}{{ $_ := set $metadata "namespace" . }}{{ end }}
+{{- with $annotations }}{{ $_ := set $metadata "annotations" . }}{{ end }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+rules:
+  {{- toYaml .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}Binding
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .metadata.name }}
+subjects:
+- kind: ServiceAccount
+  name: {{ $account }}
+  namespace: {{ $context.Release.Namespace | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where the API server is, as variables of a container; nothing where the Service does. Takes {host, port}. */}}
+{{- define "readygate.apiServer" -}}
+{{- if .host }}
+- name: KUBERNETES_SERVICE_HOST
+  value: {{ .host | quote }}
+- name: KUBERNETES_SERVICE_PORT
+  value: {{ .port | default 6443 | quote }}
+{{- end }}
+{{- end }}
+
+{{/* What a pod of ours may do on its node: as good as nothing. */}}
+{{- define "readygate.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "readygate.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* "true" where the cluster has the API of the births policy. A list of APIs that names kinds comes from a cluster;
+without one (helm template) the version decides. */}}
+{{- define "readygate.births" -}}
+{{- $api := "admissionregistration.k8s.io/v1" }}
+{{- $apis := .Capabilities.APIVersions }}
+{{- if eq (toString .Values.births.enabled) "auto" }}
+{{- if $apis.Has (printf "%s/ValidatingAdmissionPolicy" $api) }}
+{{- if $apis.Has (printf "%s/MutatingAdmissionPolicy" $api) }}true{{ end }}
+{{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}true{{ end }}
+{{- else if eq (toString .Values.births.enabled) "true" }}true{{ end }}
+{{- end }}
+
+{{/* A group of fields in which those of another replace its own, as YAML. Sprig's merge would take false for absent.
+Takes [fields, others]. */}}
+{{- define "readygate.override" -}}
+{{- $fields := deepCopy (first .) }}
+{{- range $name, $value := last . }}{{ $_ := set $fields $name $value }}{{ end }}
+{{- toYaml $fields }}
+{{- end }}

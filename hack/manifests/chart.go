@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/internal/policy"
+)
+
+// What stands in the chart's files for what is known only when it is installed. The namespace
+// is policy.ManagerNamespace there.
+const (
+	accountPlaceholder = "readygate-reporter-NAME"
+	typePlaceholder    = "TYPE"
+)
+
+// chartPolicies are the policies that the chart installs, by file: what templates choose
+// between has a file of its own.
+func chartPolicies() map[string][]runtime.Object {
+	reporter := policy.Reporter{Namespace: policy.ManagerNamespace, Account: accountPlaceholder, Types: []string{typePlaceholder}}
+	files := map[string][]runtime.Object{
+		"births.yaml":              {policy.BirthsPolicy()},
+		"births-binding.yaml":      {policy.BirthsBinding()},
+		"completions-binding.yaml": {policy.CompletionsBinding()},
+		"reporter-policy.yaml":     limits(reporter),
+		"reserved-policy.yaml":     {reporter.Reserved(), reporter.ReservedBinding()},
+	}
+	for _, obj := range policy.Installed() {
+		if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "MutatingAdmissionPolicy" && kind != "MutatingAdmissionPolicyBinding" {
+			files["policies.yaml"] = append(files["policies.yaml"], obj)
+		}
+	}
+	return files
+}
+
+// writeChart writes the chart's files: texts that templates read and the template engine never
+// parses.
+func writeChart(dir string) error {
+	dir = filepath.Join(dir, "files")
+	var failed error
+	for file, objects := range chartPolicies() {
+		failed = errors.Join(failed, write(dir, file, func() ([][]byte, error) { return yamlOf(objects) }))
+	}
+	names, err := fs.Glob(crds.Files, "*.yaml")
+	failed = errors.Join(failed, err)
+	for _, name := range names {
+		failed = errors.Join(failed, write(filepath.Join(dir, "crds"), name, func() ([][]byte, error) {
+			document, err := definition(name)
+			return [][]byte{document}, err
+		}))
+	}
+	return failed
+}

@@ -1,0 +1,108 @@
+package chart_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// rights are what an account may do: in the whole cluster (""), and in namespaces.
+type rights map[string][]rbacv1.PolicyRule
+
+// rightsOf follows the bindings of an account.
+func rightsOf(t *testing.T, all objects, account string) rights {
+	t.Helper()
+	found := rights{}
+	add := func(in string, subjects []rbacv1.Subject, role string) {
+		if !slices.Contains(subjects, rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: namespace}) {
+			return
+		}
+		if in == "" {
+			found[in] = append(found[in], get[*rbacv1.ClusterRole](t, all, role).Rules...)
+			return
+		}
+		found[in] = append(found[in], get[*rbacv1.Role](t, all, role).Rules...)
+	}
+	for _, binding := range each[*rbacv1.ClusterRoleBinding](all) {
+		add("", binding.Subjects, binding.RoleRef.Name)
+	}
+	for _, binding := range each[*rbacv1.RoleBinding](all) {
+		add(binding.Namespace, binding.Subjects, binding.RoleRef.Name)
+	}
+	return found
+}
+
+// generated are the rights in a file that is made from the code.
+func generated(t *testing.T, file string) rights {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(chartDir(), "files", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := rights{}
+	for _, document := range strings.Split(strings.TrimPrefix(string(data), "---\n"), "\n---\n") {
+		var role rbacv1.Role
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		found[role.Namespace] = append(found[role.Namespace], role.Rules...)
+	}
+	return found
+}
+
+// TestAccountsMayDoWhatTheCodeNeeds, and nothing else.
+func TestAccountsMayDoWhatTheCodeNeeds(t *testing.T) {
+	all := render(t, ci(t, "reporters"))
+	want := map[string]rights{
+		"readygate-manager": generated(t, "role.yaml"),
+		"readygate-cleanup": generated(t, "cleanup-role.yaml"),
+	}
+	for _, name := range []string{"cilium", "network", "flannel", "gpu"} {
+		want["readygate-reporter-"+name] = rights{"": {{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}}}}
+	}
+	for _, account := range each[*corev1.ServiceAccount](all) {
+		if got := rightsOf(t, all, account.Name); !reflect.DeepEqual(got, want[account.Name]) {
+			t.Errorf("%s may\n%v\nwant\n%v", account.Name, got, want[account.Name])
+		}
+		delete(want, account.Name)
+	}
+	for account := range want {
+		t.Errorf("no account %s", account)
+	}
+	for owner, pod := range pods(all) {
+		if pod.ServiceAccountName != owner {
+			t.Errorf("%s runs as %s", owner, pod.ServiceAccountName)
+		}
+	}
+}
+
+// TestMetricsAreForReaders: nobody is one until the values name somebody.
+func TestMetricsAreForReaders(t *testing.T) {
+	const role = "readygate-metrics-reader"
+	all := render(t, "")
+	want := []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}
+	if got := get[*rbacv1.ClusterRole](t, all, role).Rules; !reflect.DeepEqual(got, want) {
+		t.Errorf("a reader may %v", got)
+	}
+	isReader := func(binding *rbacv1.ClusterRoleBinding) bool { return binding.RoleRef.Name == role }
+	if slices.ContainsFunc(each[*rbacv1.ClusterRoleBinding](all), isReader) {
+		t.Error("there is a reader though nobody named one")
+	}
+	binding := get[*rbacv1.ClusterRoleBinding](t, render(t, ci(t, "full")), role)
+	if want := (rbacv1.Subject{Kind: "ServiceAccount", Name: "prometheus-k8s", Namespace: "monitoring"}); len(binding.Subjects) != 1 || binding.Subjects[0] != want {
+		t.Errorf("readers are %v", binding.Subjects)
+	}
+	for _, obj := range render(t, ci(t, "small")) {
+		if strings.Contains(client.ObjectKeyFromObject(obj).Name, "metrics") {
+			t.Errorf("%s is there though metrics are off", obj.GetName())
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// emptyCluster is a control plane that has never heard of Readygate.
+func emptyCluster(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testkit.Binaries()})
+	if err != nil {
+		t.Fatalf("starting a control plane: %v", err)
+	}
+	t.Cleanup(func() { _ = plane.Stop() })
+	c := &testkit.Cluster{ControlPlane: plane}
+	if c.Config, err = plane.Admin(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Client, err = client.NewWithWatch(c.Config, client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// helm is a Helm that uses a cluster.
+type helm struct {
+	binary, kubeconfig string
+}
+
+func helmOf(t *testing.T, c *testkit.Cluster, binary string) helm {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, c.Config); err != nil {
+		t.Fatal(err)
+	}
+	return helm{binary, kubeconfig}
+}
+
+// try installs, upgrades, rolls back or uninstalls the release.
+func (h helm) try(t *testing.T, verb, values string, args ...string) error {
+	t.Helper()
+	command := []string{verb, release, "--namespace", namespace}
+	if verb == "install" || verb == "upgrade" {
+		command = append(command, chartDir(), "-f", "-")
+	}
+	if verb == "install" {
+		command = append(command, "--create-namespace")
+	}
+	_, err := runHelm(t, h.binary, values, []string{"KUBECONFIG=" + h.kubeconfig}, append(command, args...)...)
+	return err
+}
+
+func (h helm) run(t *testing.T, verb, values string, args ...string) {
+	t.Helper()
+	if err := h.try(t, verb, values, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInstallUpgradeAndUninstall with both Helms, on a cluster each.
+func TestInstallUpgradeAndUninstall(t *testing.T) {
+	for _, binary := range helms {
+		t.Run(binary, func(t *testing.T) {
+			t.Parallel()
+			c := emptyCluster(t)
+			h := helmOf(t, c, binary)
+			h.run(t, "install", ci(t, "reporters"))
+			t.Run("the manager may do what it needs, and an upgrade keeps its policy", func(t *testing.T) { upgradeKeepsBirths(t, c, h) })
+			t.Run("the manager may do nothing else", func(t *testing.T) { managerIsLimited(t, c) })
+			t.Run("a reporter may report its condition", func(t *testing.T) { reporterIsLimited(t, c) })
+			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", noMonitors) })
+			t.Run("uninstall leaves the CRD", func(t *testing.T) { uninstall(t, c, h) })
+			t.Run("install again", func(t *testing.T) { h.run(t, "install", "") })
+		})
+	}
+}
+
+// noMonitors switches off what needs CRDs of others.
+const noMonitors = "monitoring.serviceMonitor.enabled=false,monitoring.podMonitor.enabled=false,monitoring.prometheusRule.enabled=false"
+
+func birthsOf(t *testing.T, c *testkit.Cluster) *admissionv1.MutatingAdmissionPolicy {
+	t.Helper()
+	var births admissionv1.MutatingAdmissionPolicy
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: policy.BirthsName}, &births); err != nil {
+		t.Fatal(err)
+	}
+	return &births
+}
+
+// cover runs a manager until the API server holds the nodes of a new rule at their birth, and
+// those of an old one no more.
+func cover(t *testing.T, c *testkit.Cluster, name, without string) *v1alpha1.NodeReadinessRule {
+	t.Helper()
+	_, stop, err := c.RunManager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := testkit.Rule(name)
+	if err := c.Client.Create(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	if without != "" {
+		if err := c.Client.Delete(t.Context(), testkit.Rule(without)); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the rule "+without+" to go", func(ctx context.Context) error {
+			if err := c.Client.Get(ctx, types.NamespacedName{Name: without}, &v1alpha1.NodeReadinessRule{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is there: %v", err)
+			}
+			return nil
+		})
+	}
+	rule = c.EventuallyRule(t, name, "covered", testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	if err := stop(); err != nil {
+		t.Fatalf("the manager ended with %v", err)
+	}
+	return rule
+}
+
+// upgradeKeepsBirths: the manager fills the policy, with the rights that the chart gives it. No
+// manager runs during the upgrades, so nobody repairs what they break.
+func upgradeKeepsBirths(t *testing.T, c *testkit.Cluster, h helm) {
+	previous := ""
+	for _, name := range []string{"first", "second", "third"} {
+		rule := cover(t, c, name, previous)
+		before := birthsOf(t, c)
+		if !policy.ReadBirths(&before.Spec).Covers(rule.UID) {
+			t.Fatalf("the policy does not speak of the rule: %v", before.Spec)
+		}
+		h.run(t, "upgrade", ci(t, "reporters"), "--set", "manager.podAnnotations.upgrade="+name)
+		if after := birthsOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
+			t.Errorf("the upgrade has changed the policy to\n%v\nfrom\n%v", after.Spec, before.Spec)
+		}
+		node := testkit.Node("born-"+name, testkit.Pool(name))
+		c.Create(t, node)
+		if !testkit.HasTaint(node, testkit.TaintKey(name)) {
+			t.Errorf("a node is born with the taints %v after the upgrade", node.Spec.Taints)
+		}
+		previous = name
+	}
+}
+
+// managerIsLimited by the policy that the chart installs with the rights.
+func managerIsLimited(t *testing.T, c *testkit.Cluster) {
+	c.Create(t, testkit.Node("foreign", nil))
+	manager := c.As(t, testkit.ManagerUser)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	testkit.Eventually(t, "the policy of the manager to be in force", func(ctx context.Context) error {
+		err := manager.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, patch, client.DryRunAll)
+		return wantRefused(err, "metadata.labels")
+	})
+}
+
+// reporterIsLimited to its condition on its node, as a pod of the DaemonSet would be.
+func reporterIsLimited(t *testing.T, c *testkit.Cluster) {
+	const account, node = "readygate-reporter-cilium", "reported"
+	c.Create(t, testkit.Node(node, nil))
+	config := *c.Config
+	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, "", ""
+	config.BearerToken = c.Token(t, namespace, account, c.Pod(t, namespace, account, node))
+	reporter, err := client.New(&config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(ctx context.Context, condition string) error {
+		text := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, condition)
+		return reporter.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.StrategicMergePatchType, []byte(text)))
+	}
+	testkit.Eventually(t, "the policy of the reporter to be in force", func(ctx context.Context) error {
+		return wantRefused(report(ctx, "example.com/Other"), "cilium.io/AgentReady")
+	})
+	if err := report(t.Context(), "cilium.io/AgentReady"); err != nil {
+		t.Errorf("the reporter may not report: %v", err)
+	}
+}
+
+// wantRefused says what is wrong with an answer that should be a refusal with these words.
+func wantRefused(err error, words string) error {
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), words) {
+		return nil
+	}
+	return fmt.Errorf("it was answered: %v", err)
+}
+
+// uninstall without the clean-up, which needs a node to run on.
+func uninstall(t *testing.T, c *testkit.Cluster, h helm) {
+	h.run(t, "uninstall", "", "--no-hooks")
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: v1alpha1.CRDName}, &crd); err != nil {
+		t.Errorf("the CRD did not stay: %v", err)
+	}
+	var policies admissionv1.ValidatingAdmissionPolicyList
+	if err := c.Client.List(t.Context(), &policies, client.MatchingLabels{policy.PartOfLabel: policy.PartOf}); err != nil || len(policies.Items) > 0 {
+		t.Errorf("%d policies stay: %v", len(policies.Items), err)
+	}
+}
+
+// takeOver are the flags with which a Helm takes objects of others. Helm 4 applies on the server's
+// side, where who owned a field before must be overruled.
+var takeOver = map[string][]string{"helm": {"--take-ownership", "--force-conflicts"}, "helm3": {"--take-ownership"}}
+
+// TestTakeOverACluster that has the CRD of another controller of these rules, and rules.
+func TestTakeOverACluster(t *testing.T) {
+	c := emptyCluster(t)
+	data, err := crds.Files.ReadFile("readiness.node.x-k8s.io_nodereadinessrules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, binary := range helms {
+		t.Run(binary, func(t *testing.T) {
+			var foreign apiextensionsv1.CustomResourceDefinition
+			if err := yaml.UnmarshalStrict(data, &foreign); err != nil {
+				t.Fatal(err)
+			}
+			foreign.Labels = map[string]string{"app.kubernetes.io/managed-by": "kustomize"}
+			if err := c.Client.Create(t.Context(), &foreign); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, "the API to be served", func(ctx context.Context) error {
+				return c.Client.Create(ctx, testkit.Rule("theirs"))
+			})
+			h := helmOf(t, c, binary)
+			if err := h.try(t, "install", ""); err == nil || !strings.Contains(err.Error(), v1alpha1.CRDName) {
+				t.Errorf("without being told to, Helm takes what is another's: %v", err)
+			}
+			h.run(t, "install", "", takeOver[binary]...)
+			if err := c.Client.Get(t.Context(), types.NamespacedName{Name: "theirs"}, &v1alpha1.NodeReadinessRule{}); err != nil {
+				t.Errorf("the rule is gone: %v", err)
+			}
+			h.run(t, "uninstall", "", "--no-hooks")
+			if err := c.Client.Delete(t.Context(), &foreign); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, "the CRD to go", func(ctx context.Context) error {
+				if err := c.Client.Get(ctx, client.ObjectKeyFromObject(&foreign), &foreign); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("it is there: %v", err)
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package chart_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// notes are what Helm prints after an installation.
+func notes(t *testing.T, values string) string {
+	t.Helper()
+	out, err := runHelm(t, "helm", values, nil, "install", release, chartDir(), "--namespace", namespace, "-f", "-", "--dry-run=client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, notes, found := strings.Cut(out, "\nNOTES:\n")
+	if !found {
+		t.Fatalf("there are no notes in:\n%s", out)
+	}
+	return notes
+}
+
+// TestNotesWarn of what a user may not have meant, and of nothing else.
+func TestNotesWarn(t *testing.T) {
+	const (
+		noReporter, noNetwork, noPlace, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
+		noBirths, noPolicy                               = "births.enabled is false", "has no MutatingAdmissionPolicy"
+	)
+	for values, want := range map[string][]string{
+		"":                       {noReporter},
+		"reporters: [" + a + "]": {},
+		ci(t, "full"):            {noNetwork},
+		ci(t, "small"):           {noReporter, noBirths, noCRD, noCleanup},
+
+		"manager: {tolerations: []}": {noReporter, noPlace},
+		"manager: {tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}": {noReporter, noPlace},
+		"manager: {tolerations: [{operator: Exists, effect: NoSchedule}]}":                         {noReporter, noPlace},
+		"manager: {tolerations: [{key: a, value: b}, {operator: Exists}]}":                         {noReporter},
+	} {
+		out := notes(t, values)
+		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, noBirths, noPolicy} {
+			if strings.Contains(out, warning) != slices.Contains(want, warning) {
+				t.Errorf("with %q: it warns %q: %v", values, warning, !slices.Contains(want, warning))
+			}
+		}
+		if check := "kubectl -n " + namespace + " rollout status deployment/readygate-manager"; !strings.Contains(out, check) {
+			t.Errorf("with %q: it does not say how to see whether the manager runs", values)
+		}
+	}
+}
+
+// TestNotesCanBePasted: a shell hands kubectl the rule, and does not wait for its end.
+func TestNotesCanBePasted(t *testing.T) {
+	out := notes(t, ci(t, "reporters"))
+	from, to := strings.Index(out, "kubectl apply"), strings.Index(out, "kubectl get nrr")
+	if from < 0 || to < from {
+		t.Fatalf("it does not say what is next:\n%s", out)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "kubectl() { cat; }\n"+out[from:to])
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	rule := get[*v1alpha1.NodeReadinessRule](t, decode(t, string(text)), "network")
+	if rule.Spec.Conditions[0].Type != "cilium.io/AgentReady" {
+		t.Errorf("the rule waits for %s", rule.Spec.Conditions[0].Type)
+	}
+}

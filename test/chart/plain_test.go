@@ -1,0 +1,72 @@
+package chart_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// TestPlainManifestsApply: install.yaml is all that kubectl needs, and uninstall.yaml adds the
+// clean-up to it.
+func TestPlainManifestsApply(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(filepath.Join(testkit.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir)
+	cmd.Dir = testkit.Root()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	texts := map[string]string{}
+	for _, name := range []string{"install.yaml", "uninstall.yaml"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(data)
+		if strings.Contains(texts[name], "helm.sh") || strings.Contains(texts[name], "Helm") {
+			t.Errorf("%s speaks of Helm", name)
+		}
+	}
+	installed, cleanup := decode(t, texts["install.yaml"]), decode(t, texts["uninstall.yaml"])
+	if first := installed[0]; kindOf(first) != "Namespace" || get[*corev1.Namespace](t, installed, namespace).Labels["pod-security.kubernetes.io/enforce"] != "privileged" {
+		t.Errorf("the first object is %s %s", kindOf(first), first.GetName())
+	}
+	if len(jobs(installed)) > 0 {
+		t.Error("install.yaml runs the clean-up")
+	}
+	if get[*batchv1.Job](t, cleanup, "readygate-cleanup").Namespace != namespace {
+		t.Error("the clean-up is elsewhere")
+	}
+
+	c := emptyCluster(t)
+	k := c.Kubectl(t)
+	k.Strict = true
+	for _, name := range []string{"install.yaml", "install.yaml", "uninstall.yaml"} {
+		k.Run(t, "apply", "--server-side", "-f", filepath.Join(dir, name))
+	}
+	k.Run(t, "delete", "-f", filepath.Join(dir, "uninstall.yaml"))
+	applyKeepsBirths(t, c, k, filepath.Join(dir, "install.yaml"))
+}
+
+// applyKeepsBirths: the policy that a manager has filled is not emptied by applying the file
+// again, unless somebody forces it; everything else is applied.
+func applyKeepsBirths(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, file string) {
+	cover(t, c, "rule", "")
+	before := birthsOf(t, c)
+	k.Run(t, "-n", namespace, "delete", "poddisruptionbudget", "readygate-manager")
+	out, err := k.Output(t.Context(), "apply", "--server-side", "-f", file)
+	if err == nil || !strings.Contains(out, "conflicts with \"chart.test\"") {
+		t.Errorf("applying over rules: %v, %s", err, out)
+	}
+	if after := birthsOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
+		t.Errorf("the policy is now %v", after.Spec)
+	}
+	k.Run(t, "-n", namespace, "get", "poddisruptionbudget", "readygate-manager")
+}

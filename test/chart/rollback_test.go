@@ -1,0 +1,108 @@
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// rollbackFlags are what a Helm needs to write over the manager's policy.
+var rollbackFlags = map[string][]string{"helm": {"--force-conflicts"}}
+
+// TestRollbackWhileAManagerRuns: Helm writes the births policy as it was before there were rules,
+// and the manager puts it right.
+func TestRollbackWhileAManagerRuns(t *testing.T) {
+	for _, binary := range helms {
+		t.Run(binary, func(t *testing.T) {
+			t.Parallel()
+			c := emptyCluster(t)
+			h := helmOf(t, c, binary)
+			h.run(t, "install", "")
+			_, stop, err := c.RunManager()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = stop() }) // how it ended is not the question
+			rules := []*v1alpha1.NodeReadinessRule{covered(t, c, "first")}
+			h.run(t, "upgrade", "", "--set", "manager.podAnnotations.revision=second")
+			rules = append(rules, covered(t, c, "second"))
+
+			before := birthsOf(t, c).Generation
+			if len(rollbackFlags[binary]) > 0 {
+				if err := h.try(t, "rollback", "", "1"); err == nil || !strings.Contains(err.Error(), policy.BirthsName) || !strings.Contains(err.Error(), "conflict") {
+					t.Errorf("a rollback without %v: %v", rollbackFlags[binary], err)
+				}
+			}
+			h.run(t, "rollback", "", append(rollbackFlags[binary], "1")...)
+			wantRolledBack(t, c)
+			testkit.Eventually(t, "the manager to write the policy again", func(context.Context) error { return repaired(birthsOf(t, c), before, rules) })
+			for _, rule := range rules {
+				wantBornHeld(t, c, rule.Name)
+			}
+		})
+	}
+}
+
+// covered makes a rule, and returns it when nodes are born held by it.
+func covered(t *testing.T, c *testkit.Cluster, name string) *v1alpha1.NodeReadinessRule {
+	t.Helper()
+	if err := c.Client.Create(t.Context(), testkit.Rule(name)); err != nil {
+		t.Fatal(err)
+	}
+	return c.EventuallyRule(t, name, "covered", testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+}
+
+// wantRolledBack looks for what the upgrade had brought.
+func wantRolledBack(t *testing.T, c *testkit.Cluster) {
+	t.Helper()
+	var manager appsv1.Deployment
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "readygate-manager"}, &manager); err != nil {
+		t.Fatal(err)
+	}
+	if revision, there := manager.Spec.Template.Annotations["revision"]; there {
+		t.Errorf("after the rollback the manager has the annotations of revision %q", revision)
+	}
+}
+
+// repaired says what is wrong with a policy that Helm has written, and the manager after it.
+func repaired(births *admissionv1.MutatingAdmissionPolicy, before int64, rules []*v1alpha1.NodeReadinessRule) error {
+	if births.Generation < before+2 {
+		return fmt.Errorf("its generation was %d and is %d, so not both have written it", before, births.Generation)
+	}
+	for _, rule := range rules {
+		if !policy.ReadBirths(&births.Spec).Covers(rule.UID) {
+			return fmt.Errorf("it lacks the rule %s: %v", rule.Name, births.Spec)
+		}
+	}
+	return nil
+}
+
+// wantBornHeld makes a node of the rule once the API server has seen the policy.
+func wantBornHeld(t *testing.T, c *testkit.Cluster, rule string) {
+	t.Helper()
+	born := func(ctx context.Context, options ...client.CreateOption) error {
+		node := testkit.Node("born-"+rule, testkit.Pool(rule))
+		if err := c.Client.Create(ctx, node, options...); err != nil {
+			return err
+		}
+		if !testkit.HasTaint(node, testkit.TaintKey(rule)) {
+			return fmt.Errorf("a node of the rule %s is born with the taints %v", rule, node.Spec.Taints)
+		}
+		return nil
+	}
+	testkit.Eventually(t, "the policy to be in force", func(ctx context.Context) error { return born(ctx, client.DryRunAll) })
+	if err := born(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

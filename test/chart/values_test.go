@@ -1,0 +1,270 @@
+package chart_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/internal/reporter"
+)
+
+// a is a reporter with one check.
+const a = "{name: a, checks: [{conditionType: example.com/A, tcp: {address: 'agent.example.com:1'}}]}"
+
+// TestWrongValuesAreRefused with words that name the value.
+func TestWrongValuesAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		values string
+		says   []string
+	}{
+		"a value that does not exist":  {"manager: {replica: 3}", []string{"manager", "replica"}},
+		"a wrong type":                 {"manager: {replicas: two}", []string{"manager", "replicas", "integer"}},
+		"no replica":                   {"manager: {replicas: 0}", []string{"replicas", "1"}},
+		"a digest that is none":        {"manager: {image: {digest: abc}}", []string{"digest", "sha256"}},
+		"births maybe":                 {"births: {enabled: maybe}", []string{"births", "enabled", "auto"}},
+		"a reporter without a check":   {"reporters: [{name: a, checks: []}]", []string{"reporters", "checks"}},
+		"a reporter without a name":    {"reporters: [{checks: [{conditionType: A, cni: {}}]}]", []string{"reporters", "name"}},
+		"a name that is none":          {"reporters: [{name: A_b, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].name is "A_b"`, "lower-case", "calico"}},
+		"a check of two kinds":         {"reporters: [{name: a, checks: [{conditionType: A, cni: {}, tcp: {address: b}}]}]", []string{"reporters[0].checks[0] has tcp and cni", "exactly one of"}},
+		"a check of no kind":           {"reporters: [{name: a, checks: [{conditionType: A}]}]", []string{"reporters[0].checks[0] says nothing to look at", "http: {url:"}},
+		"a field no check has":         {"reporters: [{name: a, checks: [{conditionType: A, http: {uri: b}}]}]", []string{"http", "uri"}},
+		"a condition type that is bad": {`reporters: [{name: a, checks: [{conditionType: 'a"b', cni: {}}]}]`, []string{`reporters[0].checks[0].conditionType is "a\"b"`, "example.com/NetworkReady"}},
+		"a duration without a unit":    {"reporters: [{name: a, checks: [{conditionType: A, interval: 15, cni: {}}]}]", []string{"interval", "string"}},
+		"a duration that is none":      {"reporters: [{name: a, checks: [{conditionType: A, holdDown: 1 min, cni: {}}]}]", []string{`reporters[0].checks[0].holdDown is "1 min"`, "15s"}},
+		"an age that is none":          {"reporters: [{name: a, checks: [{conditionType: A, file: {path: /a, newerThan: 1d}}]}]", []string{`checks[0].file.newerThan is "1d"`, "15s"}},
+		"a patience that is none":      {"reporters: [{name: a, checks: [{conditionType: A, peers: {patience: '30'}}]}]", []string{`checks[0].peers.patience is "30"`, "15s"}},
+		"a heartbeat that is none":     {"reporters: [{name: a, heartbeatPeriod: '', checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].heartbeatPeriod is ""`, "15s"}},
+		"a scrape that is none":        {"monitoring: {serviceMonitor: {interval: often}}", []string{`monitoring.serviceMonitor.interval is "often"`, "15s"}},
+		"a registry with a scheme":     {"image: {registry: 'https://registry.example.com'}", []string{`image.registry is "https://registry.example.com"`, "is a URL", "registry.example.com/team"}},
+		"a registry in capitals":       {"image: {registry: registry.example.com/Team}", []string{`image.registry is "registry.example.com/Team"`, "lower case", "registry.example.com/team"}},
+		"memory that is none":          {"manager: {resources: {limits: {memory: 256MB}}}", []string{`manager.resources.limits.memory is "256MB"`, "64Mi"}},
+		"CPU that is none":             {"reporters: [{name: a, resources: {requests: {cpu: half}}, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].resources.requests.cpu is "half"`, "50m"}},
+		"a URL without a scheme":       {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, http: {url: 'localhost:1'}}]}]", []string{`reporters[0].checks[0].http.url is "localhost:1"`, "http://localhost:9099/readiness"}},
+		"an address with a scheme":     {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, tcp: {address: 'tcp://localhost:1'}}]}]", []string{`reporters[0].checks[0].tcp.address is "tcp://localhost:1"`, "localhost:6784"}},
+		"an address without a port":    {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, grpc: {address: localhost}}]}]", []string{`reporters[0].checks[0].grpc.address is "localhost"`, "localhost:6784", "unix:///"}},
+		"a pod asks itself by http":    {"reporters: [{name: a, checks: [{conditionType: A, http: {url: 'http://localhost:9099/readiness'}}]}]", []string{`reporters[0].checks[0].http.url is "http://localhost:9099/readiness"`, "the reporter's own pod", "hostNetwork: true"}},
+		"a pod asks itself by tcp":     {"reporters: [{name: a, hostNetwork: false, checks: [{conditionType: A, tcp: {address: '127.0.0.1:1'}}]}]", []string{"reporters[0].checks[0].tcp.address", "hostNetwork: true"}},
+		"a pod asks itself by grpc":    {"reporters: [{name: a, checks: [{conditionType: B, cni: {}}, {conditionType: A, grpc: {address: '[::1]:1'}}]}]", []string{"reporters[0].checks[1].grpc.address", "hostNetwork: true"}},
+		"nothing for a ServiceMonitor": {"{metrics: {enabled: false}, monitoring: {serviceMonitor: {enabled: true}}}", []string{"monitoring.serviceMonitor.enabled is true", "set metrics.enabled to true"}},
+		"nothing for a PodMonitor":     {"monitoring: {podMonitor: {enabled: true}}", []string{"monitoring.podMonitor.enabled is true", "add an entry to reporters"}},
+
+		"a condition of Kubernetes":   {"reporters: [{name: a, checks: [{conditionType: ready, cni: {}}]}]", []string{`reporters[0].checks[0].conditionType is "ready"`, "Kubernetes itself", "example.com/NetworkReady"}},
+		"a condition twice":           {"reporters: [" + a + ", {name: b, checks: [{conditionType: example.com/A, cni: {}}]}]", []string{"reporters[1].checks[0].conditionType", "reporters[0].checks[0] reports too", "a condition of its own"}},
+		"a reporter twice":            {"reporters: [" + a + ", {name: a, checks: [{conditionType: B, cni: {}}]}]", []string{`reporters[1].name is "a"`, "reporters[0]", "a name of its own"}},
+		"the name of a Service":       {"reporters: [{name: a, checks: [{conditionType: A, peers: {}}]}, {name: a-all, checks: [{conditionType: B, cni: {}}]}]", []string{`reporters[1].name is "a-all"`, "reporters[0]"}},
+		"peers on the node's network": {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, peers: {}}]}]", []string{"reporters[0]", "peers", "without hostNetwork"}},
+		"a canary among pods":         {"reporters: [{name: a, hostNetwork: false, checks: [{conditionType: A, cni: {canary: {}}}]}]", []string{"reporters[0]", "canary", "leave hostNetwork out"}},
+		"a canary and peers":          {"reporters: [{name: a, checks: [{conditionType: A, cni: {canary: {}}}, {conditionType: B, peers: {}}]}]", []string{"reporters[0]", "of its own"}},
+		"a port twice":                {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, cni: {}}]}, {name: b, hostNetwork: true, checks: [{conditionType: B, cni: {}}]}]", []string{"reporters[1].metrics.port is 9445", "reporters[0]", "metrics: {port: 9451}"}},
+		"a port of the manager":       {"reporters: [{name: a, hostNetwork: true, metrics: {port: 9446}, checks: [{conditionType: A, cni: {}}]}]", []string{"reporters[0].metrics.port is 9446", "manager.ports.health"}},
+		"our label on everything":     {`commonLabels: {app.kubernetes.io/part-of: platform}`, []string{"commonLabels", "app.kubernetes.io/part-of", "example.com/team"}},
+		"our label on the manager":    {`manager: {podLabels: {app.kubernetes.io/component: x}}`, []string{"manager.podLabels", "label of yours"}},
+		"API server as a URL":         {`manager: {apiServer: {host: "https://api.example.com"}}`, []string{"manager.apiServer.host", "e.g. api.example.com"}},
+		"API server with a port":      {`manager: {apiServer: {host: "api.example.com:6443"}}`, []string{"manager.apiServer.host", "its port is beside it"}},
+		"one port for both":           {"manager: {ports: {health: 1, metrics: 1}}", []string{"manager.ports.health", "must differ"}},
+	} {
+		for _, binary := range helms {
+			t.Run(name+" "+binary, func(t *testing.T) {
+				t.Parallel()
+				_, err := template(t, binary, test.values)
+				if err == nil {
+					t.Fatal("the values are taken")
+				}
+				for _, want := range test.says {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("nothing about %q in: %v", want, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestUnusualValuesAreTaken: they look like some that are refused, and are right.
+func TestUnusualValuesAreTaken(t *testing.T) {
+	for _, values := range []string{
+		"image: {registry: '[fd00::1]:5000/team/'}",
+		"image: {registry: team}",
+		"manager: {apiServer: {host: 'fd00::1'}}",
+		"commonLabels: {example.com/team: platform, kubernetes.io/cluster-service: 'true'}",
+		"manager: {resources: {requests: {cpu: 1, memory: 64000000}, limits: {cpu: 0.5, memory: 1e8, hugepages-2Mi: 2Mi}}}",
+		"reporters: [{name: a, checks: [{conditionType: A, http: {url: 'http://localhost/healthz', unixSocket: /run/agent.sock}}]}]",
+		"reporters: [{name: a, checks: [{conditionType: A, http: {url: 'https://localhost.example.com'}}, {conditionType: B, tcp: {address: '[fd00::1]:1'}}]}]",
+		"reporters: [{name: a, checks: [{conditionType: A, grpc: {address: 'unix:///run/localhost:1'}}]}]",
+		"reporters: [{name: a, checks: [{conditionType: A, cni: {canary: {}}}, {conditionType: B, tcp: {address: 'localhost:1'}}]}]",
+	} {
+		for _, binary := range helms {
+			if _, err := template(t, binary, values); err != nil {
+				t.Errorf("with %q: %v", values, err)
+			}
+		}
+	}
+}
+
+// TestOldClustersAreRefused instead of being installed half.
+func TestOldClustersAreRefused(t *testing.T) {
+	if _, err := template(t, "helm", "", "--kube-version", "v1.29.9"); err == nil || !strings.Contains(err.Error(), "1.30") {
+		t.Errorf("Kubernetes 1.29: %v", err)
+	}
+}
+
+type schema struct {
+	Properties           map[string]*schema `json:"properties"`
+	Items                *schema            `json:"items"`
+	AdditionalProperties any                `json:"additionalProperties"`
+}
+
+func readSchema(t *testing.T) *schema {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(chartDir(), "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read schema
+	if err := json.Unmarshal(data, &read); err != nil {
+		t.Fatal(err)
+	}
+	return &read
+}
+
+// TestSchemaKnowsTheFieldsOfAReporterConfig: what the reporter takes, the chart lets through,
+// and nothing else.
+func TestSchemaKnowsTheFieldsOfAReporterConfig(t *testing.T) {
+	wantFields(t, "checks", readSchema(t).Properties["reporters"].Items.Properties["checks"].Items, reflect.TypeFor[reporter.CheckConfig]())
+}
+
+func wantFields(t *testing.T, path string, have *schema, want reflect.Type) {
+	t.Helper()
+	fields := jsonFields(want)
+	if got := slices.Sorted(maps.Keys(have.Properties)); !slices.Equal(got, slices.Sorted(maps.Keys(fields))) {
+		t.Errorf("%s has the fields %v in the schema, %v in the code", path, got, slices.Sorted(maps.Keys(fields)))
+	}
+	for name, field := range fields {
+		if of := have.Properties[name]; of != nil && of.Properties != nil {
+			wantFields(t, path+"."+name, of, field)
+		}
+	}
+}
+
+// jsonFields are the types of a type's fields by their JSON names, inlined ones included.
+func jsonFields(of reflect.Type) map[string]reflect.Type {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	found := map[string]reflect.Type{}
+	for field := range of.Fields() {
+		name, rest, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if rest == "inline" {
+			maps.Copy(found, jsonFields(field.Type))
+		} else if name != "" {
+			found[name] = field.Type
+		}
+	}
+	return found
+}
+
+// TestSchemaIsThatOfTheValues: each value has its place in the schema, and the other way round.
+func TestSchemaIsThatOfTheValues(t *testing.T) {
+	wantKnown(t, "", readSchema(t), defaults(t))
+}
+
+func defaults(t *testing.T) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(chartDir(), "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.UnmarshalStrict(data, &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func wantKnown(t *testing.T, path string, have *schema, values map[string]any) {
+	t.Helper()
+	if have.AdditionalProperties != false {
+		t.Errorf("%s: the schema lets any name pass", path)
+	}
+	for name, of := range have.Properties {
+		value, there := values[name]
+		if !there && path+name != "global" {
+			t.Errorf("%s%s is in the schema, and not in values.yaml", path, name)
+		}
+		if fields, group := value.(map[string]any); group && of.Properties != nil && name != "resources" {
+			wantKnown(t, path+name+".", of, fields)
+		}
+	}
+	for name := range values {
+		if have.Properties[name] == nil {
+			t.Errorf("%s%s is in values.yaml, and not in the schema", path, name)
+		}
+	}
+}
+
+// TestValuesDescribeEveryFieldOfAReporter: the list is empty by default, so its comment is all
+// that says what an entry can have.
+func TestValuesDescribeEveryFieldOfAReporter(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(chartDir(), "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, line := range regexp.MustCompile(`(?m)^# (?:- |  )([a-zA-Z]+):`).FindAllStringSubmatch(string(data), -1) {
+		told = append(told, line[1])
+	}
+	slices.Sort(told)
+	if want := slices.Sorted(maps.Keys(readSchema(t).Properties["reporters"].Items.Properties)); !slices.Equal(told, want) {
+		t.Errorf("values.yaml describes %v, the schema has %v", told, want)
+	}
+}
+
+// TestReadmeHasEveryValue with its default.
+func TestReadmeHasEveryValue(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(chartDir(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `(.*?)` \\| .+ \\|$").FindAllStringSubmatch(string(data), -1) {
+		told[row[1]] = row[2]
+	}
+	want := leaves("", defaults(t), map[string]string{})
+	for path, value := range want {
+		if told[path] != value {
+			t.Errorf("README.md says that the default of %s is %q, it is %s", path, told[path], value)
+		}
+	}
+	for path := range told {
+		if _, there := want[path]; !there {
+			t.Errorf("README.md has %s, which is no value", path)
+		}
+	}
+}
+
+// leaves are the values by path, as JSON. What is given as a whole is one value.
+func leaves(path string, value any, into map[string]string) map[string]string {
+	group, ok := value.(map[string]any)
+	whole := len(group) == 0 || slices.ContainsFunc([]string{".resources", ".nodeSelector", "dashboard.labels"}, func(end string) bool { return strings.HasSuffix(path, end) })
+	if ok && (path == "" || !whole) {
+		for name, field := range group {
+			leaves(strings.TrimPrefix(path+"."+name, "."), field, into)
+		}
+		return into
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("%s is not JSON: %v", path, err))
+	}
+	into[path] = string(text)
+	return into
+}
