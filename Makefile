@@ -7,9 +7,11 @@ MAKEFLAGS   += --no-print-directory
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X github.com/readygate/readygate/internal/version.Version=$(VERSION)
+LDFLAGS  = -s -w -X github.com/readygate/readygate/internal/version.Version=$(VERSION)
+TAG     ?= v0.1.0
 TOOL    := $(GO) tool -modfile=hack/tools/go.mod
 KUBE    := $(CURDIR)/bin/kube
+IMAGES  := $(CURDIR)/bin/images/images
 NODE_CRD := api/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 # The race detector needs a C compiler; without one the tests run without it.
@@ -27,8 +29,9 @@ build: ## Build the binaries into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: kube cni ## Run every test: pure core, then a real API server. Those of the canary need root, or are skipped.
+test: kube cni helm ## Run every test: pure core, then a real API server. Those of the canary need root, or are skipped.
 	@echo "test: unit tests, then integration tests on a real API server: about 20 minutes on 2 cores"
+	$(GO) -C hack/images test $(RACE) -count=1 ./...
 	$(GO) test $(RACE) -timeout 30m ./...
 
 .PHONY: bench
@@ -46,6 +49,42 @@ fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).
 manifests: ## Write what an administrator installs into dist/: crds.yaml and policies.yaml.
 	@$(GO) run ./hack/manifests dist
 
+.PHONY: images
+images: override VERSION = $(TAG)
+images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH=registry.example.com pushes them (INSECURE=1: HTTP).
+	@[[ '$(TAG)' =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$$ ]] || { echo "images: TAG is '$(TAG)', must be letters, digits and _.- only, e.g. TAG=v0.1.0" >&2; exit 1; }
+	@echo "images: building $(TAG) for amd64 and arm64 into dist/images: some minutes the first time"
+	@$(GO) -C hack/images build -o $(IMAGES) .
+	@$(IMAGES) sources --recipe hack/images/images.yaml | while read -r arch file; do echo "images: building $$file"; \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$file ./cmd/$${file##*/}; done
+	@rm -rf dist/images
+	@$(IMAGES) build --recipe hack/images/images.yaml --out dist/images --tag $(TAG) --revision "$$(git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)"
+	@$(if $(PUSH),$(IMAGES) push --to $(PUSH) $(if $(INSECURE),--insecure) dist/images/*.tar)
+
+.PHONY: e2e
+e2e: able kube helm images node ## Run the stories on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
+	@hack/chart/plain bin/chart/helm dist
+	@echo "e2e: real nodes: about 6 minutes on 2 cores. When a story fails, what its nodes said is in bin/e2e/"
+	$(if $(RUN),,READYGATE_E2E=required $(GO) test -count=1 -v ./test/e2e/lab)
+	READYGATE_E2E=required $(GO) test -count=1 -timeout 40m -parallel 3 -v $(if $(RUN),-run '$(RUN)') ./test/e2e
+
+# Said before anything is built.
+.PHONY: able
+able:
+	@[[ $$(uname) == Linux ]] || { echo "e2e: real nodes need Linux" >&2; exit 1; }
+	@[[ $$(id -u) == 0 ]] || { echo "e2e: real nodes need root, for namespaces and mounts: sudo make e2e" >&2; exit 1; }
+	@[[ -e /sys/fs/cgroup/memory/cgroup.procs ]] || { echo "e2e: real nodes need cgroup v1 controllers, as with the kernel argument systemd.unified_cgroup_hierarchy=0" >&2; exit 1; }
+
+.PHONY: helm
+helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.
+	@hack/chart/build bin/chart
+
+.PHONY: chart
+chart: helm kube ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
+	@hack/chart/plain bin/chart/helm dist
+	@echo "chart: linting, rendering, and installing on a real API server: about 2 minutes"
+	$(GO) test $(RACE) ./test/chart
+
 ##@ Control plane
 
 .PHONY: kube
@@ -56,6 +95,10 @@ kube: ## Build kube-apiserver, etcd, kubectl, KWOK and others from source into b
 cni: ## Build the CNI plugins that tests use from source into bin/node/cni/.
 	@hack/node/build bin/node/cni
 
+.PHONY: node
+node: ## Build what a real node has (kubelet, containerd, flannel) from source into bin/node/.
+	@hack/node/machine bin/node
+
 .PHONY: cluster
 cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends it.
 	@$(GO) build -o bin/cluster ./hack/cluster
@@ -64,7 +107,7 @@ cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends i
 ##@ Source
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC, the API reference and the examples' policies.
+generate: ## Generate deep copies, CRDs, RBAC, the API reference, and policies of the chart and the examples.
 	@mkdir -p bin
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:artifacts:config=api/crds
 	@# "key:" without a value is null. The API server drops a null that is not nullable, and the
@@ -72,9 +115,11 @@ generate: ## Generate deep copies, CRDs, RBAC, the API reference and the example
 	@awk '{print} /additionalProperties:/ {match($$0, /^ */); printf "%*snullable: true\n", RLENGTH + 2, ""}' $(NODE_CRD) >bin/crd.yaml
 	@cp bin/crd.yaml $(NODE_CRD)
 	$(TOOL) controller-gen rbac:roleName=readygate-manager paths=./internal/manager/... output:rbac:artifacts:config=charts/readygate/files
+	$(TOOL) controller-gen rbac:roleName=readygate-cleanup,fileName=cleanup-role.yaml paths=./internal/cleanup/... output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
 	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/api.md
 	@$(GO) run ./hack/manifests --examples examples >/dev/null
+	@$(GO) run ./hack/manifests --chart charts/readygate >/dev/null
 
 .PHONY: fmt
 fmt: ## Format the source.
@@ -83,6 +128,7 @@ fmt: ## Format the source.
 .PHONY: verify
 verify: verify-generated verify-modules lint ## Check generated files, modules, format, vet, lint and import direction.
 	$(GO) vet ./...
+	$(GO) -C hack/images vet ./...
 	$(GO) test -count=1 ./test/architecture
 
 .PHONY: verify-generated
@@ -92,8 +138,9 @@ verify-generated: generate
 
 .PHONY: verify-modules
 verify-modules:
-	@for dir in . hack/kube hack/node hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
+	@for dir in . hack/chart hack/images hack/kube hack/node hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
 
 .PHONY: lint
 lint: ## Lint with golangci-lint (gofmt and go vet included).
 	$(TOOL) golangci-lint run
+	cd hack/images && $(GO) tool -modfile=../tools/go.mod golangci-lint run

@@ -1,0 +1,40 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/e2e/lab"
+)
+
+// Story 6: every node is held, and without a network besides. What releases nodes runs there all
+// the same: manager and reporters; what is not for such nodes waits, and its events say why.
+func TestTheManagerStartsWhereEveryNodeIsHeld(t *testing.T) {
+	l := lab.Start(t)
+	l.JoinThree(t, worker, "--register-with-taints="+flannelTaint+"=pending:NoSchedule,example.com/unrelated=:NoExecute")
+	l.EventuallyNodes(t, "held", held(flannelTaint), "n1", "n2", "n3")
+	install(t, l)
+	workload(t, l, "web", 3, nil)
+	managed(t, l)
+	l.Kubectl.Run(t, "apply", "-f", example("flannel-readiness/network-readiness-rule.yaml"))
+	applyReporter(t, l)
+	l.Kubectl.Run(t, "rollout", "status", "daemonset/flannel-reporter", "-n", "kube-system", "--timeout=90s")
+	l.EventuallyNodes(t, "reported", is(flannelCondition, corev1.ConditionFalse), "n1", "n2", "n3")
+	testkit.Eventually(t, "pods that say why they wait", func(context.Context) error {
+		for _, pod := range podsOf(t, l, metav1.NamespaceDefault, "web") {
+			if pod.Spec.NodeName != "" {
+				t.Errorf("%s was sent to %s, which is held", pod.Name, pod.Spec.NodeName)
+			}
+			if len(pod.Status.Conditions) == 0 || !strings.Contains(pod.Status.Conditions[0].Message, "untolerated taint") {
+				return fmt.Errorf("%s: %+v", pod.Name, pod.Status.Conditions)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,41 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/e2e/lab"
+)
+
+// Story 8 for those who have no Helm: install.yaml and uninstall.yaml, as docs/uninstall.md says.
+func TestWithKubectl(t *testing.T) {
+	l := lab.Start(t)
+	l.JoinThree(t, "--node-labels=example.com/gpu=yes")
+	l.Kubectl.Run(t, "apply", "--server-side", "-f", dist("install.yaml"))
+	managed(t, l)
+	l.Kubectl.Run(t, "apply", "-f", testdata("waiting-rule.yaml"))
+	covered(t, l, "waiting")
+	l.EventuallyNodes(t, "held", held(waitingTaint), "n1", "n2", "n3")
+
+	l.Kubectl.Run(t, "apply", "-f", dist("uninstall.yaml"))
+	l.Kubectl.Run(t, "wait", "-n", namespace, "--for=condition=Complete", "job/readygate-cleanup", "--timeout=3m")
+	if said := l.Kubectl.Run(t, "logs", "-n", namespace, "job/readygate-cleanup"); !strings.Contains(said, "Stays") {
+		t.Errorf("the clean-up does not say what stays:\n%s", said)
+	}
+	l.Kubectl.Run(t, "delete", "-l", "app.kubernetes.io/part-of=readygate",
+		"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings")
+	l.Kubectl.Run(t, "delete", "namespace", namespace)
+	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName)
+	l.EventuallyNodes(t, "free", released(waitingTaint), "n1", "n2", "n3")
+	for _, rule := range rules(t, l) {
+		if len(rule.Finalizers) > 0 {
+			t.Errorf("rule %s has finalizers %v", rule.Name, rule.Finalizers)
+		}
+	}
+}
+
+// dist is a file that make writes for users.
+func dist(file string) string { return filepath.Join(testkit.Root(), "dist", file) }

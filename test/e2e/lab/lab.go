@@ -1,0 +1,139 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// Lab is a cluster: a control plane with nothing installed, and the nodes that were joined.
+type Lab struct {
+	*testkit.Cluster
+	// Kubectl and Helm may do everything, as the person who installs.
+	Kubectl *testkit.Kubectl
+	Helm    *Helm
+
+	dir     string
+	started time.Time
+	nodes   map[string]*Node
+}
+
+// machines counts the machines of all labs: they share a switch.
+var machines atomic.Int32
+
+// Start starts a control plane without nodes. All of it is gone when the test ends. Where the
+// lab cannot run, the test is skipped, with the reason. Labs share nothing but the switch, so
+// their tests run in parallel.
+func Start(t *testing.T) *Lab {
+	t.Helper()
+	t.Parallel()
+	if unavailable != "" {
+		t.Skip(unavailable)
+	}
+	started := time.Now()
+	if err := startRegistry(); err != nil {
+		t.Fatal(err)
+	}
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{
+		Binaries: testkit.Binaries(),
+		// A node that is silent for 12 s is lost; kubelets renew their leases every 2 s.
+		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=12s"},
+
+		Network: &controlplane.Network{Address: planeAddress, Services: services, ServiceAddress: firstService, Pods: pods},
+	})
+	if err != nil {
+		t.Fatalf("starting a control plane: %v", err)
+	}
+	t.Cleanup(func() { _ = plane.Stop() })
+	cluster, err := testkit.Connect(plane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "lab-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{Cluster: cluster, dir: dir, started: started, nodes: map[string]*Node{}}
+	l.Kubectl = cluster.Kubectl(t)
+	l.Helm = newHelm(l.Kubectl)
+	t.Cleanup(func() { l.end(t) })
+	if err := plane.StartControllerManager(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.StartScheduler(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// end keeps what explains a failure, and ends the nodes.
+func (l *Lab) end(t *testing.T) {
+	if t.Failed() {
+		l.keepEvidence(t)
+	}
+	for _, n := range l.nodes {
+		if err := n.powerOff(); err != nil {
+			t.Errorf("ending %s: %v", n.Name, err)
+		}
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		t.Errorf("removing the nodes' disks: %v", err)
+	}
+}
+
+// Step says what a story has come to, and when.
+func (l *Lab) Step(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%5.1fs  %s", time.Since(l.started).Seconds(), what)
+}
+
+// Node is the node of this name, which must have been joined.
+func (l *Lab) Node(name string) *Node { return l.nodes[name] }
+
+// Join boots a new machine, and returns when its kubelet has made its Node object. The arguments
+// are added to the kubelet's own, e.g. --node-labels=example.com/pool=workers.
+func (l *Lab) Join(t *testing.T, name string, kubeletArgs ...string) *Node {
+	t.Helper()
+	n := l.bootNew(t, name, kubeletArgs)
+	l.awaitRegistered(t, n)
+	return n
+}
+
+// awaitRegistered: whoever labels or taints all nodes means these, too.
+func (l *Lab) awaitRegistered(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	for _, n := range nodes {
+		l.EventuallyNode(t, n.Name, "registered", func(*corev1.Node) bool { return true })
+	}
+}
+
+func (l *Lab) bootNew(t *testing.T, name string, kubeletArgs []string) *Node {
+	t.Helper()
+	number := int(machines.Add(1))
+	n := &Node{Name: name, Address: nodeAddress(number), number: number, lab: l, dir: filepath.Join(l.dir, name), kubeletArgs: kubeletArgs}
+	l.nodes[name] = n
+	if err := n.install(); err != nil {
+		t.Fatalf("installing %s: %v", name, err)
+	}
+	n.Boot(t)
+	return n
+}
+
+// JoinThree joins n1, n2 and n3.
+func (l *Lab) JoinThree(t *testing.T, kubeletArgs ...string) []*Node {
+	t.Helper()
+	nodes := make([]*Node, 0, 3)
+	for i := range 3 {
+		nodes = append(nodes, l.bootNew(t, fmt.Sprintf("n%d", i+1), kubeletArgs))
+	}
+	l.awaitRegistered(t, nodes...)
+	return nodes
+}

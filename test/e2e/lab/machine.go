@@ -1,0 +1,136 @@
+package lab
+
+import (
+	"crypto/md5"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine is a node as its first process sees it.
+type machine struct {
+	Name, Address string
+	// Disk is the directory with what is the machine's own.
+	Disk string
+	// Assets is the directory of the binaries.
+	Assets string
+	// CA is the file of the authority that the API server's clients are signed by.
+	CA          string
+	KubeletArgs []string
+}
+
+const specFile = 3 // the descriptor that the description is read from
+
+// beNode is the first process of a machine: it waits until the machine has been put together,
+// makes its file systems, starts its services and keeps them running. It does not return
+// unless something fails.
+func beNode() error {
+	var m machine
+	if err := json.NewDecoder(os.NewFile(specFile, "spec")).Decode(&m); err != nil {
+		return fmt.Errorf("reading the description of the machine: %w", err)
+	}
+	// A thread's cgroup namespace is its own: what is mounted and started must be from here.
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("making a cgroup namespace: %w", err)
+	}
+	if err := unix.Sethostname([]byte(m.Name)); err != nil {
+		return err
+	}
+	if err := m.mountAll(); err != nil {
+		return err
+	}
+	if err := configureCard(m.Address); err != nil {
+		return err
+	}
+	return m.serve()
+}
+
+// service is a program that the machine keeps running.
+type service struct {
+	name string
+	args []string
+}
+
+// serve starts the services, and again when they end, as an init system does; and reaps
+// whatever ends on this machine.
+func (m *machine) serve() error {
+	children := make(chan os.Signal, 64)
+	signal.Notify(children, unix.SIGCHLD)
+	running := map[int]service{}
+	if err := m.writeConfig(); err != nil {
+		return err
+	}
+	if err := m.start(running, m.containerd()); err != nil {
+		return err
+	}
+	if err := awaitListener("unix", containerdSocket); err != nil {
+		return err
+	}
+	for _, s := range []service{m.kubelet(), m.kubeProxy()} {
+		if err := m.start(running, s); err != nil {
+			return err
+		}
+	}
+	for range children {
+		for {
+			var status unix.WaitStatus
+			pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+			if pid <= 0 || err != nil {
+				break
+			}
+			ended, ours := running[pid]
+			if !ours {
+				continue
+			}
+			delete(running, pid)
+			fmt.Printf("%s ended with status %#x and is started again\n", ended.name, uint32(status))
+			time.Sleep(time.Second)
+			if err := m.start(running, ended); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// start starts a service. Nobody waits for it but serve, which waits for everything.
+func (m *machine) start(running map[int]service, s service) error {
+	log, err := os.OpenFile(filepath.Join(m.Disk, "log", s.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the service has its own copy
+	cmd := exec.Command(s.args[0], s.args[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = []string{"HOME=/root", "PATH=" + m.Assets + ":/usr/sbin:/usr/bin:/sbin:/bin"}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	running[cmd.Process.Pid] = s
+	return nil
+}
+
+// awaitListener returns when somebody listens there.
+func awaitListener(network, address string) error {
+	var err error
+	for range 600 {
+		var conn net.Conn
+		if conn, err = net.Dial(network, address); err == nil {
+			return conn.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("waiting until somebody listens: %w", err)
+}
+
+// machineID is the same over reboots and different on each machine.
+func (m *machine) machineID() string { return fmt.Sprintf("%x\n", md5.Sum([]byte(m.Name))) }

@@ -1,0 +1,150 @@
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountAll makes the file systems of the machine: the host's programs, but nothing that can be
+// written there.
+func (m *machine) mountAll() error {
+	// Kubelets want mounts in volumes to be seen in containers; our own namespace ends that here.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("sharing mounts: %w", err)
+	}
+	if err := mount("proc", "/proc", "proc", ""); err != nil {
+		return err
+	}
+	for _, step := range []func() error{m.mountOverlays, m.mountSettings, mountSys, mountRun, m.mountDisks} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountOverlays lets the machine see the host's files and write its own.
+func (m *machine) mountOverlays() error {
+	for _, dir := range []string{"etc", "opt", "var"} {
+		upper, work := filepath.Join(m.Disk, "overlay", dir), filepath.Join(m.Disk, "overlay", dir+".work")
+		for _, d := range []string{upper, work} {
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				return err
+			}
+		}
+		if err := mount("overlay", "/"+dir, "overlay", fmt.Sprintf("lowerdir=/%s,upperdir=%s,workdir=%s", dir, upper, work)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile("/etc/machine-id", []byte(m.machineID()), 0o644)
+}
+
+// hostSettings are the whole host's, with what a kubelet or kube-proxy would set.
+var hostSettings = map[string]string{
+	"kernel/panic":                   "10\n",
+	"kernel/panic_on_oops":           "1\n",
+	"kernel/keys/root_maxkeys":       "1000000\n",
+	"kernel/keys/root_maxbytes":      "25000000\n",
+	"vm/overcommit_memory":           "1\n",
+	"vm/panic_on_oom":                "0\n",
+	"net/netfilter/nf_conntrack_max": "262144\n",
+}
+
+// mountSettings puts files in the place of settings that are the whole host's and that a kubelet
+// sets at its start: it finds there what it wants. And every boot has an id of its own.
+func (m *machine) mountSettings() error {
+	bootID, err := os.ReadFile("/proc/sys/kernel/random/uuid")
+	if err != nil {
+		return err
+	}
+	values := maps.Clone(hostSettings)
+	values["kernel/random/boot_id"] = string(bootID)
+	for setting, value := range values {
+		path := filepath.Join("/proc/sys", setting)
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			continue // this kernel does not have it, and the kubelet does without
+		}
+		file := filepath.Join(m.Disk, "settings", setting)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
+			return err
+		}
+		if err := bind(file, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountSys shows the machine its own network devices and its own cgroups.
+func mountSys() error {
+	all := hierarchies() // asked for before /sys is covered
+	if err := mount("sysfs", "/sys", "sysfs", ""); err != nil {
+		return err
+	}
+	if err := mount("tmpfs", cgroupRoot, "tmpfs", "mode=755"); err != nil {
+		return err
+	}
+	for _, h := range all {
+		options := h
+		switch h {
+		case "systemd":
+			options = "none,name=systemd"
+		case "unified": // a node is one of cgroup v1
+			continue
+		}
+		dir := filepath.Join(cgroupRoot, h)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		if err := mount("cgroup", dir, "cgroup", options); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountRun makes what does not outlive a boot.
+func mountRun() error {
+	if err := mount("tmpfs", "/run", "tmpfs", "mode=755"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/run/netns", "/run/lock"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *machine) mountDisks() error {
+	for _, dir := range disks {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := bind(filepath.Join(m.Disk, dir), dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mount(source, target, kind, options string) error {
+	if err := unix.Mount(source, target, kind, 0, options); err != nil {
+		return fmt.Errorf("mounting %s (%s, %s): %w", target, kind, options, err)
+	}
+	return nil
+}
+
+func bind(source, target string) error {
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting %s at %s: %w", source, target, err)
+	}
+	return nil
+}

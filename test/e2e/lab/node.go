@@ -1,0 +1,214 @@
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/readygate/readygate/internal/controlplane"
+)
+
+// Node is a machine. Its disk is a directory, and outlives its boots.
+type Node struct {
+	Name    string
+	Address string
+
+	lab         *Lab
+	number      int
+	dir         string
+	kubeletArgs []string
+	init        *exec.Cmd
+	done        chan struct{}
+}
+
+// disks are the directories of a machine that are its own and real, by where it sees them.
+var disks = []string{
+	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/readygate",
+	"/var/log/pods", "/var/log/containers", "/etc/cni/net.d", "/opt/cni/bin",
+}
+
+// Disk is where the host sees a path of the machine, e.g. /etc/cni/net.d.
+func (n *Node) Disk(path string) string { return filepath.Join(n.dir, "disk", path) }
+
+// install puts on the disk what a provider's image has: the CNI project's plugins, but no
+// configuration for them, and who the machine is.
+func (n *Node) install() error {
+	for _, dir := range append(disks, "/log") {
+		if err := os.MkdirAll(n.Disk(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.CopyFS(n.Disk("/opt/cni/bin"), os.DirFS(asset("cni"))); err != nil {
+		return err
+	}
+	for file, user := range map[string][]string{
+		"kubelet":    {"system:node:" + n.Name, "system:nodes"},
+		"kube-proxy": {"system:kube-proxy"},
+	} {
+		config, err := n.lab.ControlPlane.Config(user[0], user[1:]...)
+		if err != nil {
+			return err
+		}
+		if err := controlplane.WriteKubeconfig(n.Disk(file+".kubeconfig"), config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Boot switches the machine on. What it had on its disk is there; its memory, its network
+// namespace and its boot id are new.
+func (n *Node) Boot(t *testing.T) {
+	t.Helper()
+	if err := n.boot(); err != nil {
+		t.Fatalf("booting %s: %v", n.Name, err)
+	}
+}
+
+func (n *Node) boot() error {
+	log, err := os.OpenFile(n.Disk("/log/init.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the machine has its own copy
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close() //nolint:errcheck // the machine has its own copy
+	n.init = exec.Command("/proc/self/exe")
+	n.init.Env = append(os.Environ(), partVar+"="+partNode)
+	n.init.Stdout, n.init.Stderr, n.init.ExtraFiles = log, log, []*os.File{read}
+	n.init.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	if err := n.init.Start(); err != nil {
+		return err
+	}
+	n.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		_ = cmd.Wait()
+		close(done)
+	}(n.init, n.done)
+
+	// The machine waits for the pipe: only now it has its cgroup and its network card.
+	if err := joinCgroup(n.cgroup(), n.init.Process.Pid); err != nil {
+		return err
+	}
+	if err := n.plugIn(n.init.Process.Pid); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(write).Encode(machine{
+		Name: n.Name, Address: n.Address, Disk: n.Disk("/"), Assets: asset(""), CA: n.lab.CA(), KubeletArgs: n.kubeletArgs,
+	}); err != nil {
+		return err
+	}
+	return write.Close()
+}
+
+func (n *Node) cgroup() string {
+	_, name := sandbox()
+	return filepath.Join(name, fmt.Sprintf("%d-%s", n.number, n.Name))
+}
+
+// PowerOff pulls the plug: everything on the machine ends at once and nobody is told.
+func (n *Node) PowerOff(t *testing.T) {
+	t.Helper()
+	if err := n.powerOff(); err != nil {
+		t.Fatalf("powering off %s: %v", n.Name, err)
+	}
+}
+
+func (n *Node) powerOff() error {
+	if n.init == nil {
+		return nil
+	}
+	_ = n.init.Process.Kill() // it may have ended
+	<-n.done                  // and with it all of its pid namespace
+	n.init = nil
+	n.unplug()
+	return removeCgroups(n.cgroup())
+}
+
+// Reboot pulls the plug and puts it back.
+func (n *Node) Reboot(t *testing.T) {
+	t.Helper()
+	n.PowerOff(t)
+	n.Boot(t)
+}
+
+// Reinstall makes a machine that is off a new one of the same name.
+func (n *Node) Reinstall(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(n.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.install(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Cut unplugs the machine's network cable.
+func (n *Node) Cut(t *testing.T) { n.cable(t, "down") }
+
+// Mend plugs it in again.
+func (n *Node) Mend(t *testing.T) { n.cable(t, "up") }
+
+func (n *Node) cable(t *testing.T, state string) {
+	t.Helper()
+	if err := ip("link set " + n.port() + " " + state); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BreakRoutes removes the routes to other nodes' pods, as a bug or a careless person does. The
+// CNI's own processes go on and notice nothing.
+func (n *Node) BreakRoutes(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(n.Run(t, "ip", "route", "show", "dev", "flannel.1")) {
+		n.Run(t, append([]string{"ip", "route", "del"}, strings.Fields(line)[0])...)
+	}
+}
+
+// RemoveCNI removes the CNI's configuration: no pod can be started any more.
+func (n *Node) RemoveCNI(t *testing.T) {
+	t.Helper()
+	entries, err := os.ReadDir(n.Disk("/etc/cni/net.d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if err := os.Remove(filepath.Join(n.Disk("/etc/cni/net.d"), entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Run runs a program on the machine and returns what it printed. It must succeed.
+func (n *Node) Run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "nsenter",
+		append([]string{"-t", strconv.Itoa(n.init.Process.Pid), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("on %s: %s: %v\n%s", n.Name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// Cgroup is where the host sees a file of a v1 controller on the machine, e.g. memory, "/kubepods".
+func (n *Node) Cgroup(controller, path string) string {
+	return filepath.Join(cgroupRoot, controller, n.cgroup(), path)
+}
+
+// File is where the host sees a file of the running machine, e.g. /run/flannel/subnet.env.
+func (n *Node) File(path string) string {
+	return filepath.Join("/proc", strconv.Itoa(n.init.Process.Pid), "root", path)
+}
