@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -189,17 +188,3 @@ const (
 func loopbackAddress(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
 func loopbackURL(port int) string { return "http://" + loopbackAddress(port) }
-
-// FreePorts are ports on loopback that nobody listens on at the moment.
-func FreePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for range n {
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-		if err != nil {
-			return nil, fmt.Errorf("finding a free port: %w", err)
-		}
-		defer l.Close() //nolint:errcheck // only held to learn the port
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
-}
