@@ -42,12 +42,11 @@ type NodeSummary struct {
 // Summarize looks at all nodes with the eyes of one rule and names at most limit of them.
 func Summarize(rule *Rule, nodes iter.Seq[*Node], limit int) Summary {
 	summary := Summary{Blocked: map[string]int{}}
-	var selected []standing
+	var selected []standingOn
 	for node := range nodes {
-		verdict := Evaluate(rule, node)
-		s := standing{node: node, state: verdict.State, completed: verdict.Completed, tainted: node.Has(rule.ID()), owned: owns(rule, node)}
-		summary.count(rule, s, verdict)
-		if s.state != NotSelected {
+		s := standingOn{Standing: Stand(rule, node), node: node}
+		summary.count(s)
+		if s.State != NotSelected {
 			selected = append(selected, s)
 		}
 	}
@@ -55,47 +54,47 @@ func Summarize(rule *Rule, nodes iter.Seq[*Node], limit int) Summary {
 	for _, s := range selected[:min(limit, len(selected))] {
 		summary.Nodes = append(summary.Nodes, NodeSummary{
 			Name:         s.node.Name,
-			State:        s.state,
-			Tainted:      s.tainted,
-			Settled:      s.settled(rule),
+			State:        s.State,
+			Tainted:      s.Tainted,
+			Settled:      s.Settled(),
 			Observations: Observe(rule, s.node),
 		})
 	}
 	return summary
 }
 
-func (s *Summary) count(rule *Rule, on standing, verdict Verdict) {
-	if Carries(rule, on.node) {
+func (s *Summary) count(on standingOn) {
+	if Carries(on.Rule, on.node) {
 		s.Carrying++
 	}
-	if !on.settled(rule) {
+	if !on.Settled() {
 		s.Unsettled++
 	}
-	if on.tainted && on.state != Held && (on.owned || on.state == Released && !on.completed) {
+	if on.Tainted && on.State != Held && (on.Owned || on.State == Released && !on.Completed) {
 		s.ToRemove++
 	}
-	if on.state != NotSelected {
-		s.countSelected(rule, on, verdict)
+	if on.State != NotSelected {
+		s.countSelected(on)
 	}
 }
 
-func (s *Summary) countSelected(rule *Rule, on standing, verdict Verdict) {
+func (s *Summary) countSelected(on standingOn) {
 	s.Selected++
-	if on.state == Released {
+	if on.State == Released {
 		s.Released++
 	} else {
 		s.Held++
-		if !on.tainted {
+		if !on.Tainted {
 			s.ToAdd++
 		}
 	}
-	if on.tainted && on.owned {
+	if on.Holding() {
 		s.Holding++
 	}
-	for _, unmet := range verdict.Unmet {
+	for _, unmet := range on.Unmet {
 		s.Blocked[unmet.Requirement.Type]++
 	}
-	if slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return on.node.condition(r.Type) == nil }) {
+	if slices.ContainsFunc(on.Rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return on.node.condition(r.Type) == nil }) {
 		s.Unreported++
 	}
 }
@@ -116,29 +115,14 @@ func owns(rule *Rule, node *Node) bool {
 	return has(node.Annotations, rule.holdKey)
 }
 
-// standing is one node on the way into a summary.
-type standing struct {
-	node      *Node
-	state     State
-	completed bool
-	tainted   bool
-	owned     bool
+// standingOn is one node on the way into a summary.
+type standingOn struct {
+	Standing
+	node *Node
 }
 
-// settled says whether the node is as the rule wants it.
-func (s standing) settled(rule *Rule) bool {
-	switch s.state {
-	case Held:
-		return s.tainted && s.owned
-	case Released:
-		return !s.owned && (s.completed || !s.tainted && !rule.Bootstrap)
-	default:
-		return !s.owned
-	}
-}
-
-func compareStandings(a, b standing) int {
-	return cmp.Or(cmp.Compare(rank(a.state), rank(b.state)), cmp.Compare(a.node.Name, b.node.Name))
+func compareStandings(a, b standingOn) int {
+	return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.node.Name, b.node.Name))
 }
 
 func rank(s State) int {

@@ -15,7 +15,7 @@ import (
 const module = "github.com/readygate/readygate/"
 
 // pure packages decide and touch nothing.
-var pure = []string{"internal/readiness", "internal/policy"}
+var pure = []string{"internal/readiness", "internal/policy", "internal/view"}
 
 // impure is what a pure package may not import: clients, clocks, loggers, the system.
 var impure = []string{
@@ -30,6 +30,8 @@ var mayImport = map[string][]string{
 	"api/crds":                   {},
 	"internal/version":           {},
 	"internal/readiness":         {"api/node/v1alpha1"},
+	"internal/view":              {"api/node/v1alpha1", "internal/readiness"},
+	"internal/live":              {"api/node/v1alpha1", "internal/view"},
 	"internal/ledger":            {},
 	"internal/note":              {},
 	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},

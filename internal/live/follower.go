@@ -1,0 +1,99 @@
+package live
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/readygate/readygate/internal/view"
+)
+
+// changes are what changed since a follower last looked. A name without a line is of a node
+// that is gone.
+type changes struct {
+	rules bool
+	nodes map[string]struct{}
+	pods  map[string]struct{} // nodes whose pods were counted anew; "" for those that wait
+}
+
+func noChanges() changes {
+	return changes{nodes: map[string]struct{}{}, pods: map[string]struct{}{}}
+}
+
+// Follower is somebody who wants to know of changes. However slow it is, nobody waits for it
+// and what it has to catch up with is bounded by the size of the fleet.
+type Follower struct {
+	fleet   *Fleet
+	signal  chan struct{}
+	changes changes
+}
+
+// Follow starts to note changes for a new follower, and returns the fleet as it is before them.
+func (f *Fleet) Follow() (*Follower, Snapshot) {
+	f.mu.Lock()
+	follower := &Follower{fleet: f, signal: make(chan struct{}, 1), changes: noChanges()}
+	f.followers[follower] = struct{}{}
+	f.mu.Unlock()
+	return follower, f.Snapshot()
+}
+
+// Stop ends it.
+func (w *Follower) Stop() {
+	w.fleet.mu.Lock()
+	defer w.fleet.mu.Unlock()
+	delete(w.fleet.followers, w)
+}
+
+// Changed has something in it when there is something to take.
+func (w *Follower) Changed() <-chan struct{} { return w.signal }
+
+// Delta is what changed, as it is now.
+type Delta struct {
+	// Rules are all rules; nil if none of them, nor their counts, changed.
+	Rules []view.Rule
+	// Nodes are the changed lines, by name, and Gone the nodes that are no longer there.
+	Nodes []view.Node
+	Gone  []string
+	// Pods are the counts that changed, by node; "" for pods that wait.
+	Pods map[string]int
+}
+
+// Take returns what changed since the last time.
+func (w *Follower) Take() Delta {
+	f := w.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	taken := w.changes
+	w.changes = noChanges()
+	var delta Delta
+	if taken.rules {
+		delta.Rules = f.book.Rules(f.tally)
+	}
+	for _, name := range slices.Sorted(maps.Keys(taken.nodes)) {
+		if row, there := f.nodes[name]; there {
+			delta.Nodes = append(delta.Nodes, row)
+		} else {
+			delta.Gone = append(delta.Gone, name)
+		}
+	}
+	if len(taken.pods) > 0 {
+		delta.Pods = make(map[string]int, len(taken.pods))
+	}
+	for node := range taken.pods {
+		delta.Pods[node] = f.podsOn[node]
+		if node == "" {
+			delta.Pods[node] = f.waiting
+		}
+	}
+	return delta
+}
+
+// tell notes a change for every follower.
+func (f *Fleet) tell(note func(*changes)) {
+	for follower := range f.followers {
+		note(&follower.changes)
+		select {
+		case follower.signal <- struct{}{}:
+		default: // it knows
+		}
+	}
+}

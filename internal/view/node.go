@@ -1,0 +1,216 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// Node is one line about a node.
+type Node struct {
+	Name    string    `json:"name"`
+	UID     types.UID `json:"uid"`
+	Created time.Time `json:"created"`
+
+	// State is Held while the node carries a taint because of a rule, Released when rules
+	// speak of it and none holds it, else NotSelected.
+	State readiness.State `json:"state"`
+	// Since is when the longest of its holds began; zero if it is not held, or nobody knows.
+	Since time.Time `json:"since,omitzero"`
+	// Settled says that the node is as all rules want it.
+	Settled bool `json:"settled"`
+
+	// Ready is what the kubelet says, Unknown if nothing.
+	Ready corev1.ConditionStatus `json:"ready"`
+	// Unschedulable says that somebody has cordoned the node.
+	Unschedulable bool `json:"unschedulable,omitempty"`
+	// OtherTaints are those that keep pods away and are of no rule, as key=value:effect.
+	OtherTaints []string `json:"otherTaints,omitempty"`
+
+	// Rules are those that speak of the node or have left something there, oldest first.
+	Rules []Standing `json:"rules,omitempty"`
+}
+
+// Standing is how one rule stands with a node.
+type Standing struct {
+	Rule  string          `json:"rule"`
+	Taint string          `json:"taint"`
+	State readiness.State `json:"state"`
+
+	// Held says that the node carries the taint because of the rule. It differs from State
+	// until the node is settled, and where the rule only previews.
+	Held    bool `json:"held"`
+	Settled bool `json:"settled"`
+	// Preview says that the rule changes nothing: State is what would be.
+	Preview bool `json:"preview,omitempty"`
+	// Completed says that a bootstrap-only rule is done with the node.
+	Completed bool `json:"completed,omitempty"`
+
+	// Origin and Since tell of a hold; a time that nobody knows is zero.
+	Origin readiness.Origin `json:"origin,omitempty"`
+	Since  time.Time        `json:"since,omitzero"`
+
+	// Met is when the requirements last became met; zero while they are not.
+	Met time.Time `json:"met,omitzero"`
+
+	// Missing are the requirements that hold the node back, in the order of the spec.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// Missing is a requirement that is not met.
+type Missing struct {
+	Type     string                 `json:"type"`
+	Current  corev1.ConditionStatus `json:"current"`
+	Required corev1.ConditionStatus `json:"required"`
+	// Absent says that the node has no such condition.
+	Absent bool `json:"absent,omitempty"`
+	// Since is when the condition took its status; for one that is absent, when the node was
+	// created.
+	Since time.Time `json:"since"`
+}
+
+// String reads as in "NetworkReady is Unknown, must be True".
+func (m Missing) String() string {
+	current := string(m.Current)
+	if m.Absent {
+		current = "not reported"
+	}
+	return m.Type + " is " + current + ", must be " + string(m.Required)
+}
+
+// Node is the line about a node.
+func (b *Book) Node(obj *corev1.Node) Node {
+	node := readiness.NodeOf(obj)
+	row := Node{
+		Name: node.Name, UID: node.UID, Created: node.Created,
+		State: readiness.NotSelected, Settled: true,
+		Ready: corev1.ConditionUnknown, Unschedulable: obj.Spec.Unschedulable,
+	}
+	if ready := conditionOf(obj, string(corev1.NodeReady)); ready != nil {
+		row.Ready = ready.Status
+	}
+	ours := map[readiness.TaintID]bool{}
+	for _, rule := range b.compiled.Rules() {
+		standing := readiness.Stand(rule, node)
+		if standing.State == readiness.NotSelected && !standing.Owned {
+			continue
+		}
+		s := standingOf(standing, node)
+		row.Rules = append(row.Rules, s)
+		row.add(s)
+		ours[rule.ID()] = ours[rule.ID()] || s.Held
+	}
+	for _, taint := range node.Taints {
+		id := readiness.TaintID{Key: taint.Key, Effect: taint.Effect}
+		if !ours[id] && taint.Effect != corev1.TaintEffectPreferNoSchedule {
+			row.OtherTaints = append(row.OtherTaints, taint.ToString())
+		}
+	}
+	return row
+}
+
+// add makes the line speak for one more rule.
+func (n *Node) add(s Standing) {
+	n.Settled = n.Settled && (s.Settled || s.Preview)
+	switch {
+	case s.Held:
+		if n.State != readiness.Held || !s.Since.IsZero() && (n.Since.IsZero() || s.Since.Before(n.Since)) {
+			n.Since = s.Since
+		}
+		n.State = readiness.Held
+	case n.State == readiness.NotSelected && s.State != readiness.NotSelected && !s.Preview:
+		n.State = readiness.Released
+	}
+}
+
+func standingOf(s readiness.Standing, node *readiness.Node) Standing {
+	standing := Standing{
+		Rule:  s.Rule.Name,
+		Taint: s.Rule.ID().String(),
+		State: s.State,
+
+		// A taint that somebody else put there holds the node as soon as the rule wants it to.
+		Held:      s.Holding() || s.Tainted && s.State == readiness.Held && s.Rule.Active(),
+		Settled:   s.Settled(),
+		Preview:   s.Rule.DryRun && s.State != readiness.NotSelected,
+		Completed: s.Completed,
+	}
+	if hold, known := readiness.HoldOf(s.Rule, node); known && standing.Held {
+		standing.Origin, standing.Since = hold.Origin, hold.Since
+	}
+	for _, unmet := range s.Unmet {
+		standing.Missing = append(standing.Missing, missingOf(unmet, node))
+	}
+	if s.State == readiness.Released && !s.Completed || s.Completed && allMet(s.Rule, node) {
+		standing.Met = metSince(s.Rule, node)
+	}
+	return standing
+}
+
+func missingOf(o readiness.Observation, node *readiness.Node) Missing {
+	m := Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: node.Created}
+	if c := condition(node.Conditions, o.Requirement.Type); c != nil {
+		m.Since = c.LastTransitionTime.Time
+	}
+	return m
+}
+
+func allMet(rule *readiness.Rule, node *readiness.Node) bool {
+	return !slices.ContainsFunc(readiness.Observe(rule, node), func(o readiness.Observation) bool { return !o.Met() })
+}
+
+// metSince is when the requirements, which are met, became so: with allOf when the last one
+// did, with anyOf when the first one did.
+func metSince(rule *readiness.Rule, node *readiness.Node) time.Time {
+	var since time.Time
+	for _, o := range readiness.Observe(rule, node) {
+		at := node.Created
+		if c := condition(node.Conditions, o.Requirement.Type); c != nil {
+			at = c.LastTransitionTime.Time
+		}
+		if o.Met() && (since.IsZero() || rule.AnyOf == at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
+func conditionOf(obj *corev1.Node, conditionType string) *corev1.NodeCondition {
+	return condition(obj.Status.Conditions, conditionType)
+}
+
+func condition(conditions []corev1.NodeCondition, conditionType string) *corev1.NodeCondition {
+	i := slices.IndexFunc(conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == conditionType })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
+}
+
+// CompareNodes orders lines: held nodes first, longest first, then by name.
+func CompareNodes(a, b Node) int {
+	rank := map[readiness.State]int{readiness.Held: 0, readiness.Released: 1, readiness.NotSelected: 2}
+	return cmp.Or(
+		cmp.Compare(rank[a.State], rank[b.State]),
+		compareTimes(a.Since, b.Since),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// compareTimes puts what began first before the rest, and what nobody knows last.
+func compareTimes(a, b time.Time) int {
+	switch {
+	case a.Equal(b):
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b)
+}

@@ -1,0 +1,191 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
+)
+
+// Book is all rules, ready to answer.
+type Book struct {
+	compiled *readiness.Rulebook
+	objects  map[types.UID]*v1alpha1.NodeReadinessRule
+}
+
+// NewBook compiles the rules.
+func NewBook(rules []*v1alpha1.NodeReadinessRule) *Book {
+	b := &Book{compiled: readiness.NewRulebook(rules), objects: make(map[types.UID]*v1alpha1.NodeReadinessRule, len(rules))}
+	for _, rule := range rules {
+		b.objects[rule.UID] = rule
+	}
+	return b
+}
+
+// Rule is one line about a rule.
+type Rule struct {
+	Name    string    `json:"name"`
+	UID     types.UID `json:"uid"`
+	Created time.Time `json:"created"`
+
+	Taint        string                   `json:"taint"`
+	Mode         v1alpha1.EnforcementMode `json:"mode"`
+	AnyOf        bool                     `json:"anyOf,omitempty"`
+	Requirements []string                 `json:"requirements"`
+	Selector     string                   `json:"selector"`
+
+	// Standing is one word: Enforced, or the reason why it is not (Progressing, WriteRefused,
+	// DryRun, Conflict, Invalid, Deleting, Unobserved).
+	Standing string `json:"standing"`
+	// Message says more, and what to do.
+	Message string `json:"message,omitempty"`
+
+	// Births is the reason of the condition BirthsCovered, and BirthsMessage says more.
+	Births        string `json:"births,omitempty"`
+	BirthsMessage string `json:"birthsMessage,omitempty"`
+
+	// Count is over all nodes that were given.
+	Count Count `json:"count"`
+	// Refused are nodes that the API server refuses to write, as far as the rule's status
+	// lists them.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Unobserved is the standing of a rule that no manager has looked at.
+const Unobserved = "Unobserved"
+
+// Refusal is a node that cannot be written, and why.
+type Refusal struct {
+	Node    string `json:"node"`
+	Message string `json:"message"`
+}
+
+// Count counts the nodes of one rule. It is kept by adding and removing lines, so that one
+// change of one node costs no look at the others.
+type Count struct {
+	Selected  int `json:"selected"`
+	Held      int `json:"held"`
+	Released  int `json:"released"`
+	Unsettled int `json:"unsettled"`
+	// Blocked counts held nodes by the requirement that is missing.
+	Blocked map[string]int `json:"blocked,omitempty"`
+}
+
+// Tally counts the nodes of every rule, by its name.
+type Tally map[string]*Count
+
+// Add counts the line of a node in.
+func (t Tally) Add(n Node) { t.count(n, 1) }
+
+// Remove takes the line of a node out again.
+func (t Tally) Remove(n Node) { t.count(n, -1) }
+
+func (t Tally) count(n Node, by int) {
+	for _, s := range n.Rules {
+		c := t[s.Rule]
+		if c == nil {
+			c = &Count{Blocked: map[string]int{}}
+			t[s.Rule] = c
+		}
+		if s.State != readiness.NotSelected {
+			c.Selected += by
+		}
+		switch {
+		case s.Held:
+			c.Held += by
+		case s.State != readiness.NotSelected:
+			c.Released += by
+		}
+		if !s.Settled && !s.Preview {
+			c.Unsettled += by
+		}
+		for _, m := range s.Missing {
+			if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
+				delete(c.Blocked, m.Type)
+			}
+		}
+	}
+}
+
+// Rules are the lines about all rules, oldest first.
+func (b *Book) Rules(tally Tally) []Rule {
+	rows := make([]Rule, 0, len(b.compiled.Rules()))
+	for _, rule := range b.compiled.Rules() {
+		row := b.rule(rule)
+		if count := tally[rule.Name]; count != nil {
+			row.Count = *count
+			row.Count.Blocked = maps.Clone(count.Blocked)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (b *Book) rule(rule *readiness.Rule) Rule {
+	obj := b.objects[rule.UID]
+	row := Rule{
+		Name: rule.Name, UID: rule.UID, Created: rule.Created,
+		Taint:    rule.Taint.ToString(),
+		Mode:     obj.Spec.EnforcementMode,
+		AnyOf:    rule.AnyOf,
+		Selector: selectorText(rule),
+	}
+	for _, requirement := range rule.Requirements {
+		row.Requirements = append(row.Requirements, requirement.Type+"="+string(requirement.RequiredStatus))
+	}
+	row.Standing, row.Message = standingOfRule(rule, obj)
+	if births := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionBirthsCovered); births != nil {
+		row.Births, row.BirthsMessage = births.Reason, births.Message
+	}
+	for _, failed := range obj.Status.FailedNodes {
+		row.Refused = append(row.Refused, Refusal{Node: failed.NodeName, Message: failed.Message})
+	}
+	return row
+}
+
+// standingOfRule is what the rules themselves tell, else what the manager says of it.
+func standingOfRule(rule *readiness.Rule, obj *v1alpha1.NodeReadinessRule) (word, message string) {
+	enforced := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionEnforced)
+	said := func(reason string) string {
+		if enforced != nil && enforced.Reason == reason {
+			return enforced.Message
+		}
+		return ""
+	}
+	switch {
+	case rule.Deleting:
+		return v1alpha1.ReasonDeleting, said(v1alpha1.ReasonDeleting)
+	case rule.Problem != nil:
+		return rule.Problem.Reason, rule.Problem.Message
+	case enforced == nil || obj.Status.ObservedGeneration != obj.Generation:
+		return Unobserved, "no manager has looked at this rule: is readygate-manager running?"
+	case rule.DryRun:
+		return v1alpha1.ReasonDryRun, preview(obj)
+	case enforced.Status == metav1.ConditionTrue:
+		return v1alpha1.ReasonEnforced, enforced.Message
+	}
+	return enforced.Reason, enforced.Message
+}
+
+func preview(obj *v1alpha1.NodeReadinessRule) string {
+	if obj.Status.DryRunResults == nil {
+		return ""
+	}
+	return obj.Status.DryRunResults.Summary
+}
+
+func selectorText(rule *readiness.Rule) string {
+	var parts []string
+	for _, requirement := range rule.Selector() {
+		parts = append(parts, requirement.String())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
