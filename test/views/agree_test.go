@@ -1,0 +1,173 @@
+package views_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/live"
+	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/view"
+)
+
+var pools = []string{"red", "green", "blue"}
+
+// randomRule is of any kind; some are in conflict with each other.
+func randomRule(r *rand.Rand, i int) *v1alpha1.NodeReadinessRule {
+	return testkit.Rule(fmt.Sprint("rule-", i), func(rule *v1alpha1.NodeReadinessRule) {
+		rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": v1alpha1.LabelValue(pools[r.IntN(len(pools))])}
+		rule.Spec.Conditions[0].Type = conditionTypes[r.IntN(len(conditionTypes))]
+		if r.IntN(4) == 0 {
+			rule.Spec.Taint.Key = testkit.TaintKey("shared")
+		}
+		if r.IntN(3) == 0 {
+			testkit.BootstrapOnly(rule)
+		}
+		if r.IntN(5) == 0 {
+			testkit.DryRun(rule)
+		}
+	})
+}
+
+var conditionTypes = []string{"example.com/Network", "example.com/Storage"}
+
+func randomise(t *testing.T, c *testkit.Cluster, r *rand.Rand, node string) {
+	t.Helper()
+	statuses := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
+	for _, conditionType := range conditionTypes {
+		if r.IntN(3) > 0 {
+			c.SetCondition(t, node, conditionType, statuses[r.IntN(len(statuses))])
+		}
+	}
+}
+
+// quiet waits until the manager has nothing left to do.
+func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
+	t.Helper()
+	var rules []*v1alpha1.NodeReadinessRule
+	testkit.Eventually(t, "the manager to be done", func(ctx context.Context) error {
+		var list v1alpha1.NodeReadinessRuleList
+		var nodes corev1.NodeList
+		if err := c.Client.List(ctx, &list); err != nil {
+			return err
+		}
+		if err := c.Client.List(ctx, &nodes); err != nil {
+			return err
+		}
+		rules = nil
+		for i := range list.Items {
+			rules = append(rules, &list.Items[i])
+		}
+		book := readiness.NewRulebook(rules)
+		for i := range nodes.Items {
+			node := readiness.NodeOf(&nodes.Items[i])
+			if plan := book.Plan(node, time.Now()); !plan.Empty() {
+				return fmt.Errorf("node %s: %+v", node.Name, plan.Changes)
+			}
+		}
+		for _, rule := range book.Rules() {
+			status := rules[slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.UID == rule.UID })].Status
+			summary := readiness.Summarize(rule, nodesOf(&nodes), 0)
+			if s := status.Summary; s == nil || int(s.Selected) != summary.Selected || int(s.Held) != summary.Holding {
+				return fmt.Errorf("rule %s: status %+v, the core says %+v", rule.Name, s, summary)
+			}
+		}
+		return nil
+	})
+	return rules
+}
+
+func nodesOf(list *corev1.NodeList) func(func(*readiness.Node) bool) {
+	return func(yield func(*readiness.Node) bool) {
+		for i := range list.Items {
+			if !yield(readiness.NodeOf(&list.Items[i])) {
+				return
+			}
+		}
+	}
+}
+
+// One answer, many askers: on random clusters, through random changes, whoever is asked says
+// what the manager has done.
+func TestEveryViewAgreesWithTheManager(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if _, stop, err := c.RunManager(); err != nil {
+		t.Fatal(err)
+	} else {
+		t.Cleanup(func() { _ = stop() })
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range 8 {
+		c.Create(t, randomRule(r, i))
+	}
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprint("node-", i))
+		c.Create(t, testkit.Node(names[i], map[string]string{"pool": pools[r.IntN(len(pools))]}))
+	}
+	all := source(t, c, "somebody", administrators)
+	fleet, err := all.Follow(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 4 {
+		for _, name := range names {
+			randomise(t, c, r, name)
+		}
+		agree(t, c, all, fleet, names)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+}
+
+func agree(t *testing.T, c *testkit.Cluster, all *live.Source, fleet *live.Fleet, names []string) {
+	t.Helper()
+	rules := quiet(t, c)
+	testkit.Eventually(t, "the lines to agree with the status of rules", func(context.Context) error {
+		for _, line := range fleet.Snapshot().Rules {
+			i := slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == line.Name })
+			if s := rules[i].Status.Summary; line.Count.Selected != int(s.Selected) || line.Count.Held != int(s.Held) || line.Count.Released != int(s.Released) {
+				return fmt.Errorf("rule %s: the line counts %+v, the manager %+v", line.Name, line.Count, *s)
+			}
+			if accepted := testkit.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == strings.Contains("Conflict Invalid", line.Standing) {
+				return fmt.Errorf("rule %s: the line says %s", line.Name, line.Standing)
+			}
+		}
+		return nil
+	})
+	lines := map[string]view.Node{}
+	for _, line := range fleet.Snapshot().Nodes {
+		lines[line.Name] = line
+	}
+	for _, name := range names {
+		var node corev1.Node
+		if err := c.Client.Get(t.Context(), keyOf(name), &node); err != nil {
+			t.Fatal(err)
+		}
+		held := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/") })
+		story, err := all.Story(t.Context(), name, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, state := range map[string]readiness.State{"the line": lines[name].State, "the story": story.State} {
+			if (state == readiness.Held) != held {
+				t.Errorf("node %s: tainted by the manager: %v, %s says %s", name, held, who, state)
+			}
+		}
+		if held != strings.Contains(story.Headline, " is held") {
+			t.Errorf("node %s: tainted by the manager: %v, the headline says %q", name, held, story.Headline)
+		}
+	}
+}
