@@ -1,8 +1,6 @@
 package live
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,12 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/view"
 )
 
@@ -24,6 +19,7 @@ import (
 // one line, whatever the number of nodes.
 type Fleet struct {
 	mu      sync.Mutex
+	filling bool // nobody looks yet: lines are made when everything is there
 	rules   map[string]*v1alpha1.NodeReadinessRule
 	objects map[string]*corev1.Node
 	pods    map[string]string // node that a pod is bound to, by namespace and name
@@ -48,117 +44,54 @@ type Snapshot struct {
 	Unseen  []string
 }
 
-// Follow keeps a fleet up to date until the context is over. It returns when everything has
-// been seen once. Pods are counted if they are asked for and may be seen.
-func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
-	f := &Fleet{
+// NewFleet is an empty fleet that follows no cluster: Put and Drop feed it.
+func NewFleet() *Fleet {
+	return &Fleet{
 		rules: map[string]*v1alpha1.NodeReadinessRule{}, objects: map[string]*corev1.Node{}, book: view.NewBook(nil),
 		nodes: map[string]view.Node{}, tally: view.Tally{}, followers: map[*Follower]struct{}{},
-	}
-	if err := s.mayFollow(ctx, &v1alpha1.NodeReadinessRuleList{}, "list nodereadinessrules"); err != nil {
-		return nil, err
-	}
-	if err := s.mayFollow(ctx, &corev1.NodeList{}, "list nodes"); err != nil {
-		return nil, err
-	}
-	informers, err := cache.New(s.config, cache.Options{Scheme: s.scheme, DefaultTransform: lean})
-	if err != nil {
-		return nil, err
-	}
-	kinds := map[client.Object]toolscache.ResourceEventHandler{
-		&v1alpha1.NodeReadinessRule{}: handler(f.putRule, f.dropRule),
-		&corev1.Node{}:                handler(f.putNode, f.dropNode),
-	}
-	if pods {
-		if err := s.mayFollow(ctx, &corev1.PodList{}, "list pods"); err != nil {
-			f.unseen = append(f.unseen, err.Error())
-		} else {
-			f.pods, f.podsOn = map[string]string{}, map[string]int{}
-			kinds[&corev1.Pod{}] = handler(f.putPod, f.dropPod)
-		}
-	}
-	var synced []toolscache.InformerSynced
-	for kind, handle := range kinds {
-		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return nil, inWords(err)
-		}
-		registration, err := informer.AddEventHandler(handle)
-		if err != nil {
-			return nil, err
-		}
-		synced = append(synced, registration.HasSynced)
-	}
-	go func() { _ = informers.Start(ctx) }() // ends with the context
-	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil, errors.Join(errors.New("the cluster did not answer"), ctx.Err())
-	}
-	return f, nil
-}
-
-// mayFollow says in words why objects cannot be listed. An informer would try for ever.
-func (s *Source) mayFollow(ctx context.Context, list client.ObjectList, what string) error {
-	err := s.client.List(ctx, list, client.Limit(1))
-	if apierrors.IsResourceExpired(err) {
-		return nil
-	}
-	return cannot(what, err)
-}
-
-// lean drops what no line needs; a node's images and managed fields are most of it.
-func lean(obj any) (any, error) {
-	if o, ok := obj.(client.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	switch o := obj.(type) {
-	case *corev1.Node:
-		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
-	case *corev1.Pod:
-		o.Spec = corev1.PodSpec{NodeName: o.Spec.NodeName}
-		o.Status = corev1.PodStatus{Phase: o.Status.Phase}
-		o.Annotations, o.Labels, o.OwnerReferences = nil, nil, nil
-	}
-	return obj, nil
-}
-
-// handler calls put and drop with objects of one kind.
-func handler[T client.Object](put, drop func(T)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { put(obj.(T)) },
-		UpdateFunc: func(_, obj any) { put(obj.(T)) },
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			drop(obj.(T))
-		},
 	}
 }
 
 func (f *Fleet) putRule(rule *v1alpha1.NodeReadinessRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before, known := f.rules[rule.Name]
 	f.rules[rule.Name] = rule
-	f.reread()
+	f.reread(!known || !readiness.SameRule(before, rule))
 }
 
 func (f *Fleet) dropRule(rule *v1alpha1.NodeReadinessRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.rules, rule.Name)
-	f.reread()
+	f.reread(true)
 }
 
-// reread looks at every node again, with the eyes of the rules as they are now.
-func (f *Fleet) reread() {
+// reread reads the rules again and, if they say something else now, looks at every node with
+// their eyes. Most changes of rules are of their status, which says nothing new of nodes.
+func (f *Fleet) reread(news bool) {
+	if f.filling {
+		return
+	}
 	f.book = view.NewBook(slices.Collect(maps.Values(f.rules)))
+	f.tell(func(c *changes) { c.rules = true })
+	if !news {
+		return
+	}
 	f.tally = view.Tally{}
 	for name, obj := range f.objects {
 		row := f.book.Node(obj)
 		f.tally.Add(row)
 		f.changed(name, row)
 	}
-	f.tell(func(c *changes) { c.rules = true })
+}
+
+// filled ends a time in which rules and nodes came in any number and nobody looked.
+func (f *Fleet) filled() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filling = false
+	f.reread(true)
 }
 
 func (f *Fleet) putNode(obj *corev1.Node) {
@@ -168,6 +101,9 @@ func (f *Fleet) putNode(obj *corev1.Node) {
 		f.tally.Remove(before)
 	}
 	f.objects[obj.Name] = obj
+	if f.filling {
+		return
+	}
 	row := f.book.Node(obj)
 	f.tally.Add(row)
 	f.changed(obj.Name, row)
@@ -197,48 +133,6 @@ func (f *Fleet) dropNode(obj *corev1.Node) {
 		c.nodes[obj.Name] = struct{}{}
 		c.rules = true
 	})
-}
-
-func (f *Fleet) putPod(pod *corev1.Pod) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := pod.Namespace + "/" + pod.Name
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		f.countPod(key, "", false)
-		return
-	}
-	f.countPod(key, pod.Spec.NodeName, true)
-}
-
-func (f *Fleet) dropPod(pod *corev1.Pod) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.countPod(pod.Namespace+"/"+pod.Name, "", false)
-}
-
-// countPod counts a pod where it is now, and no longer where it was.
-func (f *Fleet) countPod(key, node string, there bool) {
-	before, known := f.pods[key]
-	if known && there && before == node {
-		return
-	}
-	if known {
-		f.podOn(before, -1)
-		delete(f.pods, key)
-	}
-	if there {
-		f.podOn(node, 1)
-		f.pods[key] = node
-	}
-}
-
-func (f *Fleet) podOn(node string, by int) {
-	if node == "" {
-		f.waiting += by
-	} else if f.podsOn[node] += by; f.podsOn[node] == 0 {
-		delete(f.podsOn, node)
-	}
-	f.tell(func(c *changes) { c.pods[node] = struct{}{} })
 }
 
 // Snapshot is the fleet as it is now.

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"internal/version":           {},
 	"internal/readiness":         {"api/node/v1alpha1"},
 	"internal/view":              {"api/node/v1alpha1", "internal/readiness"},
-	"internal/live":              {"api/node/v1alpha1", "internal/view"},
+	"internal/live":              {"api/node/v1alpha1", "internal/readiness", "internal/view"},
 	"internal/ledger":            {},
 	"internal/note":              {},
 	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},
