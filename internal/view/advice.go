@@ -27,7 +27,7 @@ func (s Story) advice(now time.Time) []string {
 		case !c.Settled && !c.Preview:
 			add("Rule %s is not applied to this node yet. That takes a moment; if it stays so, see whether a manager runs and leads: kubectl get pods,lease -n readygate-system", c.Rule)
 		}
-		if c.State == readiness.Held {
+		if c.State == readiness.Held && !c.Preview {
 			next = append(next, s.mend(c, now)...)
 		}
 	}
