@@ -104,6 +104,7 @@ func TestAdvice(t *testing.T) {
 		"taints of others":        {worker("w", tainted("node.cilium.io/agent-not-ready", corev1.TaintEffectNoSchedule)), nil, []string{"node.cilium.io/agent-not-ready:NoSchedule"}},
 		"one of two would do":     {worker("w"), rules(rule("net", anyOf("example.com/a", "example.com/b"))), []string{"example.com/a", "example.com/b", "One of these is enough"}},
 		"all is well":             {worker("w", says("net", True)), rules(rule("net")), nil},
+		"a preview asks nothing":  {worker("w"), rules(rule("net", dryRun)), nil},
 		"a conflict":              {worker("w", says("a", True)), rules(rule("a"), rule("b", sameTaintAs("a"), younger)), []string{"Rule b does nothing", `rule "a" is older`}},
 		"a soft taint is no hold": {worker("w", tainted("soft", corev1.TaintEffectPreferNoSchedule)), nil, nil},
 	} {

@@ -1,0 +1,4 @@
+package cli
+
+// Picture is what watch draws.
+var Picture = picture

@@ -1,0 +1,77 @@
+package text
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/view"
+)
+
+// Rules is a line a rule, and below them what those say that are not enforced.
+func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
+	var lines Lines
+	if len(rules) == 0 {
+		lines.add("No rules. Apply one, e.g. kubectl apply -f examples/cni-readiness/network-readiness-rule.yaml")
+		return lines
+	}
+	header := []string{"NAME", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED", "STANDING", "BIRTHS", "AGE"}
+	if wide {
+		header = append(header, "REQUIREMENTS", "SELECTOR", "BLOCKED BY")
+	}
+	var rows [][]string
+	for _, r := range rules {
+		row := []string{
+			r.Name, r.Taint, string(r.Mode),
+			strconv.Itoa(r.Count.Selected), strconv.Itoa(r.Count.Held), strconv.Itoa(r.Count.Released),
+			r.Standing, r.Births, view.Age(r.Created, now),
+		}
+		if wide {
+			row = append(row, requirements(r), r.Selector, blockers(r.Count.Blocked))
+		}
+		rows = append(rows, row)
+	}
+	lines.table(header, rows)
+	lines.messages(rules, wide)
+	return lines
+}
+
+// messages are what only somebody can mend, a line a rule.
+func (l *Lines) messages(rules []view.Rule, wide bool) {
+	var below Lines
+	for _, r := range rules {
+		if r.Standing != v1alpha1.ReasonEnforced && r.Message != "" {
+			below.add("%s is %s: %s", r.Name, r.Standing, r.Message)
+		}
+		for _, refused := range r.Refused {
+			below.add("%s cannot write node %s: %s", r.Name, refused.Node, refused.Message)
+		}
+		if wide && r.Births != v1alpha1.ReasonCovered && r.BirthsMessage != "" {
+			below.add("%s, births: %s", r.Name, r.BirthsMessage)
+		}
+	}
+	if len(below) > 0 {
+		l.add("")
+		*l = append(*l, below...)
+	}
+}
+
+func requirements(r view.Rule) string {
+	if r.AnyOf {
+		return strings.Join(r.Requirements, " or ")
+	}
+	return strings.Join(r.Requirements, ",")
+}
+
+// blockers are the missing requirements, each with the number of nodes that it holds.
+func blockers(blocked map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(blocked)) {
+		parts = append(parts, fmt.Sprintf("%s (%d)", name, blocked[name]))
+	}
+	return strings.Join(parts, ",")
+}

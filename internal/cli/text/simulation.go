@@ -1,0 +1,98 @@
+package text
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/view"
+)
+
+// shortList is how many nodes are listed unless all are asked for.
+const shortList = 50
+
+// changes are the words for what happens to a node.
+var changes = map[readiness.ChangeKind]string{
+	readiness.Added:   "is held",
+	readiness.Adopted: "stays held",
+	readiness.Removed: "is released",
+}
+
+// Simulation is what rules would do.
+func Simulation(s view.Simulation, wide bool) Lines {
+	var lines Lines
+	lines.add("If this were applied now (%s looked at, nothing changed):", count(s.Nodes, "node"))
+	lines.add("")
+	var rows [][]string
+	for _, r := range s.Rules {
+		rows = append(rows, []string{r.Name, r.Taint, string(r.Mode), strconv.Itoa(r.Count.Selected), strconv.Itoa(r.Count.Held), strconv.Itoa(r.Count.Released)})
+	}
+	lines.table([]string{"RULE", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED"}, rows)
+	lines.add("")
+	for _, r := range s.Rules {
+		lines.simulated(r)
+	}
+	lines.evictions(s.Effects)
+	lines.effects(s.Effects, wide)
+	return lines
+}
+
+// simulated says what the counts of a rule do not.
+func (l *Lines) simulated(r view.Rule) {
+	switch {
+	case r.Standing == v1alpha1.ReasonConflict || r.Standing == v1alpha1.ReasonInvalid:
+		l.add("Rule %s would do nothing (%s): %s", r.Name, r.Standing, r.Message)
+	case r.Count.Selected == 0:
+		l.add("Rule %s selects no node (%s): compare with kubectl get nodes --show-labels", r.Name, r.Selector)
+	}
+}
+
+func (l *Lines) evictions(effects []view.Effect) {
+	evicted := map[string]int{}
+	var taints []string
+	for _, e := range effects {
+		if e.Evicts {
+			if evicted[e.Taint] == 0 {
+				taints = append(taints, e.Taint)
+			}
+			evicted[e.Taint]++
+		}
+	}
+	for _, taint := range taints {
+		l.add("EVICTIONS: pods that do not tolerate %s would be evicted from %s.", taint, count(evicted[taint], "node"))
+	}
+}
+
+func (l *Lines) effects(effects []view.Effect, wide bool) {
+	if len(effects) == 0 {
+		l.add("The taints of no node would change.")
+		return
+	}
+	shown := effects
+	if !wide && len(shown) > shortList {
+		shown = shown[:shortList]
+	}
+	var rows [][]string
+	for _, e := range shown {
+		var missing []string
+		for _, m := range e.Missing {
+			missing = append(missing, m.String())
+		}
+		word := changes[e.Change]
+		if e.Evicts {
+			word += ", EVICTS"
+		}
+		rows = append(rows, []string{e.Node, word, e.Rule, strings.Join(missing, "; ")})
+	}
+	nodes := map[string]bool{}
+	for _, e := range effects {
+		nodes[e.Node] = true
+	}
+	l.add("%s would change:", count(len(nodes), "node"))
+	l.add("")
+	l.table([]string{"NODE", "CHANGE", "RULE", "MISSING"}, rows)
+	if more := len(effects) - len(shown); more > 0 {
+		l.add("… and %d more: -o wide lists them all", more)
+	}
+}

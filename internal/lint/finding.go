@@ -1,0 +1,58 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+const (
+	// Error is what the API server refuses, or a rule that would do nothing.
+	Error Severity = "error"
+	// Warning is what applies and will hurt.
+	Warning Severity = "warning"
+	// Info is worth to know.
+	Info Severity = "info"
+)
+
+// Finding is one thing to say about a manifest.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
+	// Object is kind and name, as in NodeReadinessRule/network; empty for the file as a whole.
+	Object string `json:"object,omitempty"`
+	// Field is the path of the field, as in spec.taint.key; empty for the object as a whole.
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+	// Do is what to do about it; empty where the message says so.
+	Do string `json:"do,omitempty"`
+}
+
+// Count is how many findings have this severity.
+func (r *Report) Count(severity Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Report) add(severity Severity, at document, field, message, do string) {
+	r.Findings = append(r.Findings, Finding{Severity: severity, File: at.file, Object: at.name(), Field: field, Message: message, Do: do})
+}
+
+// sort orders findings: by file in the order in which files were given, the worst first.
+func (r *Report) sort(inputs []Input) {
+	rank := map[Severity]int{Error: 0, Warning: 1, Info: 2}
+	order := map[string]int{}
+	for i, input := range inputs {
+		order[input.File] = i
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(rank[a.Severity], rank[b.Severity]))
+	})
+}

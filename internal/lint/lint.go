@@ -1,0 +1,131 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Report is what there is to say about manifests.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	// Rules are those that the API server would take, in the order of the files.
+	Rules []*v1alpha1.NodeReadinessRule `json:"-"`
+	// Objects is how many objects were looked at, of whatever kind, and Judged how many of
+	// them are rules.
+	Objects int `json:"objects"`
+	Judged  int `json:"rules"`
+
+	places map[types.UID]document // of each rule
+}
+
+const ruleKind = "NodeReadinessRule"
+
+// Check looks at all files together: a rule of one can be in conflict with that of another.
+func Check(inputs []Input) (*Report, error) {
+	definition, err := ruleDefinition()
+	if err != nil {
+		return nil, fmt.Errorf("reading the definition of rules: %w", err)
+	}
+	r := &Report{Findings: []Finding{}, places: map[types.UID]document{}}
+	var others []document
+	for _, input := range inputs {
+		for _, d := range r.documents(input) {
+			r.Objects++
+			if d.GetKind() == ruleKind {
+				r.Judged++
+				r.rule(definition, d)
+			} else {
+				others = append(others, d)
+			}
+		}
+	}
+	r.checkTogether()
+	r.checkWorkloads(others)
+	r.sort(inputs)
+	return r, nil
+}
+
+// rule judges one rule as the API server does, and keeps it if that would take it.
+func (r *Report) rule(definition *definition, d document) {
+	if got, want := d.GetAPIVersion(), v1alpha1.GroupVersion.String(); got != want {
+		r.add(Error, d, "apiVersion", fmt.Sprintf("is %q, and there is no such version of %s", got, ruleKind), "write "+want)
+		return
+	}
+	errors := r.Count(Error)
+	unknown, bad := definition.unknown(d.Object)
+	if bad != nil {
+		r.refuse(d, field.ErrorList{bad})
+		return
+	}
+	for _, path := range unknown {
+		r.add(Error, d, path, "is no field of a rule: the API server refuses it or drops it, whatever it was to say", "correct its name or its indentation; docs/api.md has all fields")
+	}
+	delete(d.Object, "status") // the API server ignores it here
+	r.refuse(d, append(checkMeta(d), definition.validate(d.Object, nil)...))
+	if r.Count(Error) == errors {
+		r.keep(d)
+	}
+}
+
+// refuse notes what the API server has against an object.
+func (r *Report) refuse(d document, errs field.ErrorList) {
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	for _, err := range errs {
+		do := ""
+		if err.Type != field.ErrorTypeInvalid { // messages of rules say it themselves
+			do = explain(err.Field)
+		}
+		r.add(Error, d, err.Field, strings.ReplaceAll(err.ErrorBody(), err.Field+" in body ", ""), do)
+	}
+}
+
+// keep makes a rule of the object, as old as its place in the files says: it is applied in
+// that order.
+func (r *Report) keep(d document) {
+	rule := &v1alpha1.NodeReadinessRule{}
+	data, err := json.Marshal(d.Object)
+	if err == nil {
+		err = json.Unmarshal(data, rule)
+	}
+	if err != nil {
+		r.add(Error, d, "", "cannot be read: "+err.Error(), "")
+		return
+	}
+	rule.UID = types.UID(fmt.Sprintf("given-%06d", len(r.Rules)))
+	rule.CreationTimestamp = metav1.NewTime(time.Unix(int64(len(r.Rules)), 0))
+	r.Rules = append(r.Rules, rule)
+	r.places[rule.UID] = d
+}
+
+// Change says what the API server has against changing a rule into another of the same name.
+func Change(former, rule *v1alpha1.NodeReadinessRule) ([]Finding, error) {
+	definition, err := ruleDefinition()
+	if err != nil {
+		return nil, err
+	}
+	var states [2]map[string]any
+	for i, state := range []*v1alpha1.NodeReadinessRule{former, rule} {
+		data, err := json.Marshal(map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": ruleKind, "metadata": map[string]any{"name": state.Name}, "spec": state.Spec})
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &states[i]); err != nil {
+			return nil, err
+		}
+	}
+	var r Report
+	r.refuse(document{}, definition.validate(states[1], states[0]))
+	for i := range r.Findings {
+		r.Findings[i].Object = ruleKind + "/" + rule.Name
+	}
+	return r.Findings, nil
+}

@@ -1,0 +1,114 @@
+package lint
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// definition is the CustomResourceDefinition of rules, ready to judge objects as the API
+// server does.
+type definition struct {
+	structural *schema.Structural
+	openAPI    validation.SchemaValidator
+	cel        *cel.Validator
+}
+
+// ruleDefinition is made once: compiling its expressions takes a moment.
+var ruleDefinition = sync.OnceValues(func() (*definition, error) {
+	const file = "readiness.node.x-k8s.io_nodereadinessrules.yaml"
+	data, err := crds.Files.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(data, &crd); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Name == v1alpha1.GroupVersion.Version {
+			return newDefinition(version.Schema.OpenAPIV3Schema)
+		}
+	}
+	return nil, fmt.Errorf("%s has no version %s", file, v1alpha1.GroupVersion.Version)
+})
+
+func newDefinition(props *apiextensionsv1.JSONSchemaProps) (*definition, error) {
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, &internal, nil); err != nil {
+		return nil, err
+	}
+	structural, err := schema.NewStructural(&internal)
+	if err != nil {
+		return nil, err
+	}
+	openAPI, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		return nil, err
+	}
+	return &definition{structural: structural, openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// unknown are the fields that the API server does not know. They are gone from the object
+// afterwards, and so are nulls that it drops.
+func (d *definition) unknown(object map[string]any) ([]string, *field.Error) {
+	bad, inMeta := objectmeta.CoerceWithOptions(nil, object, d.structural, true, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	if bad != nil {
+		return nil, bad
+	}
+	unknown := pruning.PruneWithOptions(object, d.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
+	return append(inMeta, unknown...), nil
+}
+
+// validate is what the API server says to an object that is created; with a former state, to
+// one that is changed.
+func (d *definition) validate(object, former map[string]any) field.ErrorList {
+	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
+	if len(errs) > 0 {
+		return errs // expressions expect the right types
+	}
+	var old any
+	if former != nil {
+		old = former
+	}
+	broken, _ := d.cel.Validate(context.Background(), nil, d.structural, object, old, math.MaxInt64)
+	return broken
+}
+
+// checkMeta says what is wrong with name, labels and annotations.
+func checkMeta(d document) field.ErrorList {
+	d = document{file: d.file, Unstructured: *d.DeepCopy()}
+	d.SetNamespace("") // is ignored: rules have none
+	return apivalidation.ValidateObjectMetaAccessor(&d.Unstructured, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+}
+
+// explain is the command that tells what belongs into a field.
+func explain(path string) string {
+	var plain []string
+	for part := range strings.SplitSeq(path, ".") {
+		name, _, _ := strings.Cut(part, "[")
+		plain = append(plain, name)
+	}
+	return "docs/api.md tells what belongs there; where the CRD is installed: kubectl explain nodereadinessrule." + strings.Join(plain, ".")
+}

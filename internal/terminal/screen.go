@@ -1,0 +1,144 @@
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// Screen shows a drawing, the latest one, below what was printed. It may be used by several
+// goroutines.
+//
+// On a terminal a drawing takes the place of the one before, in one write, and is cut to the
+// size of the terminal. Elsewhere only those lines of a drawing are written that the one
+// before did not have.
+type Screen struct {
+	mu    sync.Mutex
+	w     io.Writer
+	live  bool
+	size  func() (columns, rows int)
+	drawn []string
+	hides bool // the cursor is hidden
+}
+
+// Sequences that every terminal of today knows. Those that one does not know it ignores.
+const (
+	hideCursor  = "\x1b[?25l"
+	showCursor  = "\x1b[?25h"
+	noWrap      = "\x1b[?7l"
+	wrap        = "\x1b[?7h"
+	beginUpdate = "\x1b[?2026h"
+	endUpdate   = "\x1b[?2026l"
+	clearLine   = "\x1b[K"
+	clearBelow  = "\x1b[J"
+)
+
+// NewScreen draws on w. Whoever uses it calls Close at the end.
+func NewScreen(w io.Writer, isTerminal bool) *Screen {
+	return &Screen{w: w, live: isTerminal, size: func() (int, int) { return sizeOf(w) }}
+}
+
+// sizeOf is that of the terminal; 80 by 24 where nobody knows.
+func sizeOf(w io.Writer) (columns, rows int) {
+	if file, ok := w.(*os.File); ok {
+		if columns, rows, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 && rows > 0 {
+			return columns, rows
+		}
+	}
+	return 80, 24
+}
+
+// Size is how much fits on the screen.
+func (s *Screen) Size() (columns, rows int) { return s.size() }
+
+// Draw shows these lines instead of those that were drawn before.
+func (s *Screen) Draw(lines []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.live {
+		s.writeNew(lines)
+		return
+	}
+	columns, rows := s.size()
+	lines = fit(lines, columns, rows)
+	if slices.Equal(lines, s.drawn) {
+		return
+	}
+	s.update(nil, lines, columns)
+}
+
+// Print writes lines that stay, above the drawing.
+func (s *Screen) Print(lines ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.live {
+		for _, line := range lines {
+			s.write([]byte(line + "\n"))
+		}
+		return
+	}
+	columns, _ := s.size()
+	s.update(lines, s.drawn, columns)
+}
+
+// Close leaves the last drawing where it is, and the terminal as it was.
+func (s *Screen) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hides {
+		s.write([]byte(showCursor))
+	}
+	s.hides, s.drawn = false, nil
+}
+
+// update goes back to where the drawing begins, and writes over it. Printed lines may wrap;
+// those of a drawing never do.
+func (s *Screen) update(printed, lines []string, columns int) {
+	var out bytes.Buffer
+	out.WriteString(beginUpdate)
+	if !s.hides {
+		out.WriteString(hideCursor)
+	}
+	if up := height(s.drawn, columns); up > 0 {
+		fmt.Fprintf(&out, "\r\x1b[%dA", up)
+	}
+	if len(printed) > 0 {
+		out.WriteString(clearBelow)
+	}
+	for _, line := range printed {
+		out.WriteString(line + "\n")
+	}
+	out.WriteString(noWrap)
+	for _, line := range lines {
+		out.WriteString(line + clearLine + "\n")
+	}
+	out.WriteString(clearBelow + wrap + endUpdate)
+	s.write(out.Bytes())
+	s.drawn, s.hides = slices.Clone(lines), true
+}
+
+// height is how many rows lines take now: a terminal that became narrower has wrapped them.
+func height(lines []string, columns int) int {
+	rows := 0
+	for _, line := range lines {
+		rows += max(1, (width(line)+columns-1)/columns)
+	}
+	return rows
+}
+
+func (s *Screen) writeNew(lines []string) {
+	for _, line := range lines {
+		if !slices.Contains(s.drawn, line) {
+			s.write([]byte(line + "\n"))
+		}
+	}
+	s.drawn = slices.Clone(lines)
+}
+
+// write has nobody to tell of an error: who reads the screen is gone.
+func (s *Screen) write(data []byte) { _, _ = s.w.Write(data) }

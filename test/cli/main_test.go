@@ -1,0 +1,79 @@
+// Package cli tests kubectl readiness: the real binary against a real API server.
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	_ "github.com/readygate/readygate/internal/cli" // is in the binary: if it changes, no test result is still valid
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// shared is the control plane with a manager in this process that all tests use.
+var shared struct {
+	start   sync.Once
+	cluster *testkit.Cluster
+	stop    func() error
+	err     error
+}
+
+// plugin is the directory of the binary.
+var plugin string
+
+func TestMain(m *testing.M) {
+	logger := zap.New(zap.Level(zapcore.DPanicLevel)) // what fails, a test says
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	code := 1
+	if err := build(); err != nil {
+		fmt.Fprintln(os.Stderr, "building kubectl-readiness:", err)
+	} else {
+		code = m.Run()
+	}
+	if shared.stop != nil {
+		_ = shared.stop()
+	}
+	if shared.cluster != nil {
+		_ = shared.cluster.Stop()
+	}
+	_ = os.RemoveAll(plugin)
+	os.Exit(code)
+}
+
+func build() (err error) {
+	if plugin, err = os.MkdirTemp("", "readygate-cli-"); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(plugin, "kubectl-readiness"), "./cmd/kubectl-readiness")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = testkit.Root(), os.Stderr, os.Stderr
+	return cmd.Run()
+}
+
+// cluster is the control plane that tests share, with the policies and a manager.
+func cluster(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	shared.start.Do(func() {
+		ctx := context.Background()
+		if shared.cluster, shared.err = testkit.NewCluster(ctx); shared.err != nil {
+			return
+		}
+		if shared.err = shared.cluster.InstallPolicies(ctx); shared.err != nil {
+			return
+		}
+		_, shared.stop, shared.err = shared.cluster.RunManager()
+	})
+	if shared.err != nil {
+		t.Fatalf("starting a control plane: %v", shared.err)
+	}
+	return shared.cluster
+}
