@@ -139,6 +139,10 @@ func (f *Fleet) dropNode(obj *corev1.Node) {
 func (f *Fleet) Snapshot() Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.snapshot()
+}
+
+func (f *Fleet) snapshot() Snapshot {
 	return Snapshot{
 		Rules:   f.book.Rules(f.tally),
 		Nodes:   slices.SortedFunc(maps.Values(f.nodes), func(a, b view.Node) int { return strings.Compare(a.Name, b.Name) }),

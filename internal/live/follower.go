@@ -30,10 +30,10 @@ type Follower struct {
 // Follow starts to note changes for a new follower, and returns the fleet as it is before them.
 func (f *Fleet) Follow() (*Follower, Snapshot) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	follower := &Follower{fleet: f, signal: make(chan struct{}, 1), changes: noChanges()}
 	f.followers[follower] = struct{}{}
-	f.mu.Unlock()
-	return follower, f.Snapshot()
+	return follower, f.snapshot()
 }
 
 // Stop ends it.

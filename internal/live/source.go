@@ -121,7 +121,7 @@ func cannot(what string, err error) error {
 // inWords says what to do about an error.
 func inWords(err error) error {
 	switch {
-	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+	case meta.IsNoMatchError(err) || noResource(err):
 		return fmt.Errorf("this cluster has no NodeReadinessRule: install Readygate, or choose another cluster with --context (%w)", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not: ask for a role that can get, list and watch it (%w)", err)
@@ -129,4 +129,14 @@ func inWords(err error) error {
 		return fmt.Errorf("the cluster does not know you: log in again (%w)", err)
 	}
 	return err
+}
+
+// noResource says that the API server knows no such kind; else it names what it did not find.
+func noResource(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == ""
 }

@@ -128,13 +128,13 @@ func TestAdvice(t *testing.T) {
 func TestWhoWroteACondition(t *testing.T) {
 	fields := func(manager, conditionType string, at time.Time) metav1.ManagedFieldsEntry {
 		when := metav1.NewTime(at)
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: &when, FieldsV1: &metav1.FieldsV1{Raw: []byte(
-			`{"f:status":{"f:conditions":{"k:{\"type\":\"` + conditionType + `\"}":{".":{},"f:status":{}}}}}`)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &when, FieldsV1: metav1.NewFieldsV1(
+			`{"f:status":{"f:conditions":{"k:{\"type\":\"` + conditionType + `\"}":{".":{},"f:status":{}}}}}`)}
 	}
 	n := worker("w", says("net", False), func(n *corev1.Node) {
 		n.ManagedFields = []metav1.ManagedFieldsEntry{
 			fields("somebody", "example.com/net", dawn), fields("readygate-reporter", "example.com/net", noon), fields("kubelet", "Ready", noon),
-			{Manager: "broken", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":7}`)}}, {Manager: "empty"},
+			{Manager: "broken", FieldsV1: metav1.NewFieldsV1(`{"f:status":7}`)}, {Manager: "empty"},
 		}
 	})
 	if got := story(n, rule("net")).Chapters[0].Requirements[0].Writer; got != "readygate-reporter" {

@@ -21,7 +21,7 @@ func writersOf(fields []metav1.ManagedFieldsEntry) map[string]string {
 				Conditions map[string]json.RawMessage `json:"f:conditions"`
 			} `json:"f:status"`
 		}
-		if json.Unmarshal(entry.FieldsV1.Raw, &owned) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
 			continue
 		}
 		for key := range owned.Status.Conditions {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/live"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/testkit"
 	"github.com/readygate/readygate/internal/view"
@@ -116,58 +116,60 @@ func TestEveryViewAgreesWithTheManager(t *testing.T) {
 		names = append(names, fmt.Sprint("node-", i))
 		c.Create(t, testkit.Node(names[i], map[string]string{"pool": pools[r.IntN(len(pools))]}))
 	}
-	all := source(t, c, "somebody", administrators)
-	fleet, err := all.Follow(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newAskers(t, c)
 	for round := range 4 {
 		for _, name := range names {
 			randomise(t, c, r, name)
 		}
-		agree(t, c, all, fleet, names)
+		a.agree(t, c, names)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
 	}
 }
 
-func agree(t *testing.T, c *testkit.Cluster, all *live.Source, fleet *live.Fleet, names []string) {
+// agree waits until the manager is done, and asks everybody.
+func (a *askers) agree(t *testing.T, c *testkit.Cluster, names []string) {
 	t.Helper()
 	rules := quiet(t, c)
 	testkit.Eventually(t, "the lines to agree with the status of rules", func(context.Context) error {
-		for _, line := range fleet.Snapshot().Rules {
+		for _, line := range a.fleet.Snapshot().Rules {
 			i := slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == line.Name })
 			if s := rules[i].Status.Summary; line.Count.Selected != int(s.Selected) || line.Count.Held != int(s.Held) || line.Count.Released != int(s.Released) {
 				return fmt.Errorf("rule %s: the line counts %+v, the manager %+v", line.Name, line.Count, *s)
 			}
-			if accepted := testkit.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == strings.Contains("Conflict Invalid", line.Standing) {
+			if accepted := testkit.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == (line.Standing == v1alpha1.ReasonConflict) {
 				return fmt.Errorf("rule %s: the line says %s", line.Name, line.Standing)
 			}
 		}
 		return nil
 	})
-	lines := map[string]view.Node{}
-	for _, line := range fleet.Snapshot().Nodes {
-		lines[line.Name] = line
-	}
+	tiles := a.tiles(t)
 	for _, name := range names {
 		var node corev1.Node
 		if err := c.Client.Get(t.Context(), keyOf(name), &node); err != nil {
 			t.Fatal(err)
 		}
 		held := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/") })
-		story, err := all.Story(t.Context(), name, time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for who, state := range map[string]readiness.State{"the line": lines[name].State, "the story": story.State} {
+		why, page := a.why(t, name), a.story(t, name)
+		for who, state := range map[string]readiness.State{"why": why.State, "the page": page.State, "its tile": tiles[name]} {
 			if (state == readiness.Held) != held {
-				t.Errorf("node %s: tainted by the manager: %v, %s says %s", name, held, who, state)
+				t.Errorf("node %s: tainted by the manager: %v, %s says %q", name, held, who, state)
 			}
 		}
-		if held != strings.Contains(story.Headline, " is held") {
-			t.Errorf("node %s: tainted by the manager: %v, the headline says %q", name, held, story.Headline)
+		if held != strings.Contains(why.Headline, " is held") || !reflect.DeepEqual(holdersOf(why), holdersOf(page)) {
+			t.Errorf("node %s: tainted by the manager: %v, why says %q, the page %q", name, held, why.Headline, page.Headline)
 		}
 	}
+}
+
+// holdersOf are the rules that hold the node, each with what it misses.
+func holdersOf(story view.Story) map[string]string {
+	holders := map[string]string{}
+	for _, chapter := range story.Chapters {
+		if chapter.Held {
+			holders[chapter.Rule] = fmt.Sprint(chapter.Missing)
+		}
+	}
+	return holders
 }

@@ -166,7 +166,7 @@ func TestReadOnlyRightsAreEnough(t *testing.T) {
 	c.Create(t, testkit.Node("read", testkit.Pool("read")))
 	reader := source(t, c, "reader")
 	var fleet *live.Fleet
-	testkit.Eventually(t, "the role to be known", func(ctx context.Context) (err error) {
+	testkit.Eventually(t, "the role to be known", func(context.Context) (err error) {
 		fleet, err = reader.Follow(t.Context(), true)
 		return err
 	})

@@ -1,0 +1,125 @@
+package views_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/readygate/readygate/internal/cli"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/dashboard"
+	"github.com/readygate/readygate/internal/live"
+	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/view"
+)
+
+// askers are all who show the state of a cluster.
+type askers struct {
+	fleet      *live.Fleet
+	page       *httptest.Server
+	kubeconfig string
+}
+
+func newAskers(t *testing.T, c *testkit.Cluster) *askers {
+	t.Helper()
+	all := source(t, c, "somebody", administrators)
+	fleet, err := all.Follow(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &askers{fleet: fleet, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	if err := controlplane.WriteKubeconfig(a.kubeconfig, c.Config); err != nil {
+		t.Fatal(err)
+	}
+	a.page = httptest.NewServer(dashboard.New(dashboard.Options{Fleet: fleet, Story: func(ctx context.Context, node string) (view.Story, error) {
+		return all.Story(ctx, node, time.Now)
+	}}).Handler())
+	t.Cleanup(func() {
+		a.page.CloseClientConnections()
+		a.page.Close()
+	})
+	return a
+}
+
+// why is what the plugin says.
+func (a *askers) why(t *testing.T, node string) view.Story {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := cli.Run(t.Context(), genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &errs}, []string{"why", node, "-o", "json", "--kubeconfig", a.kubeconfig}); code != 0 {
+		t.Fatalf("why %s: exit code %d: %s", node, code, errs.String())
+	}
+	var story view.Story
+	if err := json.Unmarshal(out.Bytes(), &story); err != nil {
+		t.Fatal(err)
+	}
+	return story
+}
+
+// story is what the page shows when the node is clicked.
+func (a *askers) story(t *testing.T, node string) view.Story {
+	t.Helper()
+	answer := a.get(t, "/api/nodes/"+node+"/story")
+	defer answer.Body.Close() //nolint:errcheck // only read
+	var story view.Story
+	if err := json.NewDecoder(answer.Body).Decode(&story); err != nil {
+		t.Fatal(err)
+	}
+	return story
+}
+
+// tiles are what the page draws.
+func (a *askers) tiles(t *testing.T) map[string]readiness.State {
+	t.Helper()
+	answer := a.get(t, "/api/stream")
+	defer answer.Body.Close() //nolint:errcheck // only read
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, found := strings.CutPrefix(lines.Text(), "data: ")
+		if !found {
+			continue
+		}
+		var first struct {
+			Nodes []struct {
+				Name  string
+				State readiness.State
+			}
+		}
+		if err := json.Unmarshal([]byte(data), &first); err != nil {
+			t.Fatal(err)
+		}
+		tiles := map[string]readiness.State{}
+		for _, tile := range first.Nodes {
+			tiles[tile.Name] = tile.State
+		}
+		return tiles
+	}
+	t.Fatalf("the stream ended: %v", lines.Err())
+	return nil
+}
+
+func (a *askers) get(t *testing.T, path string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.page.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := a.page.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", path, answer.Status)
+	}
+	return answer
+}
