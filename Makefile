@@ -29,10 +29,17 @@ build: ## Build the binaries into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: kube cni helm ## Run every test: pure core, then a real API server. Those of the canary need root, or are skipped.
-	@echo "test: unit tests, then integration tests on a real API server: about 20 minutes on 2 cores"
+test: kube cni helm ## Run every test: pure core, then a real API server, then the page in a browser. Those of the canary need root, or are skipped.
+	@hack/browser >/dev/null || echo "test: the tests of the page will be skipped"
+	@echo "test: unit tests, then integration tests on a real API server: about 25 minutes on 2 cores"
 	$(GO) -C hack/images test $(RACE) -count=1 ./...
 	$(GO) test $(RACE) -timeout 30m ./...
+
+.PHONY: demo
+demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
+	@mkdir -p bin/demo
+	@$(GO) build -o bin/demo/demo ./hack/demo
+	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))
 
 .PHONY: bench
 bench: kube build ## Run the benchmarks: pure core, node creation with 0 to 100 rules, reporters (REPORTER_TIME=10m).
@@ -107,7 +114,7 @@ cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends i
 ##@ Source
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC, the API reference, and policies of the chart and the examples.
+generate: ## Generate deep copies, CRDs, RBAC, the references of API and plugin, and policies of the chart and the examples.
 	@mkdir -p bin
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:artifacts:config=api/crds
 	@# "key:" without a value is null. The API server drops a null that is not nullable, and the
@@ -118,6 +125,7 @@ generate: ## Generate deep copies, CRDs, RBAC, the API reference, and policies o
 	$(TOOL) controller-gen rbac:roleName=readygate-cleanup,fileName=cleanup-role.yaml paths=./internal/cleanup/... output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
 	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/api.md
+	@$(GO) run ./hack/clidocs docs/cli.md
 	@$(GO) run ./hack/manifests --examples examples >/dev/null
 	@$(GO) run ./hack/manifests --chart charts/readygate >/dev/null
 

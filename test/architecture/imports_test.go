@@ -15,7 +15,7 @@ import (
 const module = "github.com/readygate/readygate/"
 
 // pure packages decide and touch nothing.
-var pure = []string{"internal/readiness", "internal/policy", "internal/view"}
+var pure = []string{"internal/readiness", "internal/policy", "internal/view", "internal/scenario"}
 
 // impure is what a pure package may not import: clients, clocks, loggers, the system.
 var impure = []string{
@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/readiness":         {"api/node/v1alpha1"},
 	"internal/view":              {"api/node/v1alpha1", "internal/readiness"},
 	"internal/live":              {"api/node/v1alpha1", "internal/readiness", "internal/view"},
+	"internal/dashboard":         {"internal/live", "internal/readiness", "internal/view"},
 	"internal/ledger":            {},
 	"internal/note":              {},
 	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},
@@ -49,9 +50,18 @@ var mayImport = map[string][]string{
 	"internal/reporter":          {"internal/version", "internal/check", "internal/nodestatus"},
 	"cmd/readygate-reporter":     {"internal/reporter", "internal/version"},
 	"internal/controlplane":      {},
+	"internal/scenario":          {},
+	"internal/terminal":          {},
+	"internal/demo":              {"api/*", "internal/scenario", "internal/terminal", "internal/view", "internal/live", "internal/readiness", "internal/dashboard", "internal/policy", "internal/manager", "internal/reporter", "internal/check", "internal/nodestatus", "internal/controlplane"},
+	"hack/demo":                  {"internal/demo"},
 	"internal/testkit":           {"api/*", "internal/manager", "internal/reporter", "internal/controlplane", "internal/policy"},
 	"hack/manifests":             {"api/crds", "internal/policy"},
 	"cmd/readygate-manager":      {"internal/manager", "internal/cleanup", "internal/version"},
+	"internal/lint":              {"api/*", "internal/readiness", "internal/policy"},
+	"internal/cli/text":          {"api/node/v1alpha1", "internal/readiness", "internal/view", "internal/lint", "internal/terminal"},
+	"internal/cli":               {"api/node/v1alpha1", "internal/readiness", "internal/policy", "internal/view", "internal/live", "internal/lint", "internal/cli/text", "internal/terminal", "internal/dashboard", "internal/version"},
+	"cmd/kubectl-readiness":      {"internal/cli"},
+	"hack/clidocs":               {"internal/cli"},
 	"hack/cluster":               {"internal/controlplane"},
 	"test/e2e/lab":               {"internal/controlplane", "internal/testkit"},
 }

@@ -1,0 +1,45 @@
+// Command demo plays a scenario: see docs/demo.md. It is started by make demo, in the root of
+// the repository.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/readygate/readygate/internal/demo"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: demo BINARIES, e.g. demo bin/kube; variables: SCENARIO, ONCE, KUBECONFIG, DEMO_CLUSTER")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
+	options := &demo.Options{
+		Scenario: os.Getenv("SCENARIO"), Root: ".", Binaries: os.Args[1], Logs: "bin/demo",
+		Existing: os.Getenv("KUBECONFIG") != "", Agreed: os.Getenv("DEMO_CLUSTER") == "yes",
+		Once: os.Getenv("ONCE") == "1", In: os.Stdin, Out: os.Stdout,
+	}
+	os.Exit(code(options.Run(ctx)))
+}
+
+// code is the exit code: 130 as after any Ctrl-C.
+func code(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "demo:", err)
+	var unknown *demo.UnknownScenarioError
+	switch {
+	case errors.Is(err, demo.ErrInterrupted):
+		return 130
+	case errors.As(err, &unknown), errors.Is(err, demo.ErrRefused):
+		return 2
+	}
+	return 1
+}

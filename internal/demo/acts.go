@@ -1,0 +1,148 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/scenario"
+)
+
+const fieldOwner = client.FieldOwner("readygate-demo")
+
+// apply makes or changes a rule, as kubectl apply --server-side does.
+func (d *director) apply(ctx context.Context, apply *scenario.Apply) error {
+	rule := d.script.rules[apply].DeepCopy()
+	d.confine(rule)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
+	if err != nil {
+		return err
+	}
+	unstructured.RemoveNestedField(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	before := d.client.Get(ctx, client.ObjectKey{Name: rule.Name}, &v1alpha1.NodeReadinessRule{})
+	err = d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content}), fieldOwner)
+	if apply.Refused != "" {
+		return d.refused(apply, err)
+	}
+	if err != nil {
+		return fmt.Errorf("applying rule %s: %w", rule.Name, err)
+	}
+	if apierrors.IsNotFound(before) {
+		d.remember(&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: rule.Name}})
+	}
+	return nil
+}
+
+// refused expects that the API server said no, and why.
+func (d *director) refused(apply *scenario.Apply, err error) error {
+	p := proof{text: "the API server refuses it, naming " + apply.Refused}
+	switch {
+	case err == nil:
+		p.err = errors.New("the API server took it")
+		rule := d.script.rules[apply].DeepCopy()
+		d.confine(rule)
+		d.remember(&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: rule.Name}})
+	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), apply.Refused):
+		p.err = fmt.Errorf("the API server says: %w", err)
+	}
+	d.prove(p)
+	if p.err != nil {
+		return errUnmet
+	}
+	return nil
+}
+
+func (d *director) deleteRule(ctx context.Context, name string) error {
+	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: d.rule(name)}}
+	if err := d.client.Delete(ctx, rule); err != nil {
+		return fmt.Errorf("deleting rule %s: %w", rule.Name, err)
+	}
+	return nil
+}
+
+// join lets a node join, with a reporter on it.
+func (d *director) join(ctx context.Context, node *scenario.Node) error {
+	obj := d.newNode(node.Name, node.Labels, taintsOf(node.Taints))
+	if len(node.Components) > 0 {
+		if err := d.reporters.install(obj.Name, node.Components); err != nil {
+			return err
+		}
+	}
+	d.witness.joins(obj.Name, obj.DeepCopy().Spec.Taints)
+	if err := d.create(ctx, obj); err != nil {
+		return err
+	}
+	d.joined = append(d.joined, node.Name)
+	if !node.Reporter || len(node.Components) == 0 {
+		return nil
+	}
+	return d.reporters.run(ctx, obj.Name, true)
+}
+
+// newNode is a node of the demo.
+func (d *director) newNode(name string, labels map[string]string, taints []corev1.Taint) *corev1.Node {
+	if d.confined {
+		taints = append(taints, simulatedTaint)
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: d.node(name), Labels: d.nodeLabels(name, labels),
+			Annotations: map[string]string{kwokAnnotation: "fake", SimulatedLabel: "no machine is behind this node: it is one of the demo's"},
+		},
+		Spec: corev1.NodeSpec{Taints: taints},
+	}
+}
+
+// taintsOf reads taints as the scenario has them: key=value:effect.
+func taintsOf(texts []string) []corev1.Taint {
+	var taints []corev1.Taint
+	for _, text := range texts {
+		pair, effect, _ := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(pair, "=")
+		taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+	return taints
+}
+
+// nodeCPU is, in thousandths, what pods can share on a node of the demo: a little less than
+// KWOK says that there is.
+const nodeCPU = 31000
+
+// deploy asks for pods, which only nodes of the demo can run.
+func (d *director) deploy(ctx context.Context, deploy *scenario.Deploy) error {
+	labels := map[string]string{"app": deploy.Name, partOfLabel: partOf}
+	container := corev1.Container{Name: "app", Image: "registry.k8s.io/pause:3.10"}
+	if deploy.PerNode != nil {
+		container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nodeCPU / *deploy.PerNode), resource.DecimalSI)}
+	}
+	return d.create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: deploy.Name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(int32(deploy.Pods)), //nolint:gosec // the scenario is small
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": deploy.Name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					Containers:                    []corev1.Container{container},
+					NodeSelector:                  d.podSelector(deploy.Where),
+					Tolerations:                   []corev1.Toleration{{Key: simulatedTaint.Key, Operator: corev1.TolerationOpExists}},
+					AutomountServiceAccountToken:  ptr.To(false),
+					TerminationGracePeriodSeconds: ptr.To(int64(0)),
+				},
+			},
+		},
+	})
+}

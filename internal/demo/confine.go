@@ -1,0 +1,112 @@
+package demo
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// What tells nodes of the demo from others.
+const (
+	// SimulatedLabel is on every node of the demo, and the key of the taint that keeps pods of
+	// others away from it.
+	SimulatedLabel = "readygate.dev/simulated"
+	// Namespace is where the pods of a story are.
+	Namespace = "readygate-demo"
+
+	kwokAnnotation = "kwok.x-k8s.io/node"
+	partOfLabel    = "app.kubernetes.io/part-of"
+	partOf         = "readygate-demo"
+
+	ownName  = "demo-"
+	ownLabel = "demo.readygate.dev/"
+)
+
+// names are how things of a story are called in the cluster. In a cluster of others nothing
+// may be called as something of theirs: not a node, rule, label or taint.
+type names struct{ confined bool }
+
+func (n names) node(name string) string { return n.prefixed(name) }
+
+func (n names) rule(name string) string { return n.prefixed(name) }
+
+func (n names) prefixed(name string) string {
+	if !n.confined {
+		return name
+	}
+	return ownName + name
+}
+
+// told is a text about the cluster in the names of the story.
+func (n names) told(text string, called []string) string {
+	if !n.confined {
+		return text
+	}
+	for _, name := range called {
+		text = strings.ReplaceAll(text, ownName+name, name)
+	}
+	return text
+}
+
+// label gives a key a prefix that nobody else selects by, e.g. demo.readygate.dev/worker.
+func (n names) label(key string) string {
+	if !n.confined {
+		return key
+	}
+	return ownLabel + key[strings.LastIndex(key, "/")+1:]
+}
+
+func (n names) labels(given map[string]string) map[string]string {
+	renamed := make(map[string]string, len(given))
+	for key, value := range given {
+		renamed[n.label(key)] = value
+	}
+	return renamed
+}
+
+// rule confines a rule to nodes of the demo, and to a taint that no rule of others has.
+func (n names) confine(rule *v1alpha1.NodeReadinessRule) {
+	if rule.Labels == nil {
+		rule.Labels = map[string]string{}
+	}
+	rule.Labels[partOfLabel] = partOf
+	if !n.confined {
+		return
+	}
+	rule.Name = n.rule(rule.Name)
+	for _, prefix := range v1alpha1.TaintPrefixes {
+		if key, found := strings.CutPrefix(rule.Spec.Taint.Key, prefix); found {
+			rule.Spec.Taint.Key = prefix + ownName + key
+			break
+		}
+	}
+	selector := &rule.Spec.NodeSelector
+	renamed := map[string]v1alpha1.LabelValue{SimulatedLabel: "true"}
+	for key, value := range selector.MatchLabels {
+		renamed[n.label(key)] = value
+	}
+	selector.MatchLabels = renamed
+	for i := range selector.MatchExpressions {
+		selector.MatchExpressions[i].Key = n.label(selector.MatchExpressions[i].Key)
+	}
+}
+
+// nodeLabels are those of a node that joins with these.
+func (n names) nodeLabels(name string, given map[string]string) map[string]string {
+	all := n.labels(given)
+	maps.Copy(all, map[string]string{SimulatedLabel: "true", partOfLabel: partOf, corev1.LabelHostname: n.node(name)})
+	return all
+}
+
+// podSelector lets pods of the story run on nodes of the demo alone.
+func (n names) podSelector(on map[string]string) map[string]string {
+	all := n.labels(on)
+	all[SimulatedLabel] = "true"
+	return all
+}
+
+// simulatedTaint keeps pods of others away from nodes of the demo.
+var simulatedTaint = corev1.Taint{Key: SimulatedLabel, Value: "true", Effect: corev1.TaintEffectNoSchedule}

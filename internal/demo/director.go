@@ -1,0 +1,197 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/live"
+	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/scenario"
+)
+
+// director plays a story: it does what the steps say, and looks whether what they expect comes.
+type director struct {
+	*stage
+	script    *script
+	source    *live.Source
+	fleet     *live.Fleet
+	witness   *witness
+	endpoints *endpoints
+	reporters *reporters
+	manager   *enforcer
+	teller    *teller
+
+	joined []string // names in the story
+	proofs []proof
+}
+
+// proof is an expectation and what became of it.
+type proof struct {
+	text string
+	took time.Duration
+	err  error
+}
+
+// look is the pause between two looks at something that is expected.
+const look = 200 * time.Millisecond
+
+// play plays the story to its end, or until something that was expected does not come.
+func (d *director) play(ctx context.Context) error {
+	began, step := time.Now(), -1
+	for _, moment := range d.script.Timeline() {
+		if moment.Step != step {
+			step, began = moment.Step, time.Now()
+			d.teller.step(&d.script.Steps[step])
+		}
+		if err := sleep(ctx, time.Until(began.Add(moment.After))); err != nil {
+			return err
+		}
+		if err := d.act(ctx, moment.Act); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act does what happens in a moment.
+func (d *director) act(ctx context.Context, act scenario.Act) error {
+	switch {
+	case act.Apply != nil:
+		return d.apply(ctx, act.Apply)
+	case act.Delete != nil:
+		return d.deleteRule(ctx, act.Delete.Rule)
+	case act.Join != nil:
+		return d.join(ctx, act.Join)
+	case act.Deploy != nil:
+		return d.deploy(ctx, act.Deploy)
+	case act.Turn != nil:
+		d.endpoints.turn(d.node(act.Turn.Node), act.Turn.Component, act.Turn.Is)
+	case act.Reporter != nil:
+		return d.reporters.run(ctx, d.node(act.Reporter.Node), act.Reporter.Run)
+	case act.Expect != nil:
+		return d.expect(ctx, act.Expect)
+	}
+	return nil
+}
+
+// errUnmet says that the story did not go as expected. What, the proofs say.
+var errUnmet = errors.New("the story did not go as expected")
+
+// expect waits until what is expected has come, and has stayed as long as it must.
+func (d *director) expect(ctx context.Context, e *scenario.Expect) error {
+	began := time.Now()
+	unmet := d.await(ctx, e)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if unmet == nil && e.Lasting() > 0 {
+		unmet = d.stays(ctx, e)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.prove(proof{text: e.Text(), took: time.Since(began), err: unmet})
+	if unmet != nil {
+		return errUnmet
+	}
+	return nil
+}
+
+func (d *director) prove(p proof) {
+	d.proofs = append(d.proofs, p)
+	d.teller.proof(p)
+}
+
+// await returns nil when everything is as expected; after the patience, what is not.
+func (d *director) await(ctx context.Context, e *scenario.Expect) error {
+	limit := time.Now().Add(e.Patience())
+	for {
+		err := errors.Join(d.manager.lives(), e.Unmet(d.world(ctx)))
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("not within %v: %w", e.Patience(), err)
+		}
+		_ = sleep(ctx, look) // the next look ends it
+	}
+}
+
+// stays looks again and again, as long as it must stay so.
+func (d *director) stays(ctx context.Context, e *scenario.Expect) error {
+	for began := time.Now(); time.Since(began) < e.Lasting(); {
+		if err := sleep(ctx, look); err != nil {
+			return err
+		}
+		if err := e.Unmet(d.world(ctx)); err != nil {
+			return fmt.Errorf("it did not stay so: %w", err)
+		}
+	}
+	return nil
+}
+
+// world is the cluster as it is now, in the names of the story.
+func (d *director) world(ctx context.Context) scenario.World {
+	snapshot := d.fleet.Snapshot()
+	states := map[string]scenario.NodeState{}
+	for _, node := range snapshot.Nodes {
+		states[node.Name] = scenario.NodeState{
+			Held:     node.Settled && node.State == readiness.Held,
+			Released: node.Settled && node.State == readiness.Released,
+		}
+	}
+	world := scenario.World{Rules: map[string]scenario.RuleState{}}
+	world.Running, world.Waiting, _ = d.witness.count()
+	for _, name := range d.joined {
+		state := states[d.node(name)]
+		state.Name = name
+		world.Nodes = append(world.Nodes, state)
+	}
+	named := d.script.ruleNames()
+	for _, name := range named {
+		for _, rule := range snapshot.Rules {
+			if rule.Name == d.rule(name) {
+				world.Rules[name] = scenario.RuleState{Standing: rule.Standing, Message: d.told(rule.Message, named)}
+			}
+		}
+	}
+	world.Why = func(node string) (string, error) { return d.why(ctx, node) }
+	world.BornHeld = func(labels map[string]string) (bool, error) { return d.bornHeld(ctx, labels) }
+	return world
+}
+
+// why is the story of a node, as one text in the names of the story.
+func (d *director) why(ctx context.Context, node string) (string, error) {
+	story, err := d.source.Story(ctx, d.node(node), time.Now)
+	if err != nil {
+		return "", err
+	}
+	text := story.Headline + ". " + strings.Join(story.Next, " ")
+	return d.told(text, append(d.script.ruleNames(), d.joined...)), nil
+}
+
+// bornHeld asks the API server how a node would be born; none is.
+func (d *director) bornHeld(ctx context.Context, labels map[string]string) (bool, error) {
+	node := d.newNode("readygate-unborn", labels, nil)
+	if err := d.client.Create(ctx, node, client.DryRunAll); err != nil {
+		return false, err
+	}
+	return len(ofRules(node)) > 0, nil
+}
+
+// sleep lets time pass.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(max(0, d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,70 @@
+package demo
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/scenario"
+	"github.com/readygate/readygate/internal/view"
+)
+
+// Confine changes a rule as for a cluster of others, or as for the demo's own.
+func Confine(rule *v1alpha1.NodeReadinessRule, confined bool) {
+	names{confined: confined}.confine(rule)
+}
+
+// NodeLabels are those of a node of the demo.
+func NodeLabels(name string, labels map[string]string, confined bool) map[string]string {
+	return names{confined: confined}.nodeLabels(name, labels)
+}
+
+// RulesOf are the rules that a scenario applies.
+func RulesOf(root, name string) ([]*v1alpha1.NodeReadinessRule, error) {
+	s, err := readScript(root, name)
+	if err != nil {
+		return nil, err
+	}
+	var rules []*v1alpha1.NodeReadinessRule
+	for _, rule := range s.rules {
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+// Witness lets tests be the cluster that is watched.
+type Witness struct{ *witness }
+
+func NewWitness(now func() time.Time) Witness { return Witness{newWitness(now)} }
+
+func (w Witness) Joins(node string, taints ...corev1.Taint) { w.joins(node, taints) }
+func (w Witness) SawNode(node *corev1.Node)                 { w.sawNode(node) }
+func (w Witness) SawPod(pod *corev1.Pod)                    { w.sawPod(pod) }
+func (w Witness) Early() ([]string, int)                    { return w.early() }
+func (w Witness) Taken() ([]string, int)                    { return w.taken() }
+func (w Witness) Numbers() string                           { return w.numbers() }
+func (w Witness) Count() (int, int, map[string]int)         { return w.count() }
+
+// Lines is a drawing of these nodes.
+func Lines(nodes []view.Node, pods map[string]int, now time.Time, rows int) []string {
+	return (&frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: 120, rows: rows}).lines()
+}
+
+// Endpoints serves the components of nodes.
+type Endpoints struct{ *endpoints }
+
+func ServeEndpoints(ctx context.Context) (Endpoints, error) {
+	e, err := serveEndpoints(ctx)
+	return Endpoints{e}, err
+}
+
+func (e Endpoints) URL(node, component string) string               { return e.url(node, component) }
+func (e Endpoints) Turn(node, component string, is scenario.Health) { e.turn(node, component, is) }
+func (e Endpoints) Close() error                                    { return e.close() }
+
+// InvariantFails says whether an invariant that was looked at so often, and broken so often, fails.
+func InvariantFails(looks int, broken ...string) error {
+	return invariantProof("it", broken, looks).err
+}

@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readygate/readygate/internal/scenario"
+	"github.com/readygate/readygate/internal/terminal"
+)
+
+// invariants are proofs too: each says how often it was looked at. One that was never looked
+// at proves nothing, and has failed.
+func (d *director) invariants() []proof {
+	var proofs []proof
+	for _, invariant := range d.script.Always {
+		var broken []string
+		var looks int
+		switch invariant {
+		case scenario.NoEarlyPod:
+			broken, looks = d.witness.early()
+		case scenario.ForeignTaintsStay:
+			broken, looks = d.witness.taken()
+		}
+		proofs = append(proofs, invariantProof(invariant.Text(), broken, looks))
+	}
+	return proofs
+}
+
+func invariantProof(text string, broken []string, looks int) proof {
+	p := proof{text: fmt.Sprintf("%s (%d observations)", text, looks)}
+	switch {
+	case len(broken) > 0:
+		p.err = fmt.Errorf("%d times, first: %s", len(broken), broken[0])
+	case looks == 0:
+		p.err = errors.New("nothing was observed")
+	}
+	return p
+}
+
+// taken are the taints that nodes joined with and lost, and how often the witness looked.
+func (w *witness) taken() (lost []string, looks int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lost), w.looks
+}
+
+// numbers say how much happened, and how fast.
+func (w *witness) numbers() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := fmt.Sprintf("%d nodes, %d holds, %d releases, %d pods bound", len(w.nodes), w.holds, w.releases, len(w.binds))
+	if len(w.delays) > 0 {
+		slices.Sort(w.delays)
+		text += fmt.Sprintf("; from condition True to taint gone: median %v, longest %v",
+			w.delays[len(w.delays)/2].Round(time.Millisecond), w.delays[len(w.delays)-1].Round(time.Millisecond))
+	}
+	return text
+}
+
+// summary says what was proven. It is true if nothing failed.
+func (d *director) summary(style terminal.Style, complete bool) (lines []string, ok bool) {
+	proofs := slices.Concat(d.proofs, d.invariants())
+	ok = complete
+	lines = append(lines, "", style.Bold("What was proven: "+d.script.Title))
+	for _, p := range proofs {
+		lines = append(lines, "  "+p.line(style))
+		ok = ok && p.err == nil
+	}
+	lines = append(lines, "", "  "+d.witness.numbers())
+	if ok {
+		lines = append(lines, "  "+style.Green(fmt.Sprintf("All %d held.", len(proofs))))
+	} else {
+		lines = append(lines, "  "+style.Red("The story did not go as expected."))
+	}
+	return lines, ok
+}

@@ -1,0 +1,136 @@
+package demo_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/internal/demo"
+)
+
+var (
+	hold    = corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+	foreign = corev1.Taint{Key: "example.com/team", Value: "blue", Effect: corev1.TaintEffectPreferNoSchedule}
+)
+
+func node(version string, taints ...corev1.Taint) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: version}, Spec: corev1.NodeSpec{Taints: taints}}
+}
+
+func pod(version, on string, tolerations ...corev1.Toleration) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: on, Tolerations: tolerations}}
+}
+
+// story is a node that is held from 10 on and free from 20 on.
+func story() demo.Witness {
+	w := demo.NewWitness(time.Now)
+	w.SawNode(node("10", foreign, hold))
+	w.SawNode(node("15", hold, foreign))
+	w.SawNode(node("20", foreign))
+	return w
+}
+
+func TestAPodThatIsBoundToAHeldNodeIsEarly(t *testing.T) {
+	for version, early := range map[string]bool{"10": true, "19": true, "20": false, "21": false} {
+		w := story()
+		w.SawPod(pod("5", ""))
+		w.SawPod(pod(version, "n"))
+		w.SawPod(pod("99", "n")) // what happens to it later is no binding
+		if found, looks := w.Early(); (len(found) == 1) != early || looks != 1 {
+			t.Errorf("bound at %s: %v, %d looks", version, found, looks)
+		}
+	}
+}
+
+func TestAPodMaySeeTheReleaseBeforeTheWitnessDoes(t *testing.T) {
+	w := demo.NewWitness(time.Now)
+	w.SawNode(node("10", hold))
+	w.SawPod(pod("21", "n"))
+	w.SawNode(node("20"))
+	if found, _ := w.Early(); len(found) > 0 {
+		t.Errorf("%v, and it was not: the cluster's counter says so", found)
+	}
+}
+
+func TestAPodThatToleratesTheTaintIsNotEarly(t *testing.T) {
+	for _, toleration := range []corev1.Toleration{
+		{Operator: corev1.TolerationOpExists},
+		{Key: hold.Key, Operator: corev1.TolerationOpExists},
+		{Key: hold.Key, Value: hold.Value, Effect: hold.Effect},
+	} {
+		w := story()
+		w.SawPod(pod("12", "n", toleration))
+		if found, _ := w.Early(); len(found) > 0 {
+			t.Errorf("%+v: %v", toleration, found)
+		}
+	}
+	w := story()
+	w.SawPod(pod("12", "n", corev1.Toleration{Key: demo.SimulatedLabel, Operator: corev1.TolerationOpExists}))
+	if found, _ := w.Early(); len(found) != 1 {
+		t.Error("a toleration of something else was taken for one of the rule's taint")
+	}
+}
+
+func TestATaintOfOthersThatIsLostIsSeen(t *testing.T) {
+	w := demo.NewWitness(time.Now)
+	w.Joins("n", foreign)
+	w.SawNode(node("1", hold, foreign))
+	w.SawNode(node("2", foreign))
+	if lost, looks := w.Taken(); len(lost) > 0 || looks != 2 {
+		t.Errorf("%v, %d looks", lost, looks)
+	}
+	changed := foreign
+	changed.Value = "red"
+	w.SawNode(node("3", changed))
+	w.SawNode(node("4"))
+	if lost, _ := w.Taken(); len(lost) != 2 || !strings.Contains(lost[0], "example.com/team=blue") {
+		t.Errorf("%v", lost)
+	}
+}
+
+func TestHoldsReleasesAndDelaysAreCounted(t *testing.T) {
+	clock := time.Unix(1000, 0)
+	w := demo.NewWitness(func() time.Time { return clock })
+	says := func(version string, status corev1.ConditionStatus, taints ...corev1.Taint) {
+		n := node(version, taints...)
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: "example.com/NetworkReady", Status: status}}
+		w.SawNode(n)
+	}
+	says("1", corev1.ConditionFalse, hold)
+	clock = clock.Add(time.Minute)
+	says("2", corev1.ConditionTrue, hold)
+	clock = clock.Add(40 * time.Millisecond)
+	says("3", corev1.ConditionTrue)
+	if got := w.Numbers(); !strings.HasPrefix(got, "1 nodes, 1 holds, 1 releases, 0 pods bound") || !strings.Contains(got, "median 40ms, longest 40ms") {
+		t.Error(got)
+	}
+}
+
+func TestPodsAreCountedWhereTheyAre(t *testing.T) {
+	w := story()
+	w.SawPod(pod("5", ""))
+	if running, waiting, _ := w.Count(); running != 0 || waiting != 1 {
+		t.Errorf("%d run, %d wait", running, waiting)
+	}
+	bound := pod("30", "n")
+	bound.Status.Phase = corev1.PodRunning
+	w.SawPod(bound)
+	if running, waiting, on := w.Count(); running != 1 || waiting != 0 || on["n"] != 1 {
+		t.Errorf("%d run, %d wait, on nodes %v", running, waiting, on)
+	}
+}
+
+func TestAnInvariantThatNobodyLookedAtProvesNothing(t *testing.T) {
+	if demo.InvariantFails(0) == nil {
+		t.Error("it held without a look")
+	}
+	if err := demo.InvariantFails(3); err != nil {
+		t.Error(err)
+	}
+	if err := demo.InvariantFails(3, "pod p"); err == nil || !strings.Contains(err.Error(), "pod p") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,35 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Duration is a time in the form in which people write it, e.g. 500ms or 2m.
+type Duration struct{ time.Duration }
+
+// longest is more than anybody watches.
+const longest = 30 * time.Minute
+
+// UnmarshalJSON reads the text.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("a duration is %s, must be a text, e.g. 500ms or 2s", data)
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil || parsed < 0 || parsed > longest {
+		return fmt.Errorf("a duration is %q, must be from 0s to %v, e.g. 500ms or 2s", text, longest)
+	}
+	d.Duration = parsed
+	return nil
+}
+
+// or is the duration, or another one where it is absent.
+func (d *Duration) or(otherwise time.Duration) time.Duration {
+	if d == nil {
+		return otherwise
+	}
+	return d.Duration
+}

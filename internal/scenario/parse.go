@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"bytes"
+	"cmp"
+	gojson "encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Example is a valid scenario.
+const Example = `title: A node joins
+about: A node is held until its network is ready.
+components:
+  network: {condition: example.com/NetworkReady}
+steps:
+- join: {name: worker, labels: {example.com/pool: workers}}
+- component: {name: network, nodes: [worker], is: up}
+- expect: {released: all, within: 30s}
+`
+
+// Parse reads a scenario. An error names what is wrong, and what would be right.
+func Parse(data []byte) (*Scenario, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, fmt.Errorf("the file is empty; a valid one:\n%s", Example)
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("the file is not YAML: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	var s Scenario
+	unknown, err := json.UnmarshalStrict(asJSON, &s)
+	if err != nil {
+		return nil, inWords(err)
+	}
+	for _, one := range unknown {
+		return nil, unknownInWords(one)
+	}
+	return &s, s.validate()
+}
+
+// inWords says in the words of a file what Go says in those of its types.
+func inWords(err error) error {
+	var mismatch *gojson.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return err
+	}
+	want := map[reflect.Kind]string{
+		reflect.Slice: "a list", reflect.Struct: "a group of fields", reflect.Pointer: "a group of fields", reflect.Map: "a group of names and texts",
+		reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number",
+	}[mismatch.Type.Kind()]
+	return fmt.Errorf("%s is %s, must be %s", cmp.Or(mismatch.Field, "the file"), mismatch.Value, want)
+}
+
+var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
+
+// unknownInWords names the fields that there are where the unknown one is.
+func unknownInWords(err error) error {
+	found := unknownField.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err // a duplicate one
+	}
+	place, name := "", found[1]
+	if dot := strings.LastIndex(name, "."); dot >= 0 {
+		place, name = name[:dot], name[dot+1:]
+	}
+	return fmt.Errorf("%s has no field %q, must be one of %s", cmp.Or(place, "the file"), name, strings.Join(fieldsAt(place), ", "))
+}
+
+// fieldsAt are the names of the fields at a place, e.g. steps[2].join.
+func fieldsAt(place string) []string {
+	at := reflect.TypeFor[Scenario]()
+	for part := range strings.SplitSeq(place, ".") {
+		if part == "" {
+			continue
+		}
+		if at = inside(at); at.Kind() == reflect.Map {
+			at = inside(at.Elem()) // the part is a name that the file gives
+			continue
+		}
+		if at.Kind() != reflect.Struct {
+			break
+		}
+		name, _, _ := strings.Cut(part, "[")
+		field := slices.IndexFunc(reflect.VisibleFields(at), func(f reflect.StructField) bool { return jsonName(f) == name })
+		if field < 0 {
+			break
+		}
+		at = at.Field(field).Type
+	}
+	var names []string
+	if at = inside(at); at.Kind() == reflect.Struct {
+		for _, field := range reflect.VisibleFields(at) {
+			names = append(names, jsonName(field))
+		}
+	}
+	return names
+}
+
+// inside is what a pointer points to, or a list has.
+func inside(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}

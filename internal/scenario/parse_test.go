@@ -1,0 +1,99 @@
+package scenario_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/readygate/readygate/internal/scenario"
+)
+
+func TestEveryScenarioOfTheRepositoryIsValid(t *testing.T) {
+	files, err := filepath.Glob("../../scenarios/*.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %d scenarios: %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenario.Parse(data)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		expectations := 0
+		for _, moment := range s.Timeline() {
+			if moment.Act.Expect != nil {
+				expectations++
+			}
+		}
+		if expectations == 0 || len(s.Always) == 0 {
+			t.Errorf("%s proves nothing: %d expectations, %d invariants", file, expectations, len(s.Always))
+		}
+	}
+}
+
+func TestTheExampleIsValid(t *testing.T) {
+	if _, err := scenario.Parse([]byte(scenario.Example)); err != nil {
+		t.Error(err)
+	}
+}
+
+// story is a valid beginning, with these steps.
+func story(steps string) string {
+	return "title: t\nabout: a\ncomponents: {net: {condition: example.com/NetworkReady}}\nsteps:\n- join: {name: w, count: 3}\n" + steps
+}
+
+func TestWhatIsWrongIsNamedWithWhatIsRight(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		want []string
+	}{
+		"nothing at all":                    {"", []string{"the file is empty", "title: A node joins"}},
+		"no YAML":                           {"title: [", []string{"is not YAML"}},
+		"a key twice":                       {"title: a\ntitle: b", []string{"is not YAML", "title"}},
+		"an unknown field":                  {"titel: x", []string{`the file has no field "titel"`, "title, about, components, always, steps"}},
+		"an unknown kind of step":           {story("- jion: {}"), []string{`steps[1] has no field "jion"`, "say, pause, apply, delete, join"}},
+		"an unknown field of a step":        {story("- join: {nomen: x}"), []string{`steps[1].join has no field "nomen"`, "name, count, every"}},
+		"an unknown field of a component":   {"title: t\nabout: a\ncomponents: {net: {type: x}}\nsteps: [{say: x}]", []string{`components.net has no field "type"`, "condition, interval"}},
+		"a text where a list must be":       {"title: t\nabout: a\nsteps: x", []string{"steps is string, must be a list"}},
+		"no title":                          {"about: a", []string{"title is empty", "The CNI guide"}},
+		"no story":                          {"title: t\nabout: a", []string{"steps is empty"}},
+		"two things in one step":            {story("- {say: x, pause: 1s}"), []string{"steps[1] has 2 fields (say, pause)", "exactly one of"}},
+		"nothing in a step":                 {story("- {}"), []string{"steps[1] has 0 fields"}},
+		"an unknown invariant":              {"title: t\nabout: a\nalways: [x]\nsteps: [{say: x}]", []string{`always[0] is "x"`, "noEarlyPod or foreignTaintsStay"}},
+		"a duration that is none":           {story("- pause: soon"), []string{`"soon"`, "e.g. 500ms"}},
+		"a duration without a unit":         {story("- pause: 3"), []string{"a duration is 3", "must be a text"}},
+		"a negative duration":               {story("- pause: -3s"), []string{`"-3s"`, "from 0s"}},
+		"a component that is not there":     {story("- component: {name: nut, nodes: [w-1], is: up}"), []string{`steps[1].component names the component "nut", must be one of net`}},
+		"a health that is none":             {story("- component: {name: net, nodes: [w-1], is: ill}"), []string{`.is is "ill", must be up, down or hangs`}},
+		"a node that has not joined":        {story("- component: {name: net, nodes: [w-9], is: up}"), []string{`.nodes has "w-9", which fits no node`}},
+		"a change on no node":               {story("- component: {name: net, nodes: [], is: up}"), []string{"nodes is empty"}},
+		"a node that joins twice":           {story("- join: {name: w-2}"), []string{"node w-2 has joined before"}},
+		"no node at all":                    {story("- join: {name: x, count: 0}"), []string{"count is 0"}},
+		"a name that no object can have":    {story("- join: {name: W_1}"), []string{`.name is "W_1"`, "small letters"}},
+		"a taint without an effect":         {story("- join: {name: x, taints: [a=b]}"), []string{`"a=b"`, "key=value:effect"}},
+		"a rule from nowhere":               {story("- apply: {}"), []string{"either file or manifest"}},
+		"a file outside of the repository":  {story("- apply: {file: ../x.yaml}"), []string{"from the root of the repository"}},
+		"a deployment of nothing":           {story("- deploy: {name: x, pods: 0}"), []string{".pods is 0"}},
+		"an expectation of nothing":         {story("- expect: {within: 3s}"), []string{"expects nothing", "held, released"}},
+		"a standing of no rule":             {story("- expect: {standing: Enforced, held: 1}"), []string{"must have rule together with standing"}},
+		"an amount that is none":            {story("- expect: {held: many}"), []string{`"many"`, "a number or all"}},
+		"a story of a node that never came": {story("- expect: {why: {node: x, contains: z}}"), []string{`.why.node is "x"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := scenario.Parse([]byte(test.file))
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %q, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package scenario
+
+// Scenario is a story: the content of a file.
+type Scenario struct {
+	// title is a short name, e.g. The CNI guide.
+	Title string `json:"title"`
+	// about says in a sentence or two what there is to see.
+	About string `json:"about"`
+	// components run on nodes, and reporters report their health. By name, e.g. calico.
+	Components map[string]Component `json:"components,omitempty"`
+	// always are invariants that are watched from the first step to the last.
+	Always []Invariant `json:"always,omitempty"`
+	// steps happen one after the other.
+	Steps []Step `json:"steps"`
+}
+
+// Component is something on a node that has to be healthy. It is down until a step says that
+// it is up.
+type Component struct {
+	// condition is the type of the node condition that says how it is, e.g.
+	// projectcalico.org/CalicoReady.
+	Condition string `json:"condition"`
+	// interval, failureThreshold and holdDown are those of the reporter's check. Absent: the
+	// reporter's own.
+	Interval         *Duration `json:"interval,omitempty"`
+	FailureThreshold *int      `json:"failureThreshold,omitempty"`
+	HoldDown         *Duration `json:"holdDown,omitempty"`
+}
+
+// Invariant is something that must be so at every moment.
+type Invariant string
+
+const (
+	// NoEarlyPod says that no pod is bound to a node while a rule's NoSchedule taint is on it,
+	// unless it tolerates that taint.
+	NoEarlyPod Invariant = "noEarlyPod"
+	// ForeignTaintsStay says that taints that nodes joined with, and that are of no rule, are
+	// there whenever somebody looks.
+	ForeignTaintsStay Invariant = "foreignTaintsStay"
+)
+
+// Text says the invariant in words.
+func (i Invariant) Text() string {
+	return map[Invariant]string{
+		NoEarlyPod:        "no pod was bound to a node while a rule held it",
+		ForeignTaintsStay: "taints of others stayed as they were",
+	}[i]
+}
+
+// Step is one thing that happens. Exactly one field is set.
+type Step struct {
+	// say tells the reader what is going on.
+	Say string `json:"say,omitempty"`
+	// pause lets time pass.
+	Pause *Duration `json:"pause,omitempty"`
+	// apply makes or changes objects.
+	Apply *Apply `json:"apply,omitempty"`
+	// delete takes a rule away.
+	Delete *Delete `json:"delete,omitempty"`
+	// join lets nodes join the cluster.
+	Join *Join `json:"join,omitempty"`
+	// deploy asks for pods.
+	Deploy *Deploy `json:"deploy,omitempty"`
+	// component changes the health of a component.
+	Component *Change `json:"component,omitempty"`
+	// reporters start or stop.
+	Reporters *Reporters `json:"reporters,omitempty"`
+	// expect waits until something is so. If it does not come, the story has failed.
+	Expect *Expect `json:"expect,omitempty"`
+}
+
+// Apply makes or changes rules, from a file or from the text in the scenario.
+type Apply struct {
+	// file is a path from the root of the repository, e.g.
+	// examples/cni-readiness/network-readiness-rule.yaml.
+	File string `json:"file,omitempty"`
+	// manifest is the text of one rule.
+	Manifest string `json:"manifest,omitempty"`
+	// refused says that the API server must refuse it, with this in its answer.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Delete takes a rule away.
+type Delete struct {
+	// rule is its name.
+	Rule string `json:"rule"`
+}
+
+// Join lets nodes join the cluster.
+type Join struct {
+	// name is that of the node; with count, nodes are name-1, name-2 and so on.
+	Name  string `json:"name"`
+	Count *int   `json:"count,omitempty"`
+	// every is the time between two of them. Absent: all at once.
+	Every *Duration `json:"every,omitempty"`
+	// labels and taints are those that it joins with; taints as key=value:effect.
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []string          `json:"taints,omitempty"`
+	// runs are the components on the node. Absent: all.
+	Runs *[]string `json:"runs,omitempty"`
+	// reporter false says that no reporter runs there. Absent: one does.
+	Reporter *bool `json:"reporter,omitempty"`
+}
+
+// Deploy asks for pods that tolerate no taint of a rule.
+type Deploy struct {
+	// name is that of the Deployment, e.g. shop.
+	Name string `json:"name"`
+	Pods int    `json:"pods"`
+	// perNode is how many of them fit on a node. Absent: any number.
+	PerNode *int `json:"perNode,omitempty"`
+	// where are labels that a node must have for them. Absent: any node will do.
+	Where map[string]string `json:"where,omitempty"`
+}
+
+// Change is a change of a component's health.
+type Change struct {
+	Name string `json:"name"`
+	// nodes are names or patterns, e.g. worker-*.
+	Nodes []string `json:"nodes"`
+	// is says how it is from now on: up, down, or hangs.
+	Is Health `json:"is"`
+	// every is the time between two nodes. Absent: all at once.
+	Every *Duration `json:"every,omitempty"`
+}
+
+// Health is how a component answers.
+type Health string
+
+const (
+	// Up answers that all is well.
+	Up Health = "up"
+	// Down answers that it is not.
+	Down Health = "down"
+	// Hangs takes the question and never answers.
+	Hangs Health = "hangs"
+)
+
+// Reporters start or stop on nodes.
+type Reporters struct {
+	// nodes are names or patterns.
+	Nodes []string `json:"nodes"`
+	// run says whether they run from now on.
+	Run bool `json:"run"`
+}

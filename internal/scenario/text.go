@@ -1,0 +1,108 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Text says in words what happens in the step.
+func (s *Step) Text() string {
+	switch {
+	case s.Pause != nil:
+		return fmt.Sprintf("%v pass", s.Pause.Duration)
+	case s.Apply != nil && s.Apply.Refused != "":
+		return "the API server is to refuse " + s.Apply.source()
+	case s.Apply != nil:
+		return "apply " + s.Apply.source()
+	case s.Delete != nil:
+		return "delete rule " + s.Delete.Rule
+	case s.Join != nil:
+		return s.Join.text()
+	case s.Deploy != nil:
+		return fmt.Sprintf("deploy %s: %d pods", s.Deploy.Name, s.Deploy.Pods)
+	case s.Component != nil:
+		return fmt.Sprintf("%s on %s is %s", s.Component.Name, strings.Join(s.Component.Nodes, ", "), healthText[s.Component.Is])
+	case s.Reporters != nil && s.Reporters.Run:
+		return "reporters start on " + strings.Join(s.Reporters.Nodes, ", ")
+	case s.Reporters != nil:
+		return "reporters stop on " + strings.Join(s.Reporters.Nodes, ", ")
+	case s.Expect != nil:
+		return s.Expect.Text()
+	}
+	return s.Say
+}
+
+var healthText = map[Health]string{Up: "up", Down: "down", Hangs: "hanging"}
+
+func (a *Apply) source() string {
+	if a.File != "" {
+		return a.File
+	}
+	for line := range strings.Lines(a.Manifest) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), "name:"); found {
+			return "rule " + strings.TrimSpace(name)
+		}
+	}
+	return "a manifest"
+}
+
+func (j *Join) text() string {
+	names := j.names()
+	if len(names) == 1 {
+		return "node " + names[0] + " joins"
+	}
+	return fmt.Sprintf("%d nodes join: %s to %s", len(names), names[0], names[len(names)-1])
+}
+
+// Text says in words what is expected.
+func (e *Expect) Text() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.Held != nil {
+		add("%s held", e.amount(e.Held))
+	}
+	if e.Released != nil {
+		add("%s released", e.amount(e.Released))
+	}
+	if e.Waiting != nil {
+		add("%s waiting", counted(*e.Waiting, "pod"))
+	}
+	if e.Running != nil {
+		add("%s running", counted(*e.Running, "pod"))
+	}
+	if e.Rule != "" {
+		add("%s", strings.TrimSpace("rule "+e.Rule+" "+strings.TrimSpace("is "+e.Standing)))
+	}
+	if e.Says != "" {
+		add("it says %q", e.Says)
+	}
+	if e.BornHeld != nil {
+		add("a new node is born held")
+	}
+	if e.Why != nil {
+		add("the story of %s says %q", e.Why.Node, e.Why.Contains)
+	}
+	text := strings.Join(parts, ", ")
+	if lasting := e.Lasting(); lasting > 0 {
+		text += fmt.Sprintf(", and so it stays for %v", lasting)
+	}
+	return text
+}
+
+// amount reads as in "3 nodes" or "all of worker-*".
+func (e *Expect) amount(a *Amount) string {
+	switch {
+	case len(e.Nodes) > 0:
+		return a.String() + " of " + strings.Join(e.Nodes, ", ")
+	case a.All:
+		return "all nodes"
+	}
+	return counted(a.N, "node")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

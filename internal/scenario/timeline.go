@@ -1,0 +1,147 @@
+package scenario
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+)
+
+// Moment is one thing that happens, so long after its step began.
+type Moment struct {
+	Step  int
+	After time.Duration
+	Act   Act
+}
+
+// Act is what happens in a moment. One field is set; a step that only tells or waits has none.
+type Act struct {
+	Apply    *Apply
+	Delete   *Delete
+	Join     *Node
+	Deploy   *Deploy
+	Turn     *Turn
+	Reporter *Reporter
+	Expect   *Expect
+}
+
+// Node is a node that joins.
+type Node struct {
+	Name       string
+	Labels     map[string]string
+	Taints     []string
+	Components []string // by name, in alphabetical order
+	Reporter   bool
+}
+
+// Turn is a change of a component on one node.
+type Turn struct {
+	Node, Component string
+	Is              Health
+}
+
+// Reporter starts or stops on one node.
+type Reporter struct {
+	Node string
+	Run  bool
+}
+
+// Timeline is the story, moment by moment, with every pattern replaced by names. How long an
+// expectation takes nobody knows before: a step begins when the one before it is over.
+func (s *Scenario) Timeline() []Moment {
+	var moments []Moment
+	var joined []string
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		add := func(after time.Duration, act Act) { moments = append(moments, Moment{Step: i, After: after, Act: act}) }
+		switch {
+		case step.Join != nil:
+			names := step.Join.names()
+			joined = append(joined, names...)
+			for n, name := range names {
+				add(times(n, step.Join.Every), Act{Join: s.node(name, step.Join)})
+			}
+		case step.Component != nil:
+			for n, name := range matching(step.Component.Nodes, joined) {
+				add(times(n, step.Component.Every), Act{Turn: &Turn{Node: name, Component: step.Component.Name, Is: step.Component.Is}})
+			}
+		case step.Reporters != nil:
+			for _, name := range matching(step.Reporters.Nodes, joined) {
+				add(0, Act{Reporter: &Reporter{Node: name, Run: step.Reporters.Run}})
+			}
+		case step.Pause != nil:
+			add(step.Pause.Duration, Act{})
+		default:
+			add(0, Act{Apply: step.Apply, Delete: step.Delete, Deploy: step.Deploy, Expect: step.Expect})
+		}
+	}
+	return moments
+}
+
+// Length is how long the story takes at least: pauses, and what must stay so for a time.
+func (s *Scenario) Length() time.Duration {
+	var length time.Duration
+	moments := s.Timeline()
+	for i, moment := range moments {
+		if i+1 == len(moments) || moments[i+1].Step != moment.Step {
+			length += moment.After
+		}
+		if moment.Act.Expect != nil {
+			length += moment.Act.Expect.Lasting()
+		}
+	}
+	return length
+}
+
+// Nodes are the names of all nodes that join.
+func (s *Scenario) Nodes() []string {
+	var names []string
+	for i := range s.Steps {
+		if join := s.Steps[i].Join; join != nil {
+			names = append(names, join.names()...)
+		}
+	}
+	return names
+}
+
+func (s *Scenario) node(name string, join *Join) *Node {
+	node := &Node{Name: name, Labels: join.Labels, Taints: join.Taints, Reporter: join.Reporter == nil || *join.Reporter}
+	for component := range s.Components {
+		if join.Runs == nil || slices.Contains(*join.Runs, component) {
+			node.Components = append(node.Components, component)
+		}
+	}
+	slices.Sort(node.Components)
+	return node
+}
+
+func (j *Join) names() []string {
+	if j.Count == nil {
+		return []string{j.Name}
+	}
+	names := make([]string, *j.Count)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", j.Name, i+1)
+	}
+	return names
+}
+
+func times(n int, every *Duration) time.Duration { return time.Duration(n) * every.or(0) }
+
+// matching are the names that fit one of the patterns, in the order of the names.
+func matching(patterns, names []string) []string {
+	var found []string
+	for _, name := range names {
+		if matchesAny(patterns, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		matched, err := path.Match(pattern, name)
+		return err == nil && matched
+	})
+}

@@ -1,0 +1,125 @@
+package scenario_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readygate/readygate/internal/scenario"
+)
+
+func parse(t *testing.T, text string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// told is a timeline in short: step, time, and what happens to whom.
+func told(moments []scenario.Moment) []string {
+	var lines []string
+	for _, m := range moments {
+		what := "nothing"
+		switch {
+		case m.Act.Join != nil:
+			what = fmt.Sprintf("join %s %v %v", m.Act.Join.Name, m.Act.Join.Components, m.Act.Join.Reporter)
+		case m.Act.Turn != nil:
+			what = fmt.Sprintf("%s on %s %s", m.Act.Turn.Component, m.Act.Turn.Node, m.Act.Turn.Is)
+		case m.Act.Reporter != nil:
+			what = fmt.Sprintf("reporter on %s %v", m.Act.Reporter.Node, m.Act.Reporter.Run)
+		case m.Act.Expect != nil:
+			what = m.Act.Expect.Text()
+		}
+		lines = append(lines, fmt.Sprintf("%d %v %s", m.Step, m.After, what))
+	}
+	return lines
+}
+
+func TestAStoryBecomesMoments(t *testing.T) {
+	s := parse(t, `
+title: t
+about: a
+components: {net: {condition: example.com/N}, gpu: {condition: example.com/G}}
+steps:
+- say: Hello.
+- join: {name: w, count: 3, every: 500ms, runs: [net]}
+- join: {name: big, reporter: false}
+- component: {name: net, nodes: ["w-*"], is: up, every: 2s}
+- component: {name: gpu, nodes: [big, w-1], is: hangs}
+- reporters: {nodes: [big], run: true}
+- pause: 3s
+- expect: {nodes: [big], released: all, for: 5s}
+`)
+	want := []string{
+		"0 0s nothing",
+		"1 0s join w-1 [net] true", "1 500ms join w-2 [net] true", "1 1s join w-3 [net] true",
+		"2 0s join big [gpu net] false",
+		"3 0s net on w-1 up", "3 2s net on w-2 up", "3 4s net on w-3 up",
+		"4 0s gpu on w-1 hangs", "4 0s gpu on big hangs",
+		"5 0s reporter on big true",
+		"6 3s nothing",
+		"7 0s all of big released, and so it stays for 5s",
+	}
+	if got := told(s.Timeline()); !slices.Equal(got, want) {
+		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := s.Length(); got != 13*time.Second {
+		t.Errorf("the story takes at least %v, want 13s", got)
+	}
+	if got := s.Nodes(); !slices.Equal(got, []string{"w-1", "w-2", "w-3", "big"}) {
+		t.Errorf("nodes %v", got)
+	}
+}
+
+func TestAPatternSpeaksOfNodesThatHaveJoinedBefore(t *testing.T) {
+	s := parse(t, `
+title: t
+about: a
+components: {net: {condition: example.com/N}}
+steps:
+- join: {name: w-1}
+- component: {name: net, nodes: ["w-*"], is: up}
+- join: {name: w-2}
+`)
+	for _, m := range s.Timeline() {
+		if m.Act.Turn != nil && m.Act.Turn.Node != "w-1" {
+			t.Errorf("%s has not joined yet", m.Act.Turn.Node)
+		}
+	}
+}
+
+func TestEveryStepSaysWhatItDoes(t *testing.T) {
+	s := parse(t, `
+title: t
+about: a
+components: {net: {condition: example.com/N}}
+steps:
+- say: Hello.
+- apply: {file: examples/x.yaml}
+- apply: {manifest: "metadata:\n  name: a-rule\n", refused: other}
+- delete: {rule: a-rule}
+- join: {name: w, count: 2}
+- join: {name: x}
+- deploy: {name: shop, pods: 3}
+- component: {name: net, nodes: ["w-*"], is: hangs}
+- reporters: {nodes: [x], run: false}
+- pause: 2s
+- expect: {held: 2, running: 1, waiting: 0, rule: a-rule, standing: Conflict, says: other}
+- expect: {bornHeld: {a: b}, why: {node: x, contains: nobody}}
+`)
+	want := []string{
+		"Hello.", "apply examples/x.yaml", "the API server is to refuse rule a-rule", "delete rule a-rule", "2 nodes join: w-1 to w-2", "node x joins",
+		"deploy shop: 3 pods", "net on w-* is hanging", "reporters stop on x", "2s pass",
+		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, it says "other"`,
+		`a new node is born held, the story of x says "nobody"`,
+	}
+	for i := range s.Steps {
+		if got := s.Steps[i].Text(); got != want[i] {
+			t.Errorf("step %d says %q, want %q", i, got, want[i])
+		}
+	}
+}
