@@ -1,0 +1,39 @@
+// Which nodes are shown: by text, state and rule. With a rule chosen, everything on the page is
+// as that rule sees it.
+
+export class Filter {
+  text = "";
+  state = "";
+  rule = "";
+  #listeners = [];
+
+  listen(listener) {
+    this.#listeners.push(listener);
+  }
+
+  set(change) {
+    const before = { text: this.text, state: this.state, rule: this.rule };
+    Object.assign(this, change);
+    if (before.text === this.text && before.state === this.state && before.rule === this.rule) return;
+    for (const listener of this.#listeners) listener(before);
+  }
+
+  // stateOf is the state of a node, in the eyes of the chosen rule if there is one.
+  stateOf(node) {
+    return this.rule ? node.rules?.[this.rule] ?? "NotSelected" : node.state;
+  }
+
+  matches(node) {
+    const state = this.stateOf(node);
+    if (this.state ? state !== this.state : this.rule && state === "NotSelected") return false;
+    if (!this.text) return true;
+    const has = (text) => text.toLowerCase().includes(this.text);
+    return has(node.name) || (node.missing ?? []).some(has) || Object.keys(node.rules ?? {}).some(has);
+  }
+
+  counts(nodes) {
+    const counts = { Held: 0, Released: 0, NotSelected: 0 };
+    for (const node of nodes) counts[this.stateOf(node)]++;
+    return counts;
+  }
+}

@@ -1,0 +1,61 @@
+// The fleet as the page knows it: nodes and rules by name, kept by what the stream says.
+
+export class Fleet {
+  nodes = new Map();
+  rules = new Map();
+  title = "";
+  waiting = undefined; // pods; undefined: not known
+  unseen = [];
+  heard = false; // whether anything is known at all
+  #skew = 0;
+  #listeners = [];
+
+  // now is the time of the server, in milliseconds: ages must not depend on this machine's clock.
+  now() {
+    return Date.now() + this.#skew;
+  }
+
+  // listen calls back after every change, with the names of changed and gone nodes.
+  listen(listener) {
+    this.#listeners.push(listener);
+  }
+
+  // snapshot takes the whole fleet. What it does not name is gone.
+  snapshot(message) {
+    const nodes = new Set((message.nodes ?? []).map((node) => node.name));
+    const rules = new Set((message.rules ?? []).map((rule) => rule.name));
+    this.title = message.title ?? "";
+    this.unseen = message.unseen ?? [];
+    this.waiting = undefined;
+    this.#apply({
+      ...message,
+      gone: [...this.nodes.keys()].filter((name) => !nodes.has(name)),
+      rulesGone: [...this.rules.keys()].filter((name) => !rules.has(name)),
+    }, true);
+  }
+
+  changes(message) {
+    this.#apply(message, false);
+  }
+
+  beat(message) {
+    this.#skew = message.at - Date.now();
+  }
+
+  #apply(message, whole) {
+    this.beat(message);
+    this.heard = true;
+    for (const node of message.nodes ?? []) this.nodes.set(node.name, node);
+    for (const name of message.gone ?? []) this.nodes.delete(name);
+    for (const rule of message.rules ?? []) this.rules.set(rule.name, rule);
+    for (const name of message.rulesGone ?? []) this.rules.delete(name);
+    if (message.waiting !== undefined) this.waiting = message.waiting;
+    const change = {
+      whole,
+      nodes: (message.nodes ?? []).map((node) => node.name),
+      gone: message.gone ?? [],
+      rules: Boolean(message.rules || message.rulesGone?.length),
+    };
+    for (const listener of this.#listeners) listener(change);
+  }
+}

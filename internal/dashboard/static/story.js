@@ -1,0 +1,136 @@
+// The story of one node, in a panel beside the fleet: the same as `kubectl readiness why`.
+
+import { duration, el, stateNames, write } from "./text.js";
+
+const refresh = 10000; // milliseconds: ages in sentences are the server's
+
+export class Story {
+  #fleet;
+  #closed;
+  #panel = document.getElementById("panel");
+  #body = document.getElementById("panel-body");
+  #name = "";
+  #state = "";
+  #shown = "";
+  #asked = 0;
+  #request;
+
+  constructor(fleet, closed) {
+    this.#fleet = fleet;
+    this.#closed = closed;
+    document.getElementById("panel-close").addEventListener("click", () => this.close());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && event.target.id !== "search" && this.#name && this.close());
+    fleet.listen((change) => {
+      if (this.#name && (change.whole || change.nodes.includes(this.#name) || change.gone.includes(this.#name))) this.#changed();
+    });
+  }
+
+  open(name) {
+    this.#name = name;
+    this.#state = this.#fleet.nodes.get(name)?.state;
+    this.#shown = "";
+    write(document.getElementById("panel-heading"), name);
+    this.#body.replaceChildren(el("p", { class: "soft" }, "Reading …"));
+    this.#body.scrollTop = 0;
+    if (!this.#panel.open) this.#panel.show();
+    document.getElementById("panel-heading").focus();
+    this.#ask();
+  }
+
+  close() {
+    const name = this.#name;
+    this.#name = "";
+    this.#request?.abort();
+    this.#panel.close();
+    this.#closed(name);
+  }
+
+  // tick is called every second: ages grow.
+  tick() {
+    if (!this.#name) return;
+    for (const time of this.#body.querySelectorAll("time")) write(time, this.#ago(time.dateTime));
+    if (!document.hidden && Date.now() - this.#asked > refresh) this.#ask();
+  }
+
+  #changed() {
+    const state = this.#fleet.nodes.get(this.#name)?.state;
+    if (state !== this.#state) write(document.getElementById("said"), `${this.#name} is ${state ? `now ${stateNames[state]}` : "gone"}`);
+    this.#state = state;
+    this.#ask();
+  }
+
+  async #ask() {
+    this.#asked = Date.now();
+    this.#request?.abort();
+    const request = new AbortController();
+    this.#request = request;
+    try {
+      const answer = await fetch(`api/nodes/${encodeURIComponent(this.#name)}/story`, { signal: request.signal });
+      const text = await answer.text();
+      if (request.signal.aborted || text === this.#shown) return;
+      this.#shown = text;
+      const told = JSON.parse(text);
+      this.#body.replaceChildren(...(answer.ok ? this.#tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
+    } catch (error) {
+      if (request.signal.aborted || this.#shown) return; // what is shown is better than nothing
+      this.#body.replaceChildren(el("p", { class: "problem" }, `The story cannot be read: ${error.message}. It is tried again.`));
+    }
+  }
+
+  #tell(story) {
+    return [
+      el("p", { class: "headline foreign", "data-state": story.state }, story.headline),
+      ...this.#section("What to do", (story.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),
+      ...(story.chapters ?? []).map((chapter) => this.#chapter(chapter)),
+      ...this.#section("Events", (story.events ?? []).toReversed().map((event) => this.#event(event)), "ul"),
+      ...this.#section("Could not be seen", (story.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
+      el("p", { class: "soft foreign" }, `Ready is ${story.ready}`, story.unschedulable ? ", cordoned" : "", ", joined ", this.#time(story.created),
+        story.otherTaints?.length ? `, other taints: ${story.otherTaints.join(", ")}` : ""),
+    ];
+  }
+
+  #section(heading, items, tag) {
+    return items.length ? [el("h3", {}, heading), el(tag, { class: "items" }, ...items)] : [];
+  }
+
+  #chapter(chapter) {
+    const state = chapter.held ? "Held" : chapter.state;
+    return el("section", { class: "chapter", "data-state": state },
+      el("h3", { class: "foreign" }, el("span", { class: "mark", "data-state": state }), chapter.rule),
+      el("p", { class: "foreign" }, `This rule ${chapter.text}.`, chapter.since ? " Held since " : "", chapter.since ? this.#time(chapter.since) : "", chapter.since ? "." : ""),
+      el("p", { class: "soft foreign" }, `${chapter.taint} · ${chapter.mode}${chapter.anyOf ? " · any one requirement is enough" : ""}`),
+      chapter.refused ? el("p", { class: "problem foreign" }, `Refused: ${chapter.refused}`) : "",
+      el("ul", { class: "requirements" }, ...(chapter.requirements ?? []).map((requirement) => this.#requirement(requirement))));
+  }
+
+  #requirement(r) {
+    const said = [r.reason, r.message].filter(Boolean).join(": ");
+    const ages = el("p", { class: "soft foreign" });
+    if (r.since) ages.append("since ", this.#time(r.since));
+    if (r.heartbeat) ages.append(r.since ? " · last heard of " : "last heard of ", this.#time(r.heartbeat));
+    if (r.writer) ages.append(`${r.since || r.heartbeat ? " · " : ""}written by ${r.writer}`);
+    const current = r.absent ? `not reported${r.default ? `, counts as ${r.current}` : ""}` : r.current;
+    return el("li", { "data-met": String(r.met) },
+      el("p", { class: "foreign" }, el("span", { class: "sign", role: "img", "aria-label": r.met ? "met" : "missing" }, r.met ? "✓" : "✗"),
+        el("strong", {}, r.type), ` is ${current}${r.met ? "" : `, must be ${r.required}`}`),
+      said ? el("p", { class: "quote foreign" }, said) : "", ages.childNodes.length ? ages : "");
+  }
+
+  #event(event) {
+    return el("li", { class: "foreign" }, el("strong", {}, event.reason), event.count > 1 ? ` (${event.count} times)` : "", " ", this.#time(event.at), el("p", {}, event.note));
+  }
+
+  #time(at) {
+    return el("time", { datetime: at, title: new Date(at).toLocaleString("en-GB") }, this.#ago(at));
+  }
+
+  #ago(at) {
+    return `${duration((this.#fleet.now() - Date.parse(at)) / 1000)} ago`;
+  }
+}
+
+// withCommand sets the command at the end of an advice apart.
+function withCommand(text) {
+  const at = text.lastIndexOf(": kubectl ");
+  return at < 0 ? [text] : [text.slice(0, at + 1), el("code", {}, text.slice(at + 2))];
+}

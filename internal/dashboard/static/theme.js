@@ -1,0 +1,29 @@
+// Light or dark: as the system says, or as the person does.
+
+const themes = ["auto", "light", "dark"];
+
+export function startTheme(button) {
+  let theme = themes.includes(remembered()) ? remembered() : "auto";
+  const show = () => {
+    document.documentElement.dataset.theme = theme;
+    button.textContent = `Theme: ${theme}`;
+  };
+  button.addEventListener("click", () => {
+    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+    try {
+      localStorage.setItem("theme", theme);
+    } catch {
+      // It is forgotten with the page.
+    }
+    show();
+  });
+  show();
+}
+
+function remembered() {
+  try {
+    return localStorage.getItem("theme");
+  } catch {
+    return null;
+  }
+}

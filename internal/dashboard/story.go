@@ -1,0 +1,55 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/readygate/readygate/internal/view"
+)
+
+// known is the story of a node as the fleet knows it.
+func (s *Server) known(_ context.Context, node string) (view.Story, error) {
+	story, there := s.fleet.Story(node, s.now())
+	if !there {
+		return view.Story{}, fmt.Errorf("there is no node %q: %w", node, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, node))
+	}
+	return story, nil
+}
+
+// serveStory tells the story of one node.
+func (s *Server) serveStory(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	story, err := s.story(ctx, r.PathValue("name"))
+	switch {
+	case apierrors.IsNotFound(err):
+		s.answer(w, http.StatusNotFound, failure{err.Error()})
+	case err != nil:
+		s.answer(w, http.StatusBadGateway, failure{err.Error()})
+	default:
+		s.answer(w, http.StatusOK, story)
+	}
+}
+
+// failure is the answer when there is none.
+type failure struct {
+	Error string `json:"error"`
+}
+
+func (s *Server) answer(w http.ResponseWriter, code int, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.patience)) // a writer without deadlines has none to miss
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(data) // whoever asked has gone
+}
