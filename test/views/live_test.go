@@ -223,3 +223,20 @@ func TestWhatCannotBeReadIsSaidInWords(t *testing.T) {
 }
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
+
+// The API server remembers who wrote what of an object, if it had something to remember when the
+// object was created, as it has of every real node.
+func TestTheWriterOfAConditionIsNamed(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	c.Create(t, testkit.Rule("written"))
+	c.Create(t, testkit.Node("written", testkit.Pool("written")))
+	c.SetCondition(t, "written", testkit.Condition, corev1.ConditionFalse)
+	story, err := source(t, c, "somebody", administrators).Story(t.Context(), "written", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if writer := story.Chapters[0].Requirements[0].Writer; writer != "views.test" {
+		t.Errorf("the condition was written by %q, not by this test", writer)
+	}
+}
