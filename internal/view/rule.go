@@ -106,6 +106,9 @@ func (t Tally) count(n Node, by int) {
 		if !s.Settled && !s.Preview {
 			c.Unsettled += by
 		}
+		if s.Preview && !s.Held {
+			continue // it holds nobody back
+		}
 		for _, m := range s.Missing {
 			if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
 				delete(c.Blocked, m.Type)
