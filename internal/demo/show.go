@@ -70,7 +70,12 @@ func (s *show) perform(ctx context.Context, stays bool) error {
 	s.teller.end()
 	s.teller.say(lines...)
 	if stays {
-		s.teller.say("", "The cluster goes on, and so does the dashboard: "+s.teller.url, "Ctrl-C ends everything.")
+		s.teller.say("", "The cluster goes on, and so does the dashboard: "+s.teller.url)
+		if s.stage.plane != nil {
+			s.teller.say("Look around from another terminal (make build makes the plugin):",
+				fmt.Sprintf("  export KUBECONFIG=%s PATH=$PWD/bin:%s:$PATH", s.stage.kubeconfig, s.Binaries), "  kubectl readiness status")
+		}
+		s.teller.say("Ctrl-C ends everything.")
 		<-ctx.Done()
 	}
 	switch {
