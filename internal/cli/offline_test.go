@@ -109,7 +109,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"simulate refuses errors":          {[]string{"simulate", "-f", "bad.yaml", "--nodes", "nodes.yaml"}, "", 3, "", "error: bad.yaml"},
 		"simulate, evictions":              {[]string{"simulate", "-f", "warns.yaml", "--nodes", "nodes.yaml"}, "", 0, "EVICTIONS: pods that do not tolerate readiness.k8s.io/NetworkReady:NoExecute would be evicted from 1 node.", ""},
 		"simulate with rules":              {[]string{"simulate", "-f", "rule.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "The taints of no node would change.", ""},
-		"simulate a change that is none":   {[]string{"simulate", "-f", "other.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "Other", "the API server would refuse this change of rule NodeReadinessRule/network"},
+		"simulate a change that is none":   {[]string{"simulate", "-f", "other.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "Other", "the API server would refuse this change of NodeReadinessRule/network"},
 		"simulate rules without nodes":     {[]string{"simulate", "-f", "rule.yaml", "--rules", "rule.yaml"}, "", 2, "", "--rules needs --nodes"},
 		"simulate no rule":                 {[]string{"simulate", "-f", "nodes.yaml", "--nodes", "nodes.yaml"}, "", 1, "", "these files have no NodeReadinessRule"},
 		"simulate on something else":       {[]string{"simulate", "-f", "rule.yaml", "--nodes", "rule.yaml"}, "", 1, "", "rule.yaml has no Node: make it with kubectl get"},

@@ -147,7 +147,7 @@ func (s *session) refused(rules, candidates []*v1alpha1.NodeReadinessRule) error
 			return err
 		}
 		for _, f := range findings {
-			if _, err := fmt.Fprintf(s.ErrOut, "warning: the API server would refuse this change of rule %s; delete it first, or use another name: %s: %s\n",
+			if _, err := fmt.Fprintf(s.ErrOut, "warning: the API server would refuse this change of %s: it would have to be deleted first, as is simulated here, or the new one get another name: %s: %s\n",
 				terminal.Clean(f.Object), f.Field, terminal.Clean(f.Message)); err != nil {
 				return err
 			}

@@ -18,18 +18,24 @@ const quiet = 11 * time.Minute
 func (s Story) advice(now time.Time) []string {
 	var next []string
 	add := func(format string, args ...any) { next = append(next, fmt.Sprintf(format, args...)) }
+	var unapplied []string
 	for _, c := range s.Chapters {
 		switch {
 		case c.Refused != "":
-			add("The API server refuses to change this node for rule %s: %s", c.Rule, c.Refused)
+			add("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %s", c.Rule, c.Refused)
 		case c.Problem != "":
 			add("Rule %s does nothing: %s", c.Rule, c.Problem)
+		case c.Preview && c.Held:
+			add("Rule %s only previews, so nothing releases this node: enforce it (kubectl patch nrr %s --type merge -p '{\"spec\":{\"dryRun\":false}}'), or delete it", c.Rule, c.Rule)
 		case !c.Settled && !c.Preview:
-			add("Rule %s is not applied to this node yet. That takes a moment; if it stays so, see whether a manager runs and leads: kubectl get pods,lease -n readygate-system", c.Rule)
+			unapplied = append(unapplied, c.Rule)
 		}
-		if c.State == readiness.Held && !c.Preview {
+		if !c.Preview {
 			next = append(next, s.mend(c, now)...)
 		}
+	}
+	if len(unapplied) > 0 {
+		add("Not applied to this node yet: rule %s. That takes a moment; if it stays so, see whether a manager runs and leads: kubectl get pods,lease -n readygate-system", strings.Join(unapplied, ", "))
 	}
 	if s.Ready != corev1.ConditionTrue {
 		add("The kubelet does not say that the node is Ready: kubectl describe node %s", s.Name)
@@ -54,33 +60,49 @@ func (s Story) foreign() []string {
 	return others
 }
 
-// mend says what to do about the requirements that a rule misses.
+// mend says what to do about the requirements of a rule, if it may hold the node.
 func (s Story) mend(c Chapter, now time.Time) []string {
 	var next []string
 	pods := "kubectl get pods -A -o wide --field-selector spec.nodeName=" + s.Name
 	for _, r := range c.Requirements {
+		silent := ""
+		if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > quiet {
+			silent = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead", r.Type, Age(r.Heartbeat, now))
+		}
 		switch {
-		case r.Met:
+		case c.Completed, c.State == readiness.NotSelected:
+		case r.Met && silent != "":
+			next = append(next, silent+", and its last word still counts. See whether it runs here: "+pods)
+		case r.Met, c.State != readiness.Held:
 		case r.Absent:
 			next = append(next, fmt.Sprintf("Nobody has reported %s on this node in the %s of its life. See whether what reports it runs here, and tolerates the taint %s: %s",
 				r.Type, Age(s.Created, now), c.Taint, pods))
 		default:
-			text := fmt.Sprintf("%s is %s%s", r.Type, r.Current, forHow(r.Since, now))
-			if said := strings.TrimSpace(r.Reason + " " + r.Message); said != "" {
-				text += " (" + said + ")"
-			}
-			if r.Writer != "" {
-				text += ", as " + r.Writer + " says"
-			}
-			text += ". Look at that component on this node: " + pods
-			if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > quiet {
-				text = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead. ", r.Type, Age(r.Heartbeat, now)) + text
-			}
-			next = append(next, text)
+			next = append(next, sentences(silent, unmet(r, now)+". Look at that component on this node: "+pods))
 		}
 	}
-	if c.AnyOf && len(next) > 1 {
+	if c.AnyOf && c.State == readiness.Held && len(next) > 1 {
 		next = append(next, "One of these is enough for rule "+c.Rule+" (anyOf).")
 	}
 	return next
+}
+
+// unmet says what a condition says, and who says so.
+func unmet(r Requirement, now time.Time) string {
+	text := fmt.Sprintf("%s is %s%s", r.Type, r.Current, forHow(r.Since, now))
+	if said := strings.TrimSpace(r.Reason + " " + r.Message); said != "" {
+		text += " (" + said + ")"
+	}
+	if r.Writer != "" {
+		text += ", as " + r.Writer + " says"
+	}
+	return text
+}
+
+// sentences are those that say something.
+func sentences(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + ". " + second
 }

@@ -71,7 +71,7 @@ type Missing struct {
 	Absent bool `json:"absent,omitempty"`
 	// Since is when the condition took its status; for one that is absent, when the node was
 	// created.
-	Since time.Time `json:"since"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // String reads as in "NetworkReady is Unknown, must be True".

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -126,6 +127,10 @@ func (b *Book) Rules(tally Tally) []Rule {
 			row.Count = *count
 			row.Count.Blocked = maps.Clone(count.Blocked)
 		}
+		if row.Count.Unsettled > 0 && row.Standing == v1alpha1.ReasonEnforced { // the status is behind
+			row.Standing = v1alpha1.ReasonProgressing
+			row.Message = fmt.Sprintf("%d selected nodes are not yet as the rule wants them; if it stays so: is readygate-manager running?", row.Count.Unsettled)
+		}
 		rows = append(rows, row)
 	}
 	return rows
@@ -164,7 +169,10 @@ func standingOfRule(rule *readiness.Rule, obj *v1alpha1.NodeReadinessRule) (word
 	}
 	switch {
 	case rule.Deleting:
-		return v1alpha1.ReasonDeleting, said(v1alpha1.ReasonDeleting)
+		if text := said(v1alpha1.ReasonDeleting); text != "" {
+			return v1alpha1.ReasonDeleting, text
+		}
+		return v1alpha1.ReasonDeleting, "what it put on nodes is taken back first; if it stays so: is readygate-manager running?"
 	case rule.Problem != nil:
 		return rule.Problem.Reason, rule.Problem.Message
 	case enforced == nil || obj.Status.ObservedGeneration != obj.Generation:

@@ -146,6 +146,8 @@ func (c Chapter) text(rule *readiness.Rule) string {
 	switch {
 	case c.Problem != "":
 		return "selects this node and does nothing: " + c.Problem
+	case c.Refused != "":
+		return "cannot change this node: the API server refuses"
 	case rule.Deleting:
 		return "is being deleted; what it put on this node is about to be taken back"
 	case c.Preview && c.Held:
@@ -198,19 +200,28 @@ func (s Story) holders() string {
 		if !c.Held {
 			continue
 		}
-		text := "rule " + c.Rule
-		var missing []string
-		for _, m := range c.Missing {
-			missing = append(missing, m.String())
-		}
-		if len(missing) > 0 {
-			text += ": " + strings.Join(missing, " and ")
-		} else {
-			text += ", which is about to release it"
-		}
-		parts = append(parts, text)
+		parts = append(parts, "rule "+c.Rule+c.because())
 	}
 	return strings.Join(parts, "; and by ")
+}
+
+// because says why the rule holds the node.
+func (c Chapter) because() string {
+	var missing []string
+	for _, m := range c.Missing {
+		missing = append(missing, m.String())
+	}
+	switch {
+	case c.Preview:
+		return ", which only previews now and leaves its hold of before as it is"
+	case len(missing) > 1 && c.AnyOf:
+		return ": " + strings.Join(missing, ", or ") + " (one is enough)"
+	case len(missing) > 0:
+		return ": " + strings.Join(missing, " and ")
+	case c.Refused != "":
+		return ", which the API server does not let release it"
+	}
+	return ", which is about to release it"
 }
 
 // aboutTo is a rule that wants this state and has not got it.

@@ -30,6 +30,9 @@ func Simulation(s view.Simulation, wide bool) Lines {
 	}
 	lines.table([]string{"RULE", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED"}, rows)
 	lines.add("")
+	for _, name := range s.Replaced {
+		lines.add("Rule %s cannot be changed so: this is what deleting it and creating it anew would do.", name)
+	}
 	for _, r := range s.Rules {
 		lines.simulated(r)
 	}

@@ -81,11 +81,12 @@ Node
 
 func TestSimulation(t *testing.T) {
 	compare(t, text.Simulation(view.Simulation{
-		Nodes: 4,
+		Nodes:    4,
+		Replaced: []string{"network"},
 		Rules: []view.Rule{
-			{Name: "network", Taint: "readiness.k8s.io/N:NoExecute", Mode: v1alpha1.EnforcementModeContinuous, Standing: view.Unobserved, Count: view.Count{Selected: 3, Held: 2, Released: 1}},
+			{Name: "network", Taint: "readiness.k8s.io/N:NoExecute", Mode: v1alpha1.EnforcementModeContinuous, Standing: view.Simulated, Count: view.Count{Selected: 3, Held: 2, Released: 1}},
 			{Name: "second", Taint: "readiness.k8s.io/N:NoExecute", Mode: v1alpha1.EnforcementModeContinuous, Standing: v1alpha1.ReasonConflict, Message: `rule "network" is older`},
-			{Name: "gpu", Taint: "readiness.k8s.io/G:NoSchedule", Mode: v1alpha1.EnforcementModeBootstrapOnly, Standing: view.Unobserved, Selector: "gpu=yes"},
+			{Name: "gpu", Taint: "readiness.k8s.io/G:NoSchedule", Mode: v1alpha1.EnforcementModeBootstrapOnly, Standing: view.Simulated, Selector: "gpu=yes"},
 		},
 		Effects: []view.Effect{
 			{Node: "w-1", Rule: "network", Change: readiness.Added, Taint: "readiness.k8s.io/N:NoExecute", Evicts: true, Missing: []view.Missing{{Type: "N", Current: corev1.ConditionUnknown, Required: corev1.ConditionTrue, Absent: true}}},
@@ -100,6 +101,7 @@ network   readiness.k8s.io/N:NoExecute    continuous       3          2      1
 second    readiness.k8s.io/N:NoExecute    continuous       0          0      0
 gpu       readiness.k8s.io/G:NoSchedule   bootstrap-only   0          0      0
 
+Rule network cannot be changed so: this is what deleting it and creating it anew would do.
 Rule second would do nothing (Conflict): rule "network" is older
 Rule gpu selects no node (gpu=yes): compare with kubectl get nodes --show-labels
 EVICTIONS: pods that do not tolerate readiness.k8s.io/N:NoExecute would be evicted from 1 node.
