@@ -29,6 +29,12 @@ func addFiles(cmd *cobra.Command) *files {
 	return f
 }
 
+// More than this is no manifest, nor a dump of a cluster, but a mistake: a device, or an image.
+const (
+	maxManifest = 16 << 20
+	maxDump     = 1 << 30
+)
+
 var extensions = []string{".yaml", ".yml", ".json"}
 
 // read is the content of all files.
@@ -49,8 +55,8 @@ func (f *files) read(stdin io.Reader) ([]lint.Input, error) {
 
 func (f *files) readOne(name string, stdin io.Reader) ([]lint.Input, error) {
 	if name == "-" {
-		data, err := io.ReadAll(stdin)
-		return []lint.Input{{File: "standard input", Data: data}}, err
+		input, err := readAll("standard input", stdin, maxManifest)
+		return []lint.Input{input}, err
 	}
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +66,7 @@ func (f *files) readOne(name string, stdin io.Reader) ([]lint.Input, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		input, err := readFile(name)
+		input, err := readUpTo(name, maxManifest)
 		return []lint.Input{input}, err
 	}
 	return f.readDir(name)
@@ -77,7 +83,7 @@ func (f *files) readDir(root string) ([]lint.Input, error) {
 		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
 			return nil
 		}
-		input, err := readFile(path)
+		input, err := readUpTo(path, maxManifest)
 		inputs = append(inputs, input)
 		return err
 	})
@@ -87,7 +93,23 @@ func (f *files) readDir(root string) ([]lint.Input, error) {
 	return inputs, err
 }
 
-func readFile(path string) (lint.Input, error) {
-	data, err := os.ReadFile(path)
-	return lint.Input{File: path, Data: data}, err
+// readFile is the content of a dump, which can be large.
+func readFile(path string) (lint.Input, error) { return readUpTo(path, maxDump) }
+
+func readUpTo(path string, limit int64) (lint.Input, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return lint.Input{}, err
+	}
+	defer func() { _ = file.Close() }()
+	return readAll(path, file, limit)
+}
+
+// readAll reads to the end, which must come before the limit: some files have none.
+func readAll(name string, from io.Reader, limit int64) (lint.Input, error) {
+	data, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s has more than %d MiB: name a file with manifests, or split it", name, limit>>20)
+	}
+	return lint.Input{File: name, Data: data}, err
 }

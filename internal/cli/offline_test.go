@@ -104,6 +104,11 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"lint of two files":          {[]string{"lint", "-f", "rule.yaml", "-f", "other.yaml"}, "", 3, "another rule has this name, in rule.yaml", ""},
 		"lint of a directory":        {[]string{"lint", "-f", "."}, "", 3, "error: bad.yaml", ""},
 		"lint of no rule":            {[]string{"lint", "-f", "configmap.yaml"}, "", 0, "No NodeReadinessRule is among them", ""},
+		"lint of an empty stream":    {[]string{"lint", "-f", "-"}, "", 0, "warning: standard input: has no objects", ""},
+		"lint of nothing, strict":    {[]string{"lint", "-f", "-", "--strict"}, "", 3, "1 warning", ""},
+		"lint without an end":        {[]string{"lint", "-f", "/dev/zero"}, "", 1, "", "error: /dev/zero has more than 16 MiB"},
+		"lint of a long stream":      {[]string{"lint", "-f", "-"}, strings.Repeat("#", 16<<20+1), 1, "", "error: standard input has more than 16 MiB"},
+		"lint of a generated name":   {[]string{"lint", "-f", "-"}, strings.Replace(rule, "name: network", "generateName: net-", 1), 0, "NodeReadinessRule/net-…", ""},
 
 		"simulate":                         {[]string{"simulate", "-f", "rule.yaml", "--nodes", "nodes.yaml"}, "", 0, "w-1    is held   network   example.com/NetworkReady is not reported, must be True", ""},
 		"simulate refuses errors":          {[]string{"simulate", "-f", "bad.yaml", "--nodes", "nodes.yaml"}, "", 3, "", "error: bad.yaml"},

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
 )
 
 // checkWorkloads compares the rules with what reports in the same files: who must run on a
@@ -23,18 +24,49 @@ func (r *Report) checkWorkloads(documents []document) {
 	r.checkReported(reporters)
 }
 
+// checkTolerates warns of a reporter that a rule keeps off the node: its own rule, which then
+// never lets the node go, or another one that can hold the same nodes.
 func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
-	reports := len(it.types) == 0 // it may report anything
-	for _, requirement := range rule.Spec.Conditions {
-		reports = reports || slices.Contains(it.types, requirement.Type)
-	}
-	taint := corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
-	if !reports || taint.Effect == corev1.TaintEffectPreferNoSchedule || tolerates(it.pod, taint) {
+	taint := taintOf(rule)
+	if taint.Effect == corev1.TaintEffectPreferNoSchedule || tolerates(it.pod, taint) {
 		return
 	}
-	r.add(Warning, it.document, strings.Join(append(slices.Clone(podSpecs[it.GetKind()]), "tolerations"), "."),
-		fmt.Sprintf("reports what rule %q waits for and does not tolerate its taint %s: it never starts on a held node, and the node stays held", rule.Name, taint.ToString()),
-		fmt.Sprintf("add the toleration {key: %s, operator: Exists}, or {operator: Exists} for every taint", taint.Key))
+	field := strings.Join(append(slices.Clone(podSpecs[it.GetKind()]), "tolerations"), ".")
+	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists}, or {operator: Exists} for every taint", taint.Key)
+	if it.reportsFor(rule) {
+		r.add(Warning, it.document, field,
+			fmt.Sprintf("reports what rule %q waits for and does not tolerate its taint %s: it never starts on a held node, and the node stays held", rule.Name, taint.ToString()), do)
+		return
+	}
+	for _, own := range r.Rules {
+		if !rule.Spec.DryRun && it.reportsFor(own) && overlap(own, rule) {
+			r.add(Warning, it.document, field,
+				fmt.Sprintf("reports what rule %q waits for and does not tolerate the taint %s of rule %q, which can hold the same nodes: it starts only after that, and if what that waits for does the same, both wait for ever", own.Name, taint.ToString(), rule.Name), do)
+			return
+		}
+	}
+}
+
+// reportsFor says whether the reporter writes a condition of the rule, as far as is known.
+func (r *reporter) reportsFor(rule *v1alpha1.NodeReadinessRule) bool {
+	return len(r.types) == 0 || slices.ContainsFunc(rule.Spec.Conditions, func(c v1alpha1.ConditionRequirement) bool {
+		return slices.Contains(r.types, c.Type)
+	})
+}
+
+// overlap says whether a node can be selected by both rules. The engine knows: such rules would
+// be in conflict if they had the same taint.
+func overlap(a, b *v1alpha1.NodeReadinessRule) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	b.Spec.Taint = a.Spec.Taint
+	a.Spec.DryRun, b.Spec.DryRun = false, false
+	return slices.ContainsFunc(readiness.NewRulebook([]*v1alpha1.NodeReadinessRule{a, b}).Rules(), func(rule *readiness.Rule) bool {
+		return rule.Problem != nil && rule.Problem.Reason == v1alpha1.ReasonConflict
+	})
+}
+
+func taintOf(rule *v1alpha1.NodeReadinessRule) corev1.Taint {
+	return corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
 }
 
 func tolerates(pod corev1.PodSpec, taint corev1.Taint) bool {
@@ -58,7 +90,7 @@ func (r *Report) checkReported(reporters []reporter) {
 	}
 	for _, rule := range r.Rules {
 		for i, requirement := range rule.Spec.Conditions {
-			if slices.Contains(reported, requirement.Type) || slices.Contains(kubernetesTypes, requirement.Type) || requirement.DefaultStatus == requirement.RequiredStatus {
+			if slices.Contains(reported, requirement.Type) || writtenByOthers(requirement.Type) || requirement.DefaultStatus == requirement.RequiredStatus {
 				continue
 			}
 			r.add(Warning, r.places[rule.UID], fmt.Sprintf("spec.conditions[%d].type", i),
@@ -66,4 +98,9 @@ func (r *Report) checkReported(reporters []reporter) {
 				"compare the spelling, or add a reporter: docs/reporter.md")
 		}
 	}
+}
+
+// writtenByOthers says that a condition needs no reporter: the kubelet or the network writes it.
+func writtenByOthers(conditionType string) bool {
+	return conditionType == string(corev1.NodeNetworkUnavailable) || slices.Contains(kubeletTypes, conditionType)
 }

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // Input is the content of one file.
@@ -26,10 +23,13 @@ type document struct {
 	unstructured.Unstructured
 }
 
+// generated says that the API server makes the name.
+func (d document) generated() bool { return d.GetName() == "" && d.GetGenerateName() != "" }
+
 func (d document) name() string {
 	name := d.GetName()
-	if name == "" {
-		name = d.GetGenerateName()
+	if d.generated() {
+		name = d.GetGenerateName() + "…"
 	}
 	if d.GetKind() == "" {
 		return name
@@ -44,8 +44,10 @@ func Objects(input Input) ([]unstructured.Unstructured, error) {
 	for _, d := range report.documents(input) {
 		objects = append(objects, d.Unstructured)
 	}
-	if i := report.Count(Error); i > 0 {
-		return nil, fmt.Errorf("%s: %s", input.File, report.Findings[0].Message)
+	for _, f := range report.Findings {
+		if f.Severity == Error {
+			return nil, fmt.Errorf("%s: %s", input.File, f.Message)
+		}
 	}
 	return objects, nil
 }
@@ -64,49 +66,41 @@ func (r *Report) documents(input Input) []document {
 			r.add(Error, in, "", "cannot be read: "+err.Error(), "")
 			return all
 		}
-		all = append(all, r.objectsIn(input.File, text)...)
+		for _, text := range jsonIn(text) {
+			all = append(all, r.objectsIn(input.File, text)...)
+		}
 	}
 }
 
 // objectsIn are the objects of one YAML document: none, one, or those of a list.
 func (r *Report) objectsIn(file string, text []byte) []document {
 	in := document{file: file}
-	var content any
-	if err := yaml.Unmarshal(text, &content); err != nil {
-		r.add(Error, in, "", "is no YAML: "+inOneLine(err), "")
+	content, twice, err := decode(text)
+	if err != nil {
+		r.cannotRead(in, text, err)
 		return nil
 	}
-	object, isObject := content.(map[string]any)
-	switch {
-	case content == nil:
+	switch content := content.(type) {
+	case nil:
 		return nil // comments only
-	case !isObject:
+	case map[string]any:
+		in.Object = content
+	case []any: // a patch, or a part of something
 		r.add(Info, in, "", "is no Kubernetes object, and was not looked at", "")
 		return nil
-	}
-	in.Object = object
-	if in.GetKind() == "" || in.GetAPIVersion() == "" {
-		r.add(Warning, in, "", "has no apiVersion or no kind, and was not looked at", "write both, or leave the file out: kubectl apply would refuse it")
+	default:
+		r.add(Warning, in, "", "is text and no Kubernetes object", "is it the right file, or did the command fail that was to make it?")
 		return nil
 	}
-	if err := yaml.UnmarshalStrict(text, &map[string]any{}); err != nil {
-		r.add(Error, in, "", "has a field twice: "+inOneLine(err), "keep one of the two")
+	if twice != nil && in.GetKind() != "" {
+		r.add(Error, in, "", "has a field twice: "+inOneLine(twice), "keep one of the two")
 	}
-	if !in.IsList() {
-		return []document{in}
-	}
-	var items []document
-	_ = in.EachListItem(func(item runtime.Object) error {
-		items = append(items, document{file: file, Unstructured: *item.(*unstructured.Unstructured)})
-		return nil
-	})
-	return items
+	return r.flatten(in)
 }
 
-// inOneLine is the text of an error of the YAML library, which likes several.
-func inOneLine(err error) string {
-	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	text = strings.TrimPrefix(text, "yaml: ")
-	text = strings.TrimPrefix(text, "unmarshal errors:")
-	return strings.Join(strings.Fields(text), " ")
+// checkEmpty warns of a file that says nothing: what should have made it may have failed.
+func (r *Report) checkEmpty(input Input, objects, findings int) {
+	if objects == 0 && len(r.Findings) == findings {
+		r.add(Warning, document{file: input.File}, "", "has no objects", "is it the right file, or did the command fail that was to make it?")
+	}
 }

@@ -38,12 +38,15 @@ func Check(inputs []Input) (*Report, error) {
 	r := &Report{Findings: []Finding{}, places: map[types.UID]document{}}
 	var others []document
 	for _, input := range inputs {
-		for _, d := range r.documents(input) {
+		findings, objects := len(r.Findings), r.documents(input)
+		r.checkEmpty(input, len(objects), findings)
+		for _, d := range objects {
 			r.Objects++
-			if d.GetKind() == ruleKind {
+			switch {
+			case d.GetKind() == ruleKind:
 				r.Judged++
 				r.rule(definition, d)
-			} else {
+			case !r.strayKind(d):
 				others = append(others, d)
 			}
 		}
@@ -70,7 +73,8 @@ func (r *Report) rule(definition *definition, d document) {
 		r.add(Error, d, path, "is no field of a rule: the API server refuses it or drops it, whatever it was to say", "correct its name or its indentation; docs/api.md has all fields")
 	}
 	delete(d.Object, "status") // the API server ignores it here
-	r.refuse(d, append(checkMeta(d), definition.validate(d.Object, nil)...))
+	named := d.named()
+	r.refuse(d, append(checkMeta(named), definition.validate(named.Object, nil)...))
 	if r.Count(Error) == errors {
 		r.keep(d)
 	}
@@ -99,6 +103,10 @@ func (r *Report) keep(d document) {
 	if err != nil {
 		r.add(Error, d, "", "cannot be read: "+err.Error(), "")
 		return
+	}
+	if d.generated() {
+		rule.Name = r.unusedName(rule.GenerateName)
+		r.add(Info, d, "metadata.generateName", "kubectl apply refuses a name that is to be made; kubectl create takes it", "")
 	}
 	rule.UID = types.UID(fmt.Sprintf("given-%06d", len(r.Rules)))
 	rule.CreationTimestamp = metav1.NewTime(time.Unix(int64(len(r.Rules)), 0))

@@ -127,8 +127,8 @@ func TestWhatWillHurtIsAWarning(t *testing.T) {
 		"label that is set later":    {rule("example.com/pool: workers", `node-role.kubernetes.io/worker: ""`), "warning … spec.nodeSelector … node-role.kubernetes.io/worker, which no kubelet may set"},
 		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "warning … spec.taint.effect … one condition that flips empties the node"},
 		"a taint that holds nothing": {rule("NoSchedule", "PreferNoSchedule"), "warning … spec.taint.effect … only asks the scheduler"},
-		"a condition of the kubelet": {rule("example.com/NetworkReady", "Ready"), "warning … spec.conditions[0].type … Ready is written by Kubernetes itself"},
-		"no kind":                    {"apiVersion: v1\nmetadata: {name: x}\n", "warning … has no apiVersion or no kind"},
+		"a condition of the kubelet": {rule("example.com/NetworkReady", "Ready"), "warning … spec.conditions[0].type … Ready is written by the kubelet"},
+		"no kind":                    {"apiVersion: v1\nmetadata: {name: x}\n", "warning … has no kind, and was not looked at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := check(t, c.manifest)

@@ -13,8 +13,9 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// kubernetesTypes are conditions that Kubernetes itself writes and acts on.
-var kubernetesTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+// kubeletTypes are conditions that the kubelet writes as soon as it runs. NetworkUnavailable is
+// none of them: some network plugins and route controllers of clouds write it.
+var kubeletTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}
 
 // checkTogether looks at the rules that the API server would take, side by side.
 func (r *Report) checkTogether() {
@@ -72,9 +73,9 @@ func (r *Report) checkHurts(at document, rule *readiness.Rule) {
 		return
 	}
 	for i, requirement := range rule.Requirements {
-		if slices.Contains(kubernetesTypes, requirement.Type) {
+		if slices.Contains(kubeletTypes, requirement.Type) {
 			r.add(Warning, at, fmt.Sprintf("spec.conditions[%d].type", i),
-				requirement.Type+" is written by Kubernetes itself as soon as the kubelet runs, before any network or driver works: a bootstrap-only rule is done with the node at that moment",
+				requirement.Type+" is written by the kubelet as soon as it runs, before any network or driver works: a bootstrap-only rule is done with the node at that moment",
 				"require a condition that your component or a reporter writes, e.g. example.com/NetworkReady")
 		}
 	}

@@ -98,7 +98,7 @@ func (d *definition) validate(object, former map[string]any) field.ErrorList {
 
 // checkMeta says what is wrong with name, labels and annotations.
 func checkMeta(d document) field.ErrorList {
-	d = document{file: d.file, Unstructured: *d.DeepCopy()}
+	d = d.copy()
 	d.SetNamespace("") // is ignored: rules have none
 	return apivalidation.ValidateObjectMetaAccessor(&d.Unstructured, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }

@@ -100,7 +100,7 @@ func typesInConfigMap(d document) []string {
 				ConditionType string `json:"conditionType"`
 			} `json:"checks"`
 		}
-		if yaml.Unmarshal([]byte(text), &config) != nil || config.Kind != "ReporterConfig" {
+		if checkText([]byte(text)) != nil || yaml.Unmarshal([]byte(text), &config) != nil || config.Kind != "ReporterConfig" {
 			continue
 		}
 		for _, check := range config.Checks {

@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/readygate/readygate/internal/lint"
@@ -52,4 +53,39 @@ func TestAReporterMustTolerateTheTaintOfItsRule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want...) })
 	}
+}
+
+func TestAReporterMustTolerateTheTaintsOfOtherRulesOnItsNodes(t *testing.T) {
+	const reporter = `containers: [{name: c, image: "whatever:1", env: [{name: CONDITION_TYPE, value: example.com/NetworkReady}]}]`
+	const storage = `, {name: s, image: "x:1", env: [{name: CONDITION_TYPE, value: example.com/StorageReady}]}]`
+	tolerant := daemonSet("{" + reporter + ", tolerations: [{key: readiness.k8s.io/NetworkReady, operator: Exists}]}")
+	both := daemonSet("{" + strings.TrimSuffix(reporter, "]") + storage + ", tolerations: [{key: readiness.k8s.io/NetworkReady, operator: Exists}]}")
+	all := daemonSet("{" + reporter + ", tolerations: [{operator: Exists}]}")
+	provider := strings.ReplaceAll(daemonSet("{containers: [{name: c, image: x, env: [{name: CONDITION_TYPE, value: example.com/StorageReady}]}], tolerations: [{operator: Exists}]}"), "name: it", "name: storage")
+	const stuck = `warning | a.yaml | DaemonSet/it | spec.template.spec.tolerations | reports what rule "network" waits for and does not tolerate the taint readiness.k8s.io/StorageReady=pending:NoSchedule of rule "storage", which can hold the same nodes`
+	other := func(replace ...string) string {
+		return rule() + "---\n" + rule(append([]string{"name: network", "name: storage", "NetworkReady", "StorageReady"}, replace...)...) + provider
+	}
+	for name, c := range map[string]struct {
+		manifest string
+		want     []string
+	}{
+		"same nodes":              {other() + tolerant, []string{stuck}},
+		"nodes that can be both":  {other("example.com/pool: workers", "example.com/disk: local") + tolerant, []string{stuck}},
+		"other nodes":             {other("workers", "others") + tolerant, nil},
+		"only previews":           {other("spec:", "spec:\n  dryRun: true") + tolerant, nil},
+		"evicts":                  {other("NoSchedule", "NoExecute") + tolerant, []string{"warning … DaemonSet/it … of rule \"storage\""}},
+		"only asks":               {other("NoSchedule", "PreferNoSchedule") + tolerant, []string{"warning … only asks the scheduler"}},
+		"tolerates everything":    {other() + all, nil},
+		"reports for both, so it": {other() + both, []string{`warning … DaemonSet/it … reports what rule "storage" waits for and does not tolerate its taint`}},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want...) })
+	}
+}
+
+func TestTheNetworkWritesNetworkUnavailable(t *testing.T) {
+	network := rule("example.com/NetworkReady", "NetworkUnavailable", `"True"`, `"False"`)
+	expect(t, lines(check(t, network), lint.Warning)) // the kubelet does not
+	reporter := daemonSet("{containers: [{name: c, image: x, env: [{name: CONDITION_TYPE, value: example.com/Other}]}], tolerations: [{operator: Exists}]}")
+	expect(t, lines(check(t, network+reporter), lint.Warning)) // nor does a reporter
 }

@@ -1,0 +1,129 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	goyaml "go.yaml.in/yaml/v3"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Content that aliases make larger than growth times its text and headroom is refused: a few
+// lines can mean gigabytes.
+const (
+	growth   = 4
+	headroom = 16 << 20
+)
+
+var (
+	errMore   = errors.New("has more behind its first object, which kubectl does not read")
+	errLarger = errors.New("becomes too large when its aliases (*name) are written out")
+)
+
+// jsonIn are the JSON objects of a text, which may follow each other as they are; the text
+// itself if it is something else.
+func jsonIn(text []byte) [][]byte {
+	if !utilyaml.IsJSONBuffer(text) {
+		return [][]byte{text}
+	}
+	var all [][]byte
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var object json.RawMessage
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			return [][]byte{text}
+		}
+		all = append(all, object)
+	}
+}
+
+// decode is what one YAML document or JSON object says. A field that is there twice is no
+// error here: twice tells of it.
+func decode(text []byte) (content any, twice, err error) {
+	if err := checkText(text); err != nil {
+		return nil, nil, err
+	}
+	if twice = yaml.UnmarshalStrict(text, &content); twice == nil {
+		return content, nil, nil
+	}
+	content = nil
+	err = yaml.Unmarshal(text, &content)
+	return content, twice, err
+}
+
+// checkText looks at a document before its aliases are written out.
+func checkText(text []byte) error {
+	if json.Valid(text) {
+		return nil // has neither aliases nor anything behind it
+	}
+	decoder := goyaml.NewDecoder(bytes.NewReader(text))
+	var content, more goyaml.Node
+	err := decoder.Decode(&content)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	limit := growth*len(text) + headroom
+	if (&measure{limit: limit, known: map[*goyaml.Node]int{}}).size(&content) > limit {
+		return errLarger
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return errMore
+	}
+	return nil
+}
+
+// measure finds out how long content is without its aliases, and stops past the limit.
+type measure struct {
+	limit int
+	known map[*goyaml.Node]int // of what has an anchor; it comes before its aliases
+}
+
+func (m *measure) size(node *goyaml.Node) int {
+	if node.Kind == goyaml.AliasNode {
+		return 1 + m.known[node.Alias]
+	}
+	sum := 1 + len(node.Value)
+	for _, child := range node.Content {
+		if sum += m.size(child); sum > m.limit {
+			break
+		}
+	}
+	if node.Anchor != "" {
+		m.known[node] = sum
+	}
+	return sum
+}
+
+// cannotRead notes why a document cannot be read, and what to do about it.
+func (r *Report) cannotRead(in document, text []byte, err error) {
+	switch {
+	case errors.Is(err, errMore):
+		r.add(Error, in, "", err.Error(), "put a line --- between objects")
+	case errors.Is(err, errLarger):
+		r.add(Error, in, "", err.Error(), fmt.Sprintf("write it without aliases; %d MiB more than the text are too much", headroom>>20))
+	case bytes.Contains(text, []byte("{{")):
+		r.add(Error, in, "", "is no YAML: "+inOneLine(err), "it looks like a template: render it first, as in helm template . | kubectl readiness lint -f -")
+	default:
+		r.add(Error, in, "", "is no YAML: "+inOneLine(err), "")
+	}
+}
+
+// inOneLine is the text of an error of the YAML library, which likes several.
+func inOneLine(err error) string {
+	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	text = strings.TrimPrefix(text, "yaml: ")
+	text = strings.TrimPrefix(text, "unmarshal errors:")
+	return strings.Join(strings.Fields(text), " ")
+}
