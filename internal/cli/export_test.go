@@ -1,4 +1,21 @@
 package cli
 
+import (
+	"time"
+
+	"github.com/readygate/readygate/internal/live"
+)
+
 // Picture is what watch draws.
 var Picture = picture
+
+// Changes is what watch writes where there is no terminal.
+type Changes struct{ changes }
+
+// NewChanges has told nothing yet.
+func NewChanges(held bool) *Changes {
+	return &Changes{changes{held: held, nodes: map[string]string{}}}
+}
+
+// Lines are what is new.
+func (c *Changes) Lines(delta live.Delta, now time.Time) []string { return c.lines(delta, now) }

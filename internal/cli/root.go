@@ -33,11 +33,14 @@ type session struct {
 	cluster *genericclioptions.ConfigFlags
 	now     func() time.Time
 	started bool
+
+	verbosity verbosity
 }
 
 // Run is the whole program. It returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	ctrl.SetLogger(klog.Background())
+	silence()
 	s := newSession(streams)
 	root := s.root()
 	root.SetArgs(args)
@@ -69,18 +72,22 @@ func newSession(streams genericiooptions.IOStreams) *session {
 
 func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:              "kubectl-readiness",
-		Annotations:      map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl readiness"},
-		Short:            "See which nodes are held, and why",
-		Long:             about,
-		SilenceErrors:    true,
-		SilenceUsage:     true,
-		PersistentPreRun: func(*cobra.Command, []string) { s.started = true },
+		Use:           "kubectl-readiness",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl readiness"},
+		Short:         "See which nodes are held, and why",
+		Long:          about,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			s.started = true
+			s.verbosity.apply()
+		},
 	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.ErrOut)
 	s.cluster.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().VarP(&s.verbosity, "v", "v", "Log what the client does, at this level. Without it nothing is logged.")
 	if cacheDir := root.PersistentFlags().Lookup("cache-dir"); cacheDir != nil {
 		cacheDir.DefValue = "$HOME/.kube/cache" // as help shows it, on every machine
 	}

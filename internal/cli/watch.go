@@ -27,7 +27,8 @@ func (s *session) watch() *cobra.Command {
 		Use:   "watch",
 		Short: "Show the nodes and keep the picture up to date",
 		Long: `Shows a line a node, held nodes first, and draws them again in place as they change. Where
-the output is no terminal, it writes a line a change. Ctrl-C ends it.`,
+the output is no terminal, it writes a line a change. While the cluster does not answer, it
+says so and tries again by itself. Ctrl-C ends it.`,
 		Example: "  kubectl readiness watch --held\n  kubectl readiness watch | tee changes.log",
 		Args:    cobra.NoArgs,
 	}
@@ -47,7 +48,7 @@ the output is no terminal, it writes a line a change. Ctrl-C ends it.`,
 			s.redraw(cmd.Context(), fleet, follower, held)
 			return nil
 		}
-		return s.tell(cmd.Context(), follower, shown(snapshot.Nodes, held))
+		return s.tell(cmd.Context(), follower, snapshot, held)
 	}
 	return cmd
 }
@@ -66,8 +67,9 @@ func shown(nodes []view.Node, held bool) []view.Node {
 func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.Follower, held bool) {
 	screen := terminal.NewScreen(s.Out, true)
 	defer screen.Close()
-	// What the client has to say, as of a lost connection, would be written into the picture.
-	klog.SetLogger(funcr.New(func(_, args string) { screen.Print(terminal.Clean(args)) }, funcr.Options{}))
+	if s.verbosity.given { // what the client has to say would be written into the picture
+		klog.SetLogger(funcr.New(func(_, args string) { screen.Print(terminal.Clean(args)) }, funcr.Options{Verbosity: s.verbosity.level}))
+	}
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for quiet := time.Duration(0); ; quiet += pace {
@@ -79,7 +81,7 @@ func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.
 		}
 		if quiet%time.Second == 0 {
 			_, rows := screen.Size()
-			screen.Draw(picture(fleet.Snapshot().Nodes, held, rows, s.now()))
+			screen.Draw(picture(fleet.Snapshot(), held, rows, s.now()))
 		}
 		select {
 		case <-ctx.Done():
@@ -89,10 +91,15 @@ func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.
 	}
 }
 
-// picture is what fits into so many rows: how many nodes there are, and the first of them.
-func picture(nodes []view.Node, held bool, rows int, now time.Time) text.Lines {
-	lines := text.Lines{text.Tally(nodes) + " (Ctrl-C ends)", ""}
-	nodes = shown(nodes, held)
+// picture is what fits into so many rows: whether it still is so, how many nodes there are, and
+// the first of them.
+func picture(fleet live.Snapshot, held bool, rows int, now time.Time) text.Lines {
+	var lines text.Lines
+	if lost := fleet.Connection.Lost; !lost.IsZero() {
+		lines = append(lines, "Not connected for "+view.Age(lost, now)+": what follows is as it was then.", terminal.Clean(fleet.Connection.Problem), "")
+	}
+	lines = append(lines, text.Tally(fleet.Nodes)+" (Ctrl-C ends)", "")
+	nodes := shown(fleet.Nodes, held)
 	if len(nodes) == 0 {
 		return append(lines, "No node to show.")
 	}
@@ -103,32 +110,4 @@ func picture(nodes []view.Node, held bool, rows int, now time.Time) text.Lines {
 		lines = append(lines, fmt.Sprintf("… and %d more", rest))
 	}
 	return lines
-}
-
-// tell writes a line for each node, and then for each change.
-func (s *session) tell(ctx context.Context, follower *live.Follower, nodes []view.Node) error {
-	var lines text.Lines
-	for _, n := range nodes {
-		lines = append(lines, text.Change(n, s.now()))
-	}
-	for {
-		if len(lines) > 0 {
-			if err := writeLines(s.Out, lines); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-follower.Changed():
-		}
-		lines = nil
-		delta := follower.Take()
-		for _, n := range delta.Nodes {
-			lines = append(lines, text.Change(n, s.now()))
-		}
-		for _, name := range delta.Gone {
-			lines = append(lines, text.Gone(name, s.now()))
-		}
-	}
 }

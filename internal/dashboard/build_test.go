@@ -73,7 +73,11 @@ type told struct {
 		Rules        map[string]string
 		Missing      []string
 	}
-	Gone []string
+	Gone    []string
+	Cluster *struct {
+		Lost    int64
+		Problem string
+	}
 }
 
 func (m told) names() []string {

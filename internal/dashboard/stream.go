@@ -26,10 +26,26 @@ type message struct {
 	// Waiting are pods that are bound to no node; nil if it is not known, or has not changed.
 	Waiting *int     `json:"waiting,omitempty"`
 	Unseen  []string `json:"unseen,omitempty"`
+	// Cluster says whether the cluster is there; nil if that has not changed.
+	Cluster *cluster `json:"cluster,omitempty"`
+}
+
+// cluster is empty while the cluster is there.
+type cluster struct {
+	// Lost is since when it is not, in milliseconds.
+	Lost    int64  `json:"lost,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func clusterOf(connection live.Connection) *cluster {
+	if connection.Lost.IsZero() {
+		return &cluster{}
+	}
+	return &cluster{Lost: connection.Lost.UnixMilli(), Problem: connection.Problem}
 }
 
 func (m message) empty() bool {
-	return len(m.Rules)+len(m.RulesGone)+len(m.Nodes)+len(m.Gone) == 0 && m.Waiting == nil
+	return len(m.Rules)+len(m.RulesGone)+len(m.Nodes)+len(m.Gone) == 0 && m.Waiting == nil && m.Cluster == nil
 }
 
 // stream tells a page of the fleet, then of changes, as server-sent events. A page that does
@@ -85,7 +101,7 @@ type teller struct {
 }
 
 func (t *teller) snapshot(snapshot live.Snapshot) message {
-	m := message{Title: t.server.title, Nodes: tilesOf(snapshot.Nodes), Unseen: snapshot.Unseen}
+	m := message{Title: t.server.title, Nodes: tilesOf(snapshot.Nodes), Unseen: snapshot.Unseen, Cluster: clusterOf(snapshot.Connection)}
 	m.Rules, _ = t.changed(snapshot.Rules)
 	if snapshot.Pods != nil {
 		m.Waiting = &snapshot.Waiting
@@ -97,6 +113,9 @@ func (t *teller) changes(delta live.Delta) message {
 	m := message{Nodes: tilesOf(delta.Nodes), Gone: delta.Gone}
 	if delta.Rules != nil {
 		m.Rules, m.RulesGone = t.changed(delta.Rules)
+	}
+	if delta.Connection != nil {
+		m.Cluster = clusterOf(*delta.Connection)
 	}
 	if waiting, changed := delta.Pods[""]; changed {
 		m.Waiting = &waiting

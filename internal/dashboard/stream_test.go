@@ -46,6 +46,29 @@ func TestAStreamTellsTheFleetThenOnlyChanges(t *testing.T) {
 	}
 }
 
+func TestAStreamSaysThatTheClusterIsLost(t *testing.T) {
+	f := fleet(held("a"))
+	url := serve(t, dashboard.New(dashboard.Options{Fleet: f}))
+	p := openPage(t, url)
+	if first := p.next(); first.Cluster == nil || first.Cluster.Lost != 0 {
+		t.Errorf("while it is there: %+v", first.Cluster)
+	}
+	f.Lose("nodes", "refused", time.UnixMilli(1234567))
+	for name, m := range map[string]told{"this page": p.next(), "a new page": openPage(t, url).next()} {
+		if m.Cluster == nil || m.Cluster.Lost != 1234567 || m.Cluster.Problem != "refused" {
+			t.Errorf("%s is told %+v", name, m.Cluster)
+		}
+	}
+	f.Hear("nodes")
+	if m := p.next(); m.Cluster == nil || m.Cluster.Lost != 0 {
+		t.Errorf("when it is back: %+v", m.Cluster)
+	}
+	f.Put(released("a"))
+	if m := p.next(); m.Cluster != nil {
+		t.Errorf("told of what did not change: %+v", m.Cluster)
+	}
+}
+
 func TestARuleThatDidNotChangeIsNotToldAgain(t *testing.T) {
 	f := fleet()
 	f.Put(held("a"))

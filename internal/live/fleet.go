@@ -30,6 +30,9 @@ type Fleet struct {
 	waiting int
 	unseen  []string
 
+	connection Connection
+	silent     map[string]struct{} // kinds of objects of which nothing is heard
+
 	followers map[*Follower]struct{}
 }
 
@@ -42,13 +45,15 @@ type Snapshot struct {
 	Pods    map[string]int
 	Waiting int
 	Unseen  []string
+	// Connection says whether all this is still so.
+	Connection Connection
 }
 
 // NewFleet is an empty fleet that follows no cluster: Put and Drop feed it.
 func NewFleet() *Fleet {
 	return &Fleet{
 		rules: map[string]*v1alpha1.NodeReadinessRule{}, objects: map[string]*corev1.Node{}, book: view.NewBook(nil),
-		nodes: map[string]view.Node{}, tally: view.Tally{}, followers: map[*Follower]struct{}{},
+		nodes: map[string]view.Node{}, tally: view.Tally{}, silent: map[string]struct{}{}, followers: map[*Follower]struct{}{},
 	}
 }
 
@@ -149,6 +154,8 @@ func (f *Fleet) snapshot() Snapshot {
 		Pods:    maps.Clone(f.podsOn),
 		Waiting: f.waiting,
 		Unseen:  slices.Clone(f.unseen),
+
+		Connection: f.connection,
 	}
 }
 

@@ -3,9 +3,13 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,17 +18,18 @@ import (
 )
 
 // Follow keeps a fleet up to date until the context is over. It returns when everything has
-// been seen once. Pods are counted if they are asked for and may be seen.
+// been seen once. Pods are counted if they are asked for and may be seen. If the cluster is lost
+// later, the fleet says so and comes back by itself.
 func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	f := NewFleet()
 	f.filling = true
-	if err := s.mayFollow(ctx, &v1alpha1.NodeReadinessRuleList{}, "list nodereadinessrules"); err != nil {
+	if err := s.mayFollow(ctx, &v1alpha1.NodeReadinessRuleList{}, "nodereadinessrules"); err != nil {
 		return nil, err
 	}
-	if err := s.mayFollow(ctx, &corev1.NodeList{}, "list nodes"); err != nil {
+	if err := s.mayFollow(ctx, &corev1.NodeList{}, "nodes"); err != nil {
 		return nil, err
 	}
-	informers, err := cache.New(s.config, cache.Options{Scheme: s.scheme, DefaultTransform: lean})
+	informers, err := s.informers(f)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +38,7 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 		&corev1.Node{}:                handler(f.putNode, f.dropNode),
 	}
 	if pods {
-		if err := s.mayFollow(ctx, &corev1.PodList{}, "list pods"); err != nil {
+		if err := s.mayFollow(ctx, &corev1.PodList{}, "pods"); err != nil {
 			f.unseen = append(f.unseen, err.Error())
 		} else {
 			f.pods, f.podsOn = map[string]string{}, map[string]int{}
@@ -60,13 +65,36 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	return f, nil
 }
 
-// mayFollow says in words why objects cannot be listed. An informer would try for ever.
+// informers keep objects up to date, and tell the fleet when they cannot. They ask for nothing
+// but these objects: what else there is, the source knows.
+func (s *Source) informers(f *Fleet) (cache.Cache, error) {
+	config := rest.CopyConfig(s.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return ear{fleet: f, next: next} })
+	return cache.New(config, cache.Options{Scheme: s.scheme, Mapper: s.client.RESTMapper(), DefaultTransform: lean})
+}
+
+// mayFollow says in words why objects cannot be listed and watched. An informer would try for
+// ever.
 func (s *Source) mayFollow(ctx context.Context, list client.ObjectList, what string) error {
-	err := s.client.List(ctx, list, client.Limit(1))
-	if apierrors.IsResourceExpired(err) {
+	if err := s.client.List(ctx, list, client.Limit(1)); err != nil && !apierrors.IsResourceExpired(err) {
+		return cannot("list "+what, err)
+	}
+	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: s.scheme, Mapper: s.client.RESTMapper()})
+	if err != nil {
+		return err
+	}
+	second := int64(1) // where somebody between holds answers back until they end
+	watch, err := watcher.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &second}})
+	switch {
+	case err == nil:
+		watch.Stop()
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("you may list but not watch %s: ask for a role that can get, list and watch them (%w)", what, err)
+	case apierrors.IsResourceExpired(err):
 		return nil
 	}
-	return cannot(what, err)
+	return cannot("watch "+what, err)
 }
 
 // lean drops what no line needs; a node's images and managed fields are most of it.

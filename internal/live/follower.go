@@ -13,6 +13,8 @@ type changes struct {
 	rules bool
 	nodes map[string]struct{}
 	pods  map[string]struct{} // nodes whose pods were counted anew; "" for those that wait
+
+	connection bool
 }
 
 func noChanges() changes {
@@ -55,6 +57,8 @@ type Delta struct {
 	Gone  []string
 	// Pods are the counts that changed, by node; "" for pods that wait.
 	Pods map[string]int
+	// Connection is nil if it has not changed.
+	Connection *Connection
 }
 
 // Take returns what changed since the last time.
@@ -65,6 +69,10 @@ func (w *Follower) Take() Delta {
 	taken := w.changes
 	w.changes = noChanges()
 	var delta Delta
+	if taken.connection {
+		connection := f.connection
+		delta.Connection = &connection
+	}
 	if taken.rules {
 		delta.Rules = f.book.Rules(f.tally)
 	}

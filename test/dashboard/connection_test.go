@@ -46,6 +46,20 @@ func TestALostConnectionIsShownAndComesBack(t *testing.T) {
 	}
 }
 
+// The server is there, and the cluster is not: the page must not look live.
+func TestALostClusterIsShownAndComesBack(t *testing.T) {
+	fleet, _ := crowd(30)
+	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
+	p.until("30 tiles", `document.querySelectorAll("#tiles > button").length === 30`)
+	banner, state := `document.getElementById("banner")`, `document.getElementById("connection-text").textContent`
+	p.until("no banner", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)
+	fleet.Lose("nodes", bomb, time.Now())
+	p.until("the banner", banner+`.checkVisibility() && `+banner+`.textContent.startsWith("The cluster has not answered since ") && `+state+` === "Cluster lost"`)
+	p.harmless(bomb)
+	fleet.Hear("nodes")
+	p.until("the banner to go", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)
+}
+
 func TestThemeFollowsTheSystemUntilSomebodyChooses(t *testing.T) {
 	fleet, _ := crowd(5)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800, prefers("prefers-color-scheme", "dark"))

@@ -66,11 +66,13 @@ filter.listen(() => {
 });
 
 function showConnection() {
-  const lost = stream.since !== undefined;
+  const cluster = fleet.cluster;
+  const lost = stream.since !== undefined ? "Disconnected" : cluster.lost ? "Cluster lost" : "";
   mark(by("connection"), "data-state", lost ? "lost" : fleet.heard ? "live" : "connecting");
-  write(by("connection-text"), lost ? "Disconnected" : fleet.heard ? "Live" : "Connecting");
+  write(by("connection-text"), lost || (fleet.heard ? "Live" : "Connecting"));
   by("banner").hidden = !lost;
-  if (lost) write(by("banner"), `Disconnected since ${clock(stream.since)}. What you see is from before; the page tries again by itself.`);
+  if (stream.since !== undefined) write(by("banner"), `Disconnected since ${clock(stream.since)}. What you see is from before; the page tries again by itself.`);
+  else if (lost) write(by("banner"), `The cluster has not answered since ${clock(cluster.lost)}. What you see is from before; the server tries again by itself. (${cluster.problem})`);
 }
 
 fleet.listen(showConnection);

@@ -6,6 +6,7 @@ export class Fleet {
   title = "";
   waiting = undefined; // pods; undefined: not known
   unseen = [];
+  cluster = {}; // lost: since when the server does not hear of it, in milliseconds; problem: why
   heard = false; // whether anything is known at all
   #skew = 0;
   #listeners = [];
@@ -49,6 +50,7 @@ export class Fleet {
     for (const name of message.gone ?? []) this.nodes.delete(name);
     for (const rule of message.rules ?? []) this.rules.set(rule.name, rule);
     for (const name of message.rulesGone ?? []) this.rules.delete(name);
+    if (message.cluster) this.cluster = message.cluster;
     if (message.waiting !== undefined) this.waiting = message.waiting;
     const change = {
       whole,
