@@ -9,21 +9,27 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/readygate/readygate/internal/demo"
 )
+
+// impatience is how long after a first signal a second one means it.
+const impatience = time.Second
 
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: demo BINARIES, e.g. demo bin/kube; variables: SCENARIO, ONCE, KUBECONFIG, DEMO_CLUSTER")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A second Ctrl-C ends it at once. A signal to the whole group may come twice: that is none.
+	context.AfterFunc(ctx, func() { time.AfterFunc(impatience, stop) })
 	options := &demo.Options{
 		Scenario: os.Getenv("SCENARIO"), Root: ".", Binaries: os.Args[1], Logs: "bin/demo",
 		Existing: os.Getenv("KUBECONFIG") != "", Agreed: os.Getenv("DEMO_CLUSTER") == "yes",
-		Once: os.Getenv("ONCE") == "1", In: os.Stdin, Out: os.Stdout,
+		Clean: os.Getenv("DEMO_CLUSTER") == "clean",
+		Once:  os.Getenv("ONCE") == "1", In: os.Stdin, Out: os.Stdout,
 	}
 	os.Exit(code(options.Run(ctx)))
 }

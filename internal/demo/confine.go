@@ -72,7 +72,7 @@ func (n names) confine(rule *v1alpha1.NodeReadinessRule) {
 	if rule.Labels == nil {
 		rule.Labels = map[string]string{}
 	}
-	rule.Labels[partOfLabel] = partOf
+	rule.Labels[partOfLabel], rule.Labels[madeLabel] = partOf, "true"
 	if !n.confined {
 		return
 	}

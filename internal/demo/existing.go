@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -55,6 +56,9 @@ func stageIn(dir string) (*stage, string, error) {
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("reading KUBECONFIG: %w", err)
+	}
+	if len(raw.Contexts) == 0 {
+		return nil, "", fmt.Errorf("KUBECONFIG is %q, which names no cluster: correct it, or unset it to play on a control plane of the demo's own", os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
@@ -113,9 +117,7 @@ func (s *stage) vacant(ctx context.Context) error {
 	case err != nil && len(nodes.Items) == 0:
 		return nil
 	}
-	return fmt.Errorf("another demo plays there, or one was killed; when none does: "+
-		"kubectl delete nrr -l %[1]s=%[2]s; kubectl delete nodes -l %[3]s=true; kubectl delete clusterrole,clusterrolebinding,namespace -l %[1]s=%[2]s",
-		partOfLabel, partOf, SimulatedLabel)
+	return errors.New("another demo plays there, or one was killed; if none plays, take back what it left: make demo DEMO_CLUSTER=clean")
 }
 
 // leasePatience is longer than any leader waits before it renews its lease.

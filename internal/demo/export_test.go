@@ -2,12 +2,15 @@ package demo
 
 import (
 	"context"
+	"errors"
+	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/scenario"
+	"github.com/readygate/readygate/internal/terminal"
 	"github.com/readygate/readygate/internal/view"
 )
 
@@ -48,8 +51,16 @@ func (w Witness) Numbers() string                           { return w.numbers()
 func (w Witness) Count() (int, int, map[string]int)         { return w.count() }
 
 // Lines is a drawing of these nodes.
-func Lines(nodes []view.Node, pods map[string]int, now time.Time, rows int) []string {
-	return (&frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: 120, rows: rows}).lines()
+func Lines(nodes []view.Node, pods map[string]int, now time.Time, columns, rows int) []string {
+	return (&frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: columns, rows: rows}).lines()
+}
+
+// Tell writes what is told of a step, and of an expectation with this text.
+func Tell(w io.Writer, step *scenario.Step, expected string) {
+	t := &teller{screen: terminal.NewScreen(w, false)}
+	t.step(step)
+	t.proof(proof{text: expected})
+	t.proof(proof{text: expected, err: errors.New("no")})
 }
 
 // Endpoints serves the components of nodes.

@@ -2,6 +2,7 @@ package demo_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -25,17 +26,73 @@ func freeNode(name string) view.Node {
 }
 
 func TestALineANode(t *testing.T) {
-	got := strings.Join(demo.Lines([]view.Node{freeNode("worker-10"), heldNode("worker-2")}, map[string]int{"worker-10": 4}, noon, 30), "\n")
+	got := strings.Join(demo.Lines([]view.Node{freeNode("worker-10"), heldNode("worker-2")}, map[string]int{"worker-10": 4}, noon, 120, 30), "\n")
 	want := `
 A story  0:00  http://127.0.0.1:1
 ▸ a step
 nodes 2   held 1   released 1   pods waiting 1   running 3
 
-NODE       STATE       PODS  FOR  TAINTS OF RULES                  MISSING
-worker-2   ○ held      0     20s  readiness.k8s.io/Net:NoSchedule  example.com/Net is not reported, must be True
-worker-10  ● released  4     5s`
+NODE       STATE       FOR  PODS  WAITS FOR            TAINTS
+worker-2   ○ held      20s  0     Net is not reported  Net:NoSchedule
+worker-10  ● released  5s   4`
 	if got != want {
 		t.Errorf("drawn:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestANarrowTerminalStillSaysWhatANodeWaitsFor(t *testing.T) {
+	node := heldNode("worker-1")
+	node.Rules[0].Taint = "readiness.k8s.io/projectcalico.org/CalicoReady:NoSchedule"
+	node.Rules[0].Missing = []view.Missing{{Type: "projectcalico.org/CalicoReady", Current: "False", Required: "True"}}
+	two := heldNode("worker-1")
+	two.Rules = append(two.Rules, two.Rules[0], node.Rules[0])
+	for _, c := range []struct {
+		node    view.Node
+		columns int
+		want    string
+	}{
+		{node, 80, "worker-1  ○ held  20s  0     CalicoReady is False  CalicoReady:NoSchedule"},
+		{node, 60, "worker-1  ○ held  20s  0     CalicoReady is False"},
+		{two, 80, "worker-1  ○ held  20s  0     Net is not reported, CalicoReady is False"},
+		{two, 66, "worker-1  ○ held  20s  Net is not reported, CalicoReady is False"},
+	} {
+		lines := demo.Lines([]view.Node{c.node}, nil, noon, c.columns, 30)
+		if got := lines[len(lines)-1]; got != c.want {
+			t.Errorf("%d columns: %q, want %q", c.columns, got, c.want)
+		}
+	}
+}
+
+func TestNodesOfOneStateAreInNaturalOrder(t *testing.T) {
+	var nodes []view.Node
+	for _, i := range rand.Perm(40) {
+		nodes = append(nodes, heldNode(fmt.Sprintf("node-%d", i)))
+	}
+	old := heldNode("node-99")
+	old.Since = noon.Add(-time.Hour)
+	nodes = append(nodes, freeNode("a"), old)
+	want := "node-99"
+	for n, line := range demo.Lines(nodes, nil, noon, 120, 30)[6:26] {
+		if !strings.HasPrefix(line, want+" ") {
+			t.Errorf("line %d: %q, want %s", n, line, want)
+		}
+		want = fmt.Sprintf("node-%d", n)
+	}
+}
+
+func TestALowTerminalSaysThatThereAreMoreNodes(t *testing.T) {
+	var nodes []view.Node
+	for i := range 7 {
+		nodes = append(nodes, heldNode(fmt.Sprintf("w-%d", i)))
+	}
+	for rows := 7; rows < 14; rows++ {
+		lines := demo.Lines(nodes, nil, noon, 120, rows)
+		if len(lines) > rows-1 {
+			t.Errorf("%d lines do not fit into %d rows", len(lines), rows)
+		}
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "… and ") && !strings.HasPrefix(last, "w-6 ") {
+			t.Errorf("%d rows: the last line is %q", rows, last)
+		}
 	}
 }
 
@@ -46,7 +103,7 @@ func TestOfManyNodesTheHeldOnesAreShown(t *testing.T) {
 	}
 	nodes = append(nodes, heldNode("z-1"))
 	for rows, shown := range map[int]int{100: 20, 16: 8} {
-		lines := demo.Lines(nodes, nil, noon, rows)
+		lines := demo.Lines(nodes, nil, noon, 120, rows)
 		if !strings.HasPrefix(lines[6], "z-1 ") {
 			t.Errorf("%d rows: the first node is %q", rows, lines[6])
 		}
@@ -62,7 +119,7 @@ func TestOfManyNodesTheHeldOnesAreShown(t *testing.T) {
 func TestARuleThatOnlyPreviewsMissesNothing(t *testing.T) {
 	preview := freeNode("w")
 	preview.Rules = append(preview.Rules, view.Standing{Rule: "dry", Preview: true, Missing: []view.Missing{{Type: "example.com/Dry"}}})
-	if got := strings.Join(demo.Lines([]view.Node{preview}, nil, noon, 30), "\n"); strings.Contains(got, "example.com/Dry") {
+	if got := strings.Join(demo.Lines([]view.Node{preview}, nil, noon, 120, 30), "\n"); strings.Contains(got, "Dry") {
 		t.Error(got)
 	}
 }
@@ -70,7 +127,7 @@ func TestARuleThatOnlyPreviewsMissesNothing(t *testing.T) {
 func TestNamesOfOthersCannotSteerTheTerminal(t *testing.T) {
 	hostile := heldNode("w\x1b[2J")
 	hostile.Rules[0].Missing[0].Type = "a\nb\x1b]0;x\x07"
-	for _, line := range demo.Lines([]view.Node{hostile}, nil, noon, 30) {
+	for _, line := range demo.Lines([]view.Node{hostile}, nil, noon, 120, 30) {
 		if strings.ContainsAny(line, "\x1b\x07\n") {
 			t.Errorf("%q", line)
 		}

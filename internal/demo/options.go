@@ -28,6 +28,8 @@ type Options struct {
 	Existing bool
 	// Agreed says that the user agrees to that; else they are asked.
 	Agreed bool
+	// Clean says that nothing is played: what a killed demo left there is taken back.
+	Clean bool
 
 	// Once says that the demo ends when the story does, and not when it is interrupted.
 	Once bool
@@ -72,6 +74,13 @@ func (o *Options) Run(ctx context.Context) error {
 		teller: &teller{
 			screen: terminal.NewScreen(o.Out, isTerminal), style: terminal.NewStyle(isTerminal), draws: isTerminal, title: script.Title,
 		},
+	}
+	if o.Clean && !o.Existing {
+		return fmt.Errorf("%w: set KUBECONFIG to the cluster that is to be cleaned", ErrRefused)
+	}
+	if o.Clean {
+		defer s.teller.end()
+		return s.clean(ctx)
 	}
 	return s.run(ctx, isTerminal)
 }

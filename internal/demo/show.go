@@ -17,6 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/dashboard"
 	"github.com/readygate/readygate/internal/live"
 	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/terminal"
 	"github.com/readygate/readygate/internal/view"
 )
 
@@ -38,14 +39,16 @@ type show struct {
 // run starts everything, plays, and ends everything.
 func (s *show) run(ctx context.Context, stays bool) error {
 	s.quiet()
-	s.teller.say("Readygate demo: "+s.script.Title, s.script.About, "")
+	s.teller.say("Readygate demo: "+terminal.Clean(s.script.Title), terminal.Clean(s.script.About), "")
 	watching, unwatch := context.WithCancel(ctx)
 	err := s.perform(watching, stays && !s.Once)
 	unwatch()
 	s.served.Wait()
 	s.teller.end()
 	// What was started is ended also when the user is impatient.
-	return errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+	err = errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+	s.teller.end() // it has said more
+	return err
 }
 
 // quiet lets nothing but the story onto the screen.
@@ -73,7 +76,7 @@ func (s *show) perform(ctx context.Context, stays bool) error {
 		s.teller.say("", "The cluster goes on, and so does the dashboard: "+s.teller.url)
 		if s.stage.plane != nil {
 			s.teller.say("Look around from another terminal (make build makes the plugin):",
-				fmt.Sprintf("  export KUBECONFIG=%s PATH=$PWD/bin:%s:$PATH", s.stage.kubeconfig, s.Binaries), "  kubectl readiness status")
+				"  export KUBECONFIG="+s.stage.kubeconfig, "  export PATH=$PWD/bin:"+s.Binaries+":$PATH", "  kubectl readiness status")
 		}
 		s.teller.say("Ctrl-C ends everything.")
 		<-ctx.Done()

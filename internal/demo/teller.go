@@ -70,9 +70,9 @@ func (t *teller) step(step *scenario.Step) {
 	t.mu.Unlock()
 	switch {
 	case step.Say != "":
-		t.say(t.style.Bold(step.Say))
+		t.say(t.style.Bold(terminal.Clean(strings.TrimSpace(step.Say))))
 	case !t.draws && step.Expect == nil && step.Pause == nil:
-		t.say("  " + step.Text())
+		t.say("  " + terminal.Clean(step.Text()))
 	}
 }
 
@@ -80,10 +80,11 @@ func (t *teller) step(step *scenario.Step) {
 func (t *teller) proof(p proof) { t.say("  " + p.line(t.style)) }
 
 func (p proof) line(style terminal.Style) string {
+	text := terminal.Clean(p.text)
 	if p.err != nil {
-		return style.Red("✗ "+p.text) + ": " + terminal.Clean(p.err.Error())
+		return style.Red("✗ "+text) + ": " + terminal.Clean(p.err.Error())
 	}
-	line := style.Green("✓") + " " + p.text
+	line := style.Green("✓") + " " + text
 	if p.took > 0 {
 		line += style.Dim(fmt.Sprintf("  %.1fs", p.took.Seconds()))
 	}
@@ -164,7 +165,11 @@ func tellable(node view.Node) bool {
 func changeLine(node view.Node) string {
 	line := node.Name + " is " + strings.ToLower(string(node.State))
 	if node.State == readiness.Held {
-		line += ": " + strings.Join(missing(node), "; ")
+		var texts []string
+		for _, m := range missing(node) {
+			texts = append(texts, m.String())
+		}
+		line += ": " + strings.Join(texts, "; ")
 	}
 	return terminal.Clean(line)
 }

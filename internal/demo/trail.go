@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// madeLabel is on everything that a demo has made, so that what a killed one left can be found.
+const madeLabel = "readygate.dev/demo"
 
 // trail remembers what the demo made, so that it can be taken back, last things first. What
 // was there before is never part of it.
@@ -25,6 +29,12 @@ type trail struct {
 
 // create makes an object that must not be there.
 func (t *trail) create(ctx context.Context, obj client.Object) error {
+	labels := maps.Clone(obj.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[madeLabel] = "true"
+	obj.SetLabels(labels)
 	if err := t.client.Create(ctx, obj); err != nil {
 		return fmt.Errorf("creating %s: %w", t.describe(obj), err)
 	}

@@ -43,9 +43,9 @@ func (e *emulator) obey(arguments, command string) {
 		n, _ := strconv.Atoi(arguments)
 		e.y = max(0, e.y-n)
 	case "K":
-		e.rows[e.y] = e.rows[e.y][:min(e.x, len(e.rows[e.y]))]
+		e.clear()
 	case "J":
-		e.rows[e.y] = e.rows[e.y][:min(e.x, len(e.rows[e.y]))]
+		e.clear()
 		e.rows = e.rows[:e.y+1]
 	case "h", "l":
 		switch arguments {
@@ -55,6 +55,12 @@ func (e *emulator) obey(arguments, command string) {
 			e.hidden = command == "l"
 		}
 	}
+}
+
+// clear empties the row from the cursor on, which never is beyond the last column: there it
+// waits for what comes, to wrap or to write over what it stands on.
+func (e *emulator) clear() {
+	e.rows[e.y] = e.rows[e.y][:min(e.x, e.columns-1, len(e.rows[e.y]))]
 }
 
 func (e *emulator) put(r rune) {
@@ -69,10 +75,11 @@ func (e *emulator) put(r rune) {
 	}
 	if e.x == e.columns {
 		if e.nowrap {
-			return
+			e.x--
+		} else {
+			e.x = 0
+			e.down()
 		}
-		e.x = 0
-		e.down()
 	}
 	for len(e.rows[e.y]) <= e.x {
 		e.rows[e.y] = append(e.rows[e.y], ' ')

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/term"
@@ -72,7 +73,8 @@ func (s *Screen) Draw(lines []string) {
 	s.update(nil, lines, columns)
 }
 
-// Print writes lines that stay, above the drawing.
+// Print writes lines that stay, above the drawing. On a terminal long ones are folded at spaces;
+// elsewhere a line stays a line.
 func (s *Screen) Print(lines ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +85,13 @@ func (s *Screen) Print(lines ...string) {
 		return
 	}
 	columns, _ := s.size()
-	s.update(lines, s.drawn, columns)
+	var rows []string
+	for _, text := range lines {
+		for line := range strings.SplitSeq(text, "\n") {
+			rows = append(rows, fold(line, columns)...)
+		}
+	}
+	s.update(rows, s.drawn, columns)
 }
 
 // Close leaves the last drawing where it is, and the terminal as it was.
@@ -97,7 +105,8 @@ func (s *Screen) Close() {
 }
 
 // update goes back to where the drawing begins, and writes over it. Printed lines may wrap;
-// those of a drawing never do.
+// those of a drawing never do. A line is cleared before it is written: after one that fills the
+// row the cursor is still on its last character, and would clear that.
 func (s *Screen) update(printed, lines []string, columns int) {
 	var out bytes.Buffer
 	out.WriteString(beginUpdate)
@@ -115,7 +124,7 @@ func (s *Screen) update(printed, lines []string, columns int) {
 	}
 	out.WriteString(noWrap)
 	for _, line := range lines {
-		out.WriteString(line + clearLine + "\n")
+		out.WriteString(clearLine + line + "\n")
 	}
 	out.WriteString(clearBelow + wrap + endUpdate)
 	s.write(out.Bytes())

@@ -84,6 +84,43 @@ func TestTheTerminalIsLeftAsItWas(t *testing.T) {
 	expect(t, e, "a")
 }
 
+func TestALineThatFillsTheRowIsWhole(t *testing.T) {
+	s, e := drawnOn(10, 10)
+	s.Draw([]string{"0123456789", "one character too many"})
+	expect(t, e, "0123456789", "one chara…")
+	s.Draw([]string{"9876543210", "short"})
+	expect(t, e, "9876543210", "short")
+}
+
+func TestPrintedLinesAreFoldedAtSpaces(t *testing.T) {
+	red, off := "\x1b[31m", "\x1b[0m"
+	for line, want := range map[string][]string{
+		"":                                 {""},
+		"fits in a row":                    {"fits in a row"},
+		"from the shortest to the longest": {"from the shortest to", "the longest"},
+		"two  gaps   stay,  not  here":     {"two  gaps   stay,", "not  here"},
+		"  indented as the first row is":   {"  indented as the", "  first row is"},
+		red + "colours take no room at all" + off: {"colours take no room", "at all"},
+		"see http://127.0.0.1:123 there":          {"see", "http://127.0.0.1:123", "there"},
+		"  http://127.0.0.1:123":                  {"http://127.0.0.1:123"},
+		"a http://127.0.0.1:12345/ too":           {"a", "http://127.0.0.1:123", "45/", "too"},
+		"two\nlines":                              {"two", "lines"},
+	} {
+		s, e := drawnOn(20, 10)
+		s.Print(line, "end")
+		expect(t, e, append(want, "end")...)
+	}
+}
+
+func TestPrintedLinesStayWholeElsewhere(t *testing.T) {
+	var out bytes.Buffer
+	long := strings.Repeat("a long line ", 20)
+	terminal.NewScreen(&out, false).Print(long)
+	if got := out.String(); got != long+"\n" {
+		t.Errorf("written: %q", got)
+	}
+}
+
 func TestElsewhereOnlyNewLinesAreWritten(t *testing.T) {
 	var out bytes.Buffer
 	s := terminal.NewScreen(&out, false)

@@ -150,12 +150,8 @@ func (c Chapter) text(rule *readiness.Rule) string {
 		return "cannot change this node: the API server refuses"
 	case rule.Deleting:
 		return "is being deleted; what it put on this node is about to be taken back"
-	case c.Preview && c.Held:
-		return "only previews now, and leaves the hold of before as it is"
-	case c.Preview && c.State == readiness.Held:
-		return "only previews: it would hold this node"
 	case c.Preview:
-		return "only previews: it would not hold this node"
+		return c.previewed()
 	case c.State == readiness.NotSelected:
 		return "no longer selects this node; its taint is about to be taken off"
 	case c.State == readiness.Held && !c.Held:
@@ -174,6 +170,17 @@ func (c Chapter) text(rule *readiness.Rule) string {
 		return "is about to record that it has released this node for good (bootstrap-only)"
 	}
 	return "does not hold this node: its requirements are met"
+}
+
+// previewed says what a rule that changes nothing would do.
+func (c Chapter) previewed() string {
+	switch {
+	case c.Held:
+		return "only previews now, and leaves the hold of before as it is"
+	case c.State == readiness.Held:
+		return "only previews: it would hold this node"
+	}
+	return "only previews: it would not hold this node"
 }
 
 // headline is the answer in one sentence.

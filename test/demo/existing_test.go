@@ -171,11 +171,19 @@ func TestAnExistingClusterIsLeftAsItWas(t *testing.T) {
 	t.Run("another demo is not disturbed", func(t *testing.T) {
 		other := testkit.Node("demo-worker-1", map[string]string{demo.SimulatedLabel: "true"})
 		c.Create(t, other)
-		start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes").ends(1, "another demo plays there", "kubectl delete nodes -l readygate.dev/simulated=true")
+		start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes").ends(1, "another demo plays there", "make demo DEMO_CLUSTER=clean")
 		untouched(t, c, other)
 	})
 	t.Run("the guide is played and everything taken back", func(t *testing.T) {
 		start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes").ends(0, "What was proven: The CNI guide", "demo-worker-1 is released", "Nothing of the demo is left")
+		unchanged(t, c, before)
+		untouched(t, c, node)
+	})
+	t.Run("what a killed demo left is taken back on demand", func(t *testing.T) {
+		p := start(t, short(t, "- deploy: {name: shop, pods: 2}\n- pause: 10m\n"), "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes")
+		p.says("demo-worker-1 is held")
+		p.kill()
+		start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=clean").ends(0, "Node demo-worker-1", "Nothing of a demo is left")
 		unchanged(t, c, before)
 		untouched(t, c, node)
 	})

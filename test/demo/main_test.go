@@ -138,6 +138,12 @@ func (p *performance) ends(code int, said ...string) {
 // interrupt is Ctrl-C.
 func (p *performance) interrupt() { _ = p.cmd.Process.Signal(syscall.SIGINT) }
 
+// kill ends the demo before it can take anything back.
+func (p *performance) kill() {
+	_ = p.cmd.Process.Kill() // what it started ends with it
+	<-p.done
+}
+
 // leavesNothing fails if there is a temporary file, or a process that was started with one.
 func (p *performance) leavesNothing() {
 	p.t.Helper()

@@ -11,6 +11,22 @@ import (
 )
 
 // Every story of the repository goes as it says, and says what was proven.
+// The example of the guide is a story that plays.
+func TestTheExampleOfTheDocsPlays(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "demo.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	file := filepath.Join(t.TempDir(), "example.yaml")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil || !found {
+		t.Fatalf("no example: %v", err)
+	}
+	start(t, file).ends(0, "All ")
+}
+
 func TestEveryScenarioPlays(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testkit.Root(), "scenarios", "*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -1,0 +1,146 @@
+package demo
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/terminal"
+	"github.com/readygate/readygate/internal/view"
+)
+
+// The columns of the table, in their order.
+const (
+	nodeColumn = iota
+	stateColumn
+	forColumn
+	podsColumn
+	waitsColumn
+	taintsColumn
+)
+
+// spared are the columns that a narrow terminal does without, the first one first.
+var spared = []int{taintsColumn, podsColumn}
+
+// gap is between two columns.
+const gap = "  "
+
+// table has a line for each node, in columns as wide as they must be.
+func (f *frame) table(nodes []view.Node) []string {
+	rows := [][]string{{"NODE", "STATE", "FOR", "PODS", "WAITS FOR", "TAINTS"}}
+	for _, node := range nodes {
+		rows = append(rows, f.row(node))
+	}
+	widths := f.widths(rows)
+	lines := make([]string, len(rows))
+	for n, row := range rows {
+		var cells []string
+		for i, width := range widths {
+			if width == 0 {
+				continue
+			}
+			cell := terminal.Pad(row[i], width)
+			if n > 0 && i == stateColumn {
+				cell = f.paint(nodes[n-1], cell)
+			}
+			cells = append(cells, cell)
+		}
+		lines[n] = strings.TrimRight(strings.Join(cells, gap), " ")
+	}
+	lines[0] = f.style.Dim(lines[0])
+	return lines
+}
+
+// widths are those of the columns; of one that there is no room for, 0.
+func (f *frame) widths(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	total := len(gap) * (len(widths) - 1)
+	for _, width := range widths {
+		total += width
+	}
+	for _, column := range spared {
+		if total <= f.columns {
+			break
+		}
+		total -= widths[column] + len(gap)
+		widths[column] = 0
+	}
+	return widths
+}
+
+// row is the line of a node: plain text, so that it can be measured.
+func (f *frame) row(node view.Node) []string {
+	var taints []string
+	for _, s := range node.Rules {
+		if s.Held {
+			taints = append(taints, short(s.Taint))
+		}
+	}
+	since := node.Created
+	if node.State == readiness.Held && !node.Since.IsZero() {
+		since = node.Since
+	} else if met := lastMet(node); node.State == readiness.Released && !met.IsZero() {
+		since = met
+	}
+	return []string{
+		terminal.Clean(node.Name), stateText(node.State), view.Age(since, f.now), strconv.Itoa(f.pods[node.Name]),
+		terminal.Clean(strings.Join(waitsFor(node), ", ")), terminal.Clean(strings.Join(taints, ", ")),
+	}
+}
+
+// waitsFor is what is missing in as few words as can be, each once: "CalicoReady is False".
+func waitsFor(node view.Node) []string {
+	var texts []string
+	for _, m := range missing(node) {
+		text := short(m.Type) + " is " + string(m.Current)
+		if m.Absent {
+			text = short(m.Type) + " is not reported"
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// short leaves out whose name it is: CalicoReady of projectcalico.org/CalicoReady.
+func short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// stateText tells states apart by shape too, not by colour alone.
+func stateText(state readiness.State) string {
+	switch state {
+	case readiness.Held:
+		return "○ held"
+	case readiness.Released:
+		return "● released"
+	}
+	return "· free"
+}
+
+func (f *frame) paint(node view.Node, text string) string {
+	switch node.State {
+	case readiness.Held:
+		return f.style.Yellow(text)
+	case readiness.Released:
+		return f.style.Green(text)
+	}
+	return f.style.Dim(text)
+}
+
+// lastMet is when the last requirement of a rule became met.
+func lastMet(node view.Node) time.Time {
+	var last time.Time
+	for _, s := range node.Rules {
+		if s.Met.After(last) {
+			last = s.Met
+		}
+	}
+	return last
+}
