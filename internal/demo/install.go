@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,20 +25,12 @@ const crdPatience = time.Minute
 
 // installCRDs makes the API known.
 func (s *stage) installCRDs(ctx context.Context) error {
-	names, err := fs.Glob(crds.Files, "*.yaml")
+	definitions, err := crds.Definitions()
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		data, err := crds.Files.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(data, &crd); err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
-		if err := s.ensure(ctx, &crd); err != nil {
+	for _, crd := range definitions {
+		if err := s.ensure(ctx, crd); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -35,21 +34,18 @@ type definition struct {
 
 // ruleDefinition is made once: compiling its expressions takes a moment.
 var ruleDefinition = sync.OnceValues(func() (*definition, error) {
-	const file = "readiness.node.x-k8s.io_nodereadinessrules.yaml"
-	data, err := crds.Files.ReadFile(file)
+	definitions, err := crds.Definitions()
 	if err != nil {
 		return nil, err
 	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(data, &crd); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	for _, version := range crd.Spec.Versions {
-		if version.Name == v1alpha1.GroupVersion.Version {
-			return newDefinition(version.Schema.OpenAPIV3Schema)
+	for _, crd := range definitions {
+		for _, version := range crd.Spec.Versions {
+			if crd.Name == v1alpha1.CRDName && version.Name == v1alpha1.GroupVersion.Version {
+				return newDefinition(version.Schema.OpenAPIV3Schema)
+			}
 		}
 	}
-	return nil, fmt.Errorf("%s has no version %s", file, v1alpha1.GroupVersion.Version)
+	return nil, fmt.Errorf("there is no definition of %s in version %s", v1alpha1.CRDName, v1alpha1.GroupVersion.Version)
 })
 
 func newDefinition(props *apiextensionsv1.JSONSchemaProps) (*definition, error) {

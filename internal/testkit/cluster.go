@@ -3,8 +3,6 @@ package testkit
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -154,20 +152,12 @@ func (c *Cluster) install(ctx context.Context) error {
 }
 
 func (c *Cluster) installCRDs(ctx context.Context) error {
-	names, err := fs.Glob(crds.Files, "*.yaml")
+	definitions, err := crds.Definitions()
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		data, err := crds.Files.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(data, &crd); err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
-		if err := c.Client.Create(ctx, &crd); err != nil {
+	for _, crd := range definitions {
+		if err := c.Client.Create(ctx, crd); err != nil {
 			return err
 		}
 	}

@@ -10,11 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/zap/zapcore"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-
 	_ "github.com/readygate/readygate/internal/cli" // is in the binary: if it changes, no test result is still valid
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -31,9 +26,7 @@ var shared struct {
 var plugin string
 
 func TestMain(m *testing.M) {
-	logger := zap.New(zap.Level(zapcore.DPanicLevel)) // what fails, a test says
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
+	testkit.Quiet()
 	code := 1
 	if err := build(); err != nil {
 		fmt.Fprintln(os.Stderr, "building kubectl-readiness:", err)

@@ -11,11 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/zap/zapcore"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-
 	"github.com/readygate/readygate/internal/testkit"
 )
 
@@ -27,9 +22,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	logger := zap.New(zap.Level(zapcore.DPanicLevel)) // what fails, a test says
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
+	testkit.Quiet()
 	code := m.Run()
 	browser.close()
 	if shared.stop != nil {

@@ -13,10 +13,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap/zapcore"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -30,9 +26,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	logger := zap.New(zap.Level(zapcore.DPanicLevel)) // what fails, a test says
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
+	testkit.Quiet()
 	code := m.Run()
 	if shared.stop != nil {
 		if err := shared.stop(); err != nil {
