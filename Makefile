@@ -31,7 +31,7 @@ build: ## Build the binaries into bin/.
 .PHONY: test
 test: kube cni helm ## Run every test: pure core, then a real API server, then the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test: the tests of the page will be skipped"
-	@echo "test: unit tests, then integration tests on a real API server: about 25 minutes on 2 cores"
+	@echo "test: unit tests, then integration tests on a real API server: about half an hour on 2 cores"
 	$(GO) -C hack/images test $(RACE) -count=1 ./...
 	$(GO) test $(RACE) -timeout 30m ./...
 
