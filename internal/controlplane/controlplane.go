@@ -139,6 +139,9 @@ func (c *ControlPlane) AuditLog() string {
 	return c.file("audit.log")
 }
 
+// EtcdMetrics is the URL of etcd's metrics, which tell what was written.
+func (c *ControlPlane) EtcdMetrics() string { return c.etcdURL + "/metrics" }
+
 // Config is a client configuration for a user of these groups. Without a group, the user
 // may do what RBAC grants it.
 func (c *ControlPlane) Config(user string, groups ...string) (*rest.Config, error) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/manager"
@@ -20,6 +21,12 @@ func (c *Cluster) RunManager() (*prometheus.Registry, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	registry, stop := RunManager(config)
+	return registry, stop, nil
+}
+
+// RunManager is Cluster.RunManager for a manager that reaches its API server in another way.
+func RunManager(config *rest.Config) (*prometheus.Registry, func() error) {
 	registry := prometheus.NewRegistry()
 	options := manager.NewOptions()
 	options.RestConfig, options.Registerer, options.HealthAddr = config, registry, "0"
@@ -30,7 +37,7 @@ func (c *Cluster) RunManager() (*prometheus.Registry, func() error, error) {
 		cancel()
 		return <-done
 	})
-	return registry, stop, nil
+	return registry, stop
 }
 
 // StartProcess starts the manager's binary with this identity, as somebody would who runs it

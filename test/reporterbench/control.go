@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
 )
 
 // controlPeriod is how often the control writes.
@@ -18,15 +20,15 @@ var controls atomic.Int64
 // control measures the API server and the witness alone, while a subject is measured: how
 // long a write of our own takes until it is seen. A lag that shows here too is the machine's,
 // not the subject's. The function that it returns ends it and gives what it saw.
-func (l *lab) control(ctx context.Context) (func() distribution, error) {
+func (l *lab) control(ctx context.Context) (func() testkit.Distribution, error) {
 	node := "control-" + strconv.FormatInt(controls.Add(1), 10)
 	if _, err := l.newNode(ctx, node); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	done := make(chan distribution)
+	done := make(chan testkit.Distribution)
 	go func() {
-		var seen distribution
+		var seen testkit.Distribution
 		for i := 0; ctx.Err() == nil; i++ {
 			began := time.Now()
 			status := corev1.ConditionStatus(strconv.Itoa(i)) // any text will do, and each is seen once
@@ -42,7 +44,7 @@ func (l *lab) control(ctx context.Context) (func() distribution, error) {
 		}
 		done <- seen
 	}()
-	return func() distribution {
+	return func() testkit.Distribution {
 		stop()
 		return <-done
 	}, nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/readygate/readygate/internal/testkit"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -33,8 +35,8 @@ type footprint struct {
 	user     string
 	process  *process
 	begin    time.Time
-	before   usage
-	after    usage
+	before   testkit.Usage
+	after    testkit.Usage
 	period   time.Duration
 	requests map[string]int
 }
@@ -98,7 +100,7 @@ func (l *lab) watch(ctx context.Context, s subject) (f *footprint, size int, err
 		return nil, 0, err
 	}
 	f.begin = time.Now()
-	f.before, err = usageOf(f.process.cmd.Process.Pid)
+	f.before, err = testkit.UsageOf(f.process.cmd.Process.Pid)
 	return f, size, err
 }
 
@@ -116,7 +118,7 @@ func (l *lab) allTrue(ctx context.Context, p *process, node string, checks []che
 }
 
 func (f *footprint) finish(auditLog string) (err error) {
-	if f.after, err = usageOf(f.process.cmd.Process.Pid); err != nil {
+	if f.after, err = testkit.UsageOf(f.process.cmd.Process.Pid); err != nil {
 		return err
 	}
 	f.period = time.Since(f.begin)
@@ -136,9 +138,9 @@ func printFootprints(all []*footprint, period time.Duration, nodeSize int) error
 		if !wasStripped {
 			t.note("%s is not stripped; its size is said as if it were", f.subject.name)
 		}
-		cpu := 100 * (f.after.cpu - f.before.cpu).Seconds() / f.period.Seconds()
-		t.row(f.subject.name, strconv.Itoa(f.checks), megabytes(size), mebibytes(f.after.rss), mebibytes(f.after.anon), mebibytes(f.after.file),
-			mebibytes(f.after.peak), fmt.Sprintf("%.2f %%", cpu), listed(f.requests))
+		cpu := 100 * (f.after.CPU - f.before.CPU).Seconds() / f.period.Seconds()
+		t.row(f.subject.name, strconv.Itoa(f.checks), megabytes(size), mebibytes(f.after.RSS), mebibytes(f.after.Anon), mebibytes(f.after.File),
+			mebibytes(f.after.Peak), fmt.Sprintf("%.2f %%", cpu), listed(f.requests))
 	}
 	t.row("budget", "", budgetSize, budgetMemory, "", "", "", budgetCPU, "")
 	t.note("CPU is of one core, once all conditions are True: the start is not counted")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
 )
 
 const lagType = "bench.example.com/NetworkReady"
@@ -38,7 +40,7 @@ func (l *lab) lags(ctx context.Context, subjects []subject, limited *limits, noL
 			measured, err := l.lag(ctx, s, limited, starts, parallel)
 			failures = errors.Join(failures, err)
 			t.row(lagRow(s, what, measured, starts)...)
-			t.row(append([]string{"  the API server alone, meanwhile"}, append(controlled().cells(), "", "", "", "")...)...)
+			t.row(append([]string{"  the API server alone, meanwhile"}, append(quantiles(controlled()), "", "", "", "")...)...)
 		}
 		run("without limit", nil)
 		if noLimits == nil && ctx.Err() == nil {
@@ -63,7 +65,7 @@ func (l *lab) lags(ctx context.Context, subjects []subject, limited *limits, noL
 }
 
 func lagRow(s subject, what string, measured []start, starts int) []string {
-	var lag, first distribution
+	var lag, first testkit.Distribution
 	for _, one := range measured {
 		lag = append(lag, one.lag)
 		first = append(first, one.first)
@@ -72,8 +74,8 @@ func lagRow(s subject, what string, measured []start, starts int) []string {
 	if s.ours {
 		budget = budgetLag
 	}
-	row := append([]string{s.name + " " + what}, lag.cells()...)
-	return append(row, budget, first.cells()[0], first.cells()[3], fmt.Sprintf("%d of %d", len(measured), starts))
+	row := append([]string{s.name + " " + what}, quantiles(lag)...)
+	return append(row, budget, quantiles(first)[0], quantiles(first)[3], fmt.Sprintf("%d of %d", len(measured), starts))
 }
 
 // lag starts the subject many times, some at a time. The error says what of it could not be

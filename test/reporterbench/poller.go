@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/internal/testkit"
 )
 
 // slowest is the longest interval of pollers.
@@ -24,7 +26,7 @@ func (l *lab) pollers(ctx context.Context, t *table, count int) error {
 	say("lag of %d pollers at each of %v, all at the same time", count, intervals)
 	var (
 		mu      sync.Mutex
-		all     = map[time.Duration]distribution{}
+		all     = map[time.Duration]testkit.Distribution{}
 		failure error
 		running sync.WaitGroup
 	)
@@ -45,7 +47,7 @@ func (l *lab) pollers(ctx context.Context, t *table, count int) error {
 	}
 	running.Wait()
 	for _, interval := range intervals {
-		row := append([]string{fmt.Sprintf("a poller at a fixed %v", interval)}, all[interval].cells()...)
+		row := append([]string{fmt.Sprintf("a poller at a fixed %v", interval)}, quantiles(all[interval])...)
 		t.row(append(row, "", "", "", fmt.Sprintf("%d of %d", len(all[interval]), count))...)
 	}
 	return failure

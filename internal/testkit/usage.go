@@ -1,4 +1,4 @@
-package main
+package testkit
 
 import (
 	"fmt"
@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// usage is what a process takes of the machine.
-type usage struct {
-	rss, anon, file, peak int64 // bytes
-	cpu                   time.Duration
+// Usage is what a process takes of the machine.
+type Usage struct {
+	RSS, Anon, File, Peak int64 // bytes
+	CPU                   time.Duration
 }
 
 // tick is the unit of times in /proc, on every Linux.
 const tick = 10 * time.Millisecond
 
-// usageOf reads what a process takes.
-func usageOf(pid int) (usage, error) {
-	var u usage
+// UsageOf reads what a process takes.
+func UsageOf(pid int) (Usage, error) {
+	var u Usage
 	dir := "/proc/" + strconv.Itoa(pid)
 	status, err := os.ReadFile(dir + "/status")
 	if err != nil {
@@ -27,7 +27,7 @@ func usageOf(pid int) (usage, error) {
 	}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
-		field, wanted := map[string]*int64{"VmRSS": &u.rss, "RssAnon": &u.anon, "RssFile": &u.file, "VmHWM": &u.peak}[name]
+		field, wanted := map[string]*int64{"VmRSS": &u.RSS, "RssAnon": &u.Anon, "RssFile": &u.File, "VmHWM": &u.Peak}[name]
 		if !wanted {
 			continue
 		}
@@ -52,7 +52,7 @@ func usageOf(pid int) (usage, error) {
 		if err != nil {
 			return u, fmt.Errorf("reading %s/stat: %w", dir, err)
 		}
-		u.cpu += time.Duration(ticks) * tick
+		u.CPU += time.Duration(ticks) * tick
 	}
 	return u, nil
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+// save writes a run to a file; no file, nothing to do.
+func save(path string, run report.Run) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(run, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}
+
+func load(path string) (run report.Run, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return run, err
+	}
+	if err := json.Unmarshal(data, &run); err != nil {
+		return run, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return run, nil
+}
+
+func newReportCommand() *cobra.Command {
+	var in, notes, docs string
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Write the page and the pictures of a run",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			run, err := load(in)
+			if err != nil {
+				return err
+			}
+			words, err := readNotes(notes)
+			if err != nil {
+				return err
+			}
+			for name, data := range map[string][]byte{
+				"performance.md": report.Page(run, words), "performance-growth.svg": report.Growth(run), "performance-ratios.svg": report.Ratios(run),
+			} {
+				if err := os.WriteFile(filepath.Join(docs, name), data, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&in, "in", "docs/performance.json", "The run, as run --out wrote it.")
+	cmd.Flags().StringVar(&notes, "notes", "test/scale/notes", "Directory with what is said by hand, as Markdown.")
+	cmd.Flags().StringVar(&docs, "docs", "docs", "Directory to write to.")
+	return cmd
+}
+
+// readNotes reads what is said by hand, by the name of the file without its ending.
+func readNotes(dir string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	words := map[string]string{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		words[strings.TrimSuffix(filepath.Base(file), ".md")] = string(data)
+	}
+	return words, nil
+}
+
+// thisMachine is what the numbers depend on.
+func thisMachine() report.Machine {
+	m := report.Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS, Go: runtime.Version()}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		m.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:unconvert // other widths elsewhere
+	}
+	data, _ := os.ReadFile("/proc/cpuinfo") // it is only for the reader
+	for line := range strings.Lines(string(data)) {
+		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
+			m.CPU = strings.TrimSpace(value)
+			break
+		}
+	}
+	return m
+}
+
+// versionOf is what the manager says of itself.
+func versionOf(ctx context.Context, manager string) string {
+	if manager == "" {
+		return ""
+	}
+	out, _ := exec.CommandContext(ctx, manager, "--version").Output() // an old one may not know the flag
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// floor is the least that a controller must do: one watch, one PATCH a node, no status, no
+// events, no memory of objects, no care for others' writes. It knows its rule from its
+// arguments; signals say that the rule came (SIGUSR1) and went (SIGUSR2).
+type floor struct {
+	api      metadata.Interface
+	taints   []string
+	workers  chan struct{}
+	demands  bool // there is a rule
+	nodes    map[string]*floorNode
+	finished chan floorWrite
+}
+
+// floorNode is all that the floor knows of a node.
+type floorNode struct {
+	version uint64 // that was last seen
+	unmet   bool
+	others  []corev1.Taint
+	held    bool // carries the taints
+	busy    bool // a write is under way
+}
+
+type floorWrite struct {
+	node    string
+	version uint64
+}
+
+var nodesResource = corev1.SchemeGroupVersion.WithResource("nodes")
+
+func newFloorCommand() *cobra.Command {
+	var kubeconfig string
+	var taints []string
+	var workers int
+	var waits bool
+	cmd := &cobra.Command{
+		Use:   "floor",
+		Short: "Be the least possible controller",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f := &floor{taints: taints, workers: make(chan struct{}, workers), demands: !waits, nodes: map[string]*floorNode{}, finished: make(chan floorWrite)}
+			return f.run(cmd.Context(), kubeconfig)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Path of a kubeconfig.")
+	cmd.Flags().StringSliceVar(&taints, "taints", nil, "Keys of the taints of a held node.")
+	cmd.Flags().IntVar(&workers, "workers", 16, "PATCHes at the same time.")
+	cmd.Flags().BoolVar(&waits, "wait", false, "Do nothing until SIGUSR1.")
+	return cmd
+}
+
+func (f *floor) run(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS, config.UserAgent = -1, "floor"
+	if f.api, err = metadata.NewForConfig(config); err != nil {
+		return err
+	}
+	config.ContentType = runtime.ContentTypeProtobuf
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	list, err := typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		f.see(ctx, watch.Added, &list.Items[i])
+	}
+	version := list.ResourceVersion
+	list = nil // it is large
+	events, err := watchNodes(ctx, typed, version)
+	if err != nil {
+		return err
+	}
+	return f.loop(ctx, events, signals)
+}
+
+// loop is the one that knows: everything else only writes.
+func (f *floor) loop(ctx context.Context, events <-chan watch.Event, signals <-chan os.Signal) error {
+	for {
+		select {
+		case event, open := <-events:
+			if !open {
+				return errors.New("the watch has ended")
+			}
+			if node, ok := event.Object.(*corev1.Node); ok {
+				f.see(ctx, event.Type, node)
+			}
+		case done := <-f.finished:
+			node := f.nodes[done.node]
+			if node == nil {
+				continue
+			}
+			node.busy = false
+			if node.version >= done.version { // what was written has been seen already
+				f.settle(ctx, done.node, node)
+			}
+		case s := <-signals:
+			f.demands = s == syscall.SIGUSR1
+			for name, node := range f.nodes {
+				f.settle(ctx, name, node)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *floor) see(ctx context.Context, kind watch.EventType, obj *corev1.Node) {
+	if kind == watch.Deleted {
+		delete(f.nodes, obj.Name)
+		return
+	}
+	node := f.nodes[obj.Name]
+	if node == nil {
+		node = &floorNode{}
+		f.nodes[obj.Name] = node
+	}
+	node.version, _ = strconv.ParseUint(obj.ResourceVersion, 10, 64)
+	node.unmet = required(obj) != corev1.ConditionTrue
+	node.held = testkit.HasTaint(obj, f.taints[0])
+	node.others = slices.DeleteFunc(obj.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(f.taints, t.Key) })
+	f.settle(ctx, obj.Name, node)
+}
+
+// settle writes a node that is not as the rule wants it.
+func (f *floor) settle(ctx context.Context, name string, node *floorNode) {
+	want := f.demands && node.unmet
+	if node.busy || want == node.held {
+		return
+	}
+	node.busy = true
+	taints := slices.Clone(node.others)
+	if want {
+		for _, key := range f.taints {
+			taints = append(taints, corev1.Taint{Key: key, Value: "pending", Effect: corev1.TaintEffectNoSchedule})
+		}
+	}
+	go func() { f.finished <- floorWrite{node: name, version: f.write(ctx, name, taints)} }()
+}
+
+// write replaces the taints and returns the version that this made; 0 if it failed, so that the
+// next sight of the node decides.
+func (f *floor) write(ctx context.Context, name string, taints []corev1.Taint) uint64 {
+	f.workers <- struct{}{}
+	defer func() { <-f.workers }()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": taints}})
+	if err != nil {
+		return 0
+	}
+	obj, err := f.api.Resource(nodesResource).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return 0
+	}
+	version, _ := strconv.ParseUint(obj.ResourceVersion, 10, 64)
+	return version
+}

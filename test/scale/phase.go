@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+const (
+	// patience is how long nodes may take to change before a run is given up.
+	patience = 10 * time.Minute
+	// silence is how long a subject must not have written to be called quiet, and quietLimit
+	// how long that is waited for.
+	silence    = 5 * time.Second
+	quietLimit = 5 * time.Minute
+	// window is how long work that is left is looked for.
+	window = 10 * time.Second
+)
+
+// change is what a phase does to the world, and what the subject is to do about it.
+type change struct {
+	name string
+	// load does it.
+	load func(ctx context.Context) error
+	// nodes all are to become held, or not.
+	nodes []string
+	held  bool
+	// settled is called when they are; nil: nothing is to be done then.
+	settled func()
+}
+
+// measure makes a change, and says what followed from it.
+func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err error) {
+	say("%s: %s", b.title(), c.name)
+	phase.Name, phase.Extra = c.name, map[string]float64{"changes": float64(len(c.nodes))}
+	before, err := b.gauge(ctx)
+	if err != nil {
+		return phase, err
+	}
+	quest := b.world.witness.expect(c.nodes, c.held)
+	began := time.Now()
+	if err := c.load(ctx); err != nil {
+		return phase, fmt.Errorf("%s: the load failed: %w", c.name, err)
+	}
+	phase.Load = time.Since(began)
+	phase.Took = phase.Load
+	if b.process != nil {
+		err = b.follow(ctx, c, quest, began, &phase)
+		phase.Latency = quantilesOf(b.world.witness.latencies(c.nodes))
+	}
+	return phase, errors.Join(err, b.settle(ctx, before, &phase))
+}
+
+// follow waits until the nodes have changed, and the subject has nothing more to write.
+func (b *bench) follow(ctx context.Context, c change, quest *quest, began time.Time, phase *report.Phase) error {
+	if err := b.world.witness.wait(ctx, quest, patience); err != nil {
+		return errors.Join(err, b.process.alive())
+	}
+	if !quest.last.IsZero() {
+		phase.First, phase.Took = quest.first.Sub(b.process.started), quest.last.Sub(began)
+	}
+	if c.settled != nil {
+		c.settled()
+	}
+	err := b.quiet(ctx)
+	if last := b.world.ledger.written; last.After(began.Add(phase.Took)) {
+		phase.Quiet = last.Sub(began.Add(phase.Took))
+	}
+	return err
+}
+
+// quiet waits until the subject does not write any more.
+func (b *bench) quiet(ctx context.Context) error {
+	if b.process == nil {
+		return nil
+	}
+	for began := time.Now(); time.Since(began) < quietLimit; {
+		if err := sleepUntil(ctx, time.Now().Add(time.Second/2)); err != nil {
+			return err
+		}
+		if err := errors.Join(b.world.ledger.read(), b.process.alive()); err != nil {
+			return err
+		}
+		if last := b.world.ledger.written; time.Since(last) > silence && time.Since(began) > silence {
+			return nil
+		}
+	}
+	return fmt.Errorf("the controller still writes after %v", quietLimit)
+}
+
+// gauges are read before and after a phase.
+type gauges struct {
+	usage testkit.Usage
+	etcd  etcd
+}
+
+func (b *bench) gauge(ctx context.Context) (g gauges, err error) {
+	if g.usage, err = b.process.usage(); err != nil {
+		return g, errors.Join(err, b.process.alive())
+	}
+	if g.etcd, err = b.world.etcd(ctx); err != nil {
+		return g, err
+	}
+	return g, b.world.ledger.reset()
+}
+
+// settle fills in what was used since before, and looks for work that is left.
+func (b *bench) settle(ctx context.Context, before gauges, phase *report.Phase) error {
+	if err := b.world.ledger.read(); err != nil {
+		return err
+	}
+	phase.Requests, phase.Refused = maps.Clone(b.world.ledger.requests), maps.Clone(b.world.ledger.refused)
+	after, err := b.gauge(ctx)
+	if err != nil {
+		return err
+	}
+	phase.CPU = after.usage.CPU - before.usage.CPU
+	phase.EtcdBytes, phase.EtcdPuts = after.etcd.bytes-before.etcd.bytes, after.etcd.puts-before.etcd.puts
+	if b.process == nil {
+		return nil
+	}
+	if err := sleepUntil(ctx, time.Now().Add(window)); err != nil {
+		return err
+	}
+	left, err := b.process.usage()
+	if err != nil {
+		return err
+	}
+	phase.LeftCPU = left.CPU - after.usage.CPU
+	if err := b.world.ledger.read(); err != nil {
+		return err
+	}
+	phase.Left = maps.Clone(b.world.ledger.requests)
+	return nil
+}
+
+func quantilesOf(d testkit.Distribution) report.Quantiles {
+	return report.Quantiles{Count: len(d), P50: d.Quantile(50), P90: d.Quantile(90), P99: d.Quantile(99), Max: d.Quantile(100)}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+// lot is what is measured in one world for each of some subjects.
+type lot struct {
+	scenarios  []string
+	size       size
+	bystanders int
+	pace       pace
+	subjects   []subject
+}
+
+// measure tells the scenarios of a lot to each of its subjects, each in a world of its own.
+func (l lot) measure(ctx context.Context, keep func(report.Result)) error {
+	for _, s := range l.subjects {
+		if err := l.measureOne(ctx, s, keep); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)) (err error) {
+	b, err := newBench(ctx, s, l.size, l.bystanders)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if slices.Equal(l.scenarios, []string{report.Join}) {
+		return l.join(ctx, b, keep)
+	}
+	if err := b.prepare(ctx, !slices.Contains(l.scenarios, report.Create)); err != nil {
+		return err
+	}
+	for _, story := range stories {
+		if !slices.Contains(l.scenarios, story.name) || b.process == nil && story.name != report.Flip && story.name != report.Many && story.name != report.Steady {
+			continue
+		}
+		phases, err := story.tell(ctx, b, l.pace)
+		keep(b.result(ctx, story.name, phases, err))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join has no nodes at first, and rules whose births are covered.
+func (l lot) join(ctx context.Context, b *bench, keep func(report.Result)) error {
+	if err := b.start(); err != nil {
+		return err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return err
+	}
+	if err := b.createRules(ctx); err != nil {
+		return err
+	}
+	if b.subject.name == report.Ours {
+		if err := b.awaitRules(ctx, covered); err != nil {
+			return fmt.Errorf("waiting until births are covered: %w", err)
+		}
+	}
+	if err := b.quiet(ctx); err != nil {
+		return err
+	}
+	phases, err := tellJoin(ctx, b, l.pace)
+	keep(b.result(ctx, report.Join, phases, err))
+	return err
+}
+
+// usual is the pace of a real cluster, or somewhat more.
+var usual = pace{joins: 50, readyIn: 30 * time.Second, steady: 2 * time.Minute, heartbeat: 100, flaps: 10}
+
+// full is what docs/performance.md is made from.
+func full(subjects []subject, nobody subject, writers int, mode string) []lot {
+	everybody := append(slices.Clone(subjects), nobody)
+	of := func(nodes, rules int) size { return size{Nodes: nodes, Rules: rules, Writers: writers, Mode: mode} }
+	lots := []lot{
+		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: everybody},
+		{scenarios: []string{report.Flip}, size: of(1000, 1), subjects: everybody},
+		{scenarios: []string{report.Flip}, size: of(2000, 1), subjects: everybody},
+		{scenarios: []string{report.Create, report.Flip, report.Flap, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: everybody},
+		{scenarios: []string{report.Flip}, size: of(1000, 5), subjects: everybody},
+		{scenarios: []string{report.Flip}, size: of(1000, 10), subjects: everybody},
+		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: everybody},
+		{scenarios: []string{report.Many}, size: of(5000, 1), bystanders: 99, subjects: subjects},
+		{scenarios: []string{report.Join}, size: of(5000, 1), subjects: subjects},
+		{scenarios: []string{report.Flip}, size: of(15000, 1), subjects: everybody},
+	}
+	for i := range lots {
+		lots[i].pace = usual
+	}
+	return lots
+}
+
+// short is what CI runs: small, and good enough to count.
+func short(subjects []subject, nobody subject, writers int, mode string) []lot {
+	everybody := append(slices.Clone(subjects), nobody)
+	quick := usual
+	quick.steady, quick.readyIn = 10*time.Second, 5*time.Second
+	return []lot{
+		{scenarios: []string{report.Create, report.Flip, report.Flap, report.Restart, report.Steady, report.Delete}, size: size{Nodes: 200, Rules: 1, Writers: writers, Mode: mode}, pace: quick, subjects: everybody},
+		{scenarios: []string{report.Flip}, size: size{Nodes: 200, Rules: 5, Writers: writers, Mode: mode}, pace: quick, subjects: everybody},
+		{scenarios: []string{report.Join}, size: size{Nodes: 200, Rules: 1, Writers: writers, Mode: mode}, pace: quick, subjects: subjects},
+	}
+}

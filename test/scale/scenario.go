@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+// pace says how long and how fast scenarios with a clock of their own go.
+type pace struct {
+	joins     float64       // nodes that join in a second
+	readyIn   time.Duration // from joining until the condition is True
+	steady    time.Duration // of heartbeats
+	heartbeat float64       // heartbeats in a second, of all nodes together
+	flaps     float64       // changes of the flapping node in a second
+}
+
+// scenario is one story. It begins and ends with all nodes held, unless it says otherwise.
+type scenario func(ctx context.Context, b *bench, p pace) ([]report.Phase, error)
+
+// stories can be told one after another in one world; those of one world are told in this order.
+var stories = []struct {
+	name string
+	tell scenario
+}{
+	{report.Create, tellCreate},
+	{report.Flip, tellFlip},
+	{report.Many, tellFlip},
+	{report.Flap, tellFlap},
+	{report.Restart, tellRestart},
+	{report.Steady, tellSteady},
+	{report.Delete, tellDelete},
+}
+
+// tellCreate creates the rules over nodes that are not ready.
+func tellCreate(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
+	return b.phases(ctx, change{name: "create", nodes: b.names, held: true, load: b.createRules})
+}
+
+// tellFlip makes all nodes ready, and unready again if somebody is to hold them again.
+func tellFlip(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
+	changes := []change{b.flipping("release", b.names, corev1.ConditionTrue)}
+	if b.continuous() {
+		changes = append(changes, b.flipping("hold", b.names, corev1.ConditionFalse))
+	}
+	return b.phases(ctx, changes...)
+}
+
+// tellFlap makes all nodes ready but one, which changes all the time.
+func tellFlap(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
+	flapper, others := b.names[0], b.names[1:]
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	flips := 0
+	var wait sync.WaitGroup
+	flap := func() {
+		_ = paced(ctx, 1<<30, 1, p.flaps, func(ctx context.Context, i int) error { // until it is cancelled
+			status := corev1.ConditionTrue
+			if i%2 == 1 {
+				status = corev1.ConditionFalse
+			}
+			flips++
+			return b.world.report(ctx, flapper, status)
+		})
+	}
+	c := b.flipping("release", others, corev1.ConditionTrue)
+	load := c.load
+	c.load = func(ctx context.Context) error {
+		wait.Go(flap)
+		return load(ctx)
+	}
+	c.settled = func() {
+		cancel()
+		wait.Wait()
+	}
+	phases, err := b.phases(context.WithoutCancel(ctx), c)
+	cancel()
+	wait.Wait()
+	for i := range phases {
+		phases[i].Extra["flips"] = float64(flips)
+	}
+	return phases, errors.Join(err, b.again(context.WithoutCancel(ctx)))
+}
+
+// tellRestart ends the subject, makes a tenth of the nodes ready, and starts it again.
+func tellRestart(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
+	b.process.end()
+	b.process = nil
+	some := b.names[:max(1, len(b.names)/10)]
+	if err := b.world.flip(ctx, some, corev1.ConditionTrue); err != nil {
+		return nil, err
+	}
+	phases, err := b.phases(ctx, change{name: "restart", nodes: some, load: func(context.Context) error { return b.start() }})
+	for i := range phases {
+		phases[i].Latency = report.Quantiles{} // they waited for the subject
+		phases[i].Extra["wasted patches"] = float64(phases[i].Requests["patch nodes"] - len(some))
+	}
+	return phases, errors.Join(err, b.again(ctx))
+}
+
+// tellSteady sends nothing but heartbeats.
+func tellSteady(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
+	beats := int(p.heartbeat * p.steady.Seconds())
+	phases, err := b.phases(ctx, change{name: "steady", load: func(ctx context.Context) error {
+		return paced(ctx, beats, b.world.size.Writers, p.heartbeat, func(ctx context.Context, i int) error {
+			return b.world.heartbeat(ctx, b.names[i%len(b.names)])
+		})
+	}})
+	for i := range phases {
+		phases[i].Extra["heartbeats"] = float64(beats)
+	}
+	return phases, err
+}
+
+// tellDelete deletes the rules. No node is held in the end.
+func tellDelete(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
+	began := time.Now()
+	var rules time.Duration
+	phases, err := b.phases(ctx, change{name: "delete", nodes: b.names, load: b.deleteRules, settled: func() {
+		if b.hasRules() && b.awaitRules(ctx, gone) == nil {
+			rules = time.Since(began)
+		}
+	}})
+	if rules > 0 {
+		for i := range phases {
+			phases[i].Extra["rule gone seconds"] = rules.Seconds()
+		}
+	}
+	return phases, err
+}
+
+// tellJoin lets nodes join at a rate, held from the first moment on, and become ready some
+// time later. It has a world of its own. Only Readygate holds nodes at birth; for others the
+// kubelet's flag --register-with-taints does.
+func tellJoin(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
+	var taints []corev1.Taint
+	if b.subject.name != report.Ours {
+		for _, key := range b.world.witness.taints {
+			taints = append(taints, corev1.Taint{Key: key, Value: "pending", Effect: corev1.TaintEffectNoSchedule})
+		}
+	}
+	join := func(ctx context.Context) error {
+		errs := make(chan error, 1)
+		go func() {
+			if err := sleepUntil(ctx, time.Now().Add(p.readyIn)); err != nil {
+				errs <- err
+				return
+			}
+			errs <- paced(ctx, len(b.names), b.world.size.Writers, p.joins, func(ctx context.Context, i int) error {
+				return b.world.report(ctx, b.names[i], corev1.ConditionTrue)
+			})
+		}()
+		err := paced(ctx, len(b.names), b.world.size.Writers, p.joins, func(ctx context.Context, i int) error { return b.world.register(ctx, i, taints) })
+		return errors.Join(err, <-errs)
+	}
+	phases, err := b.phases(ctx, change{name: "join", nodes: b.names, load: join})
+	for i := range phases {
+		phases[i].Extra["born without the taint"] = float64(b.world.witness.bare())
+	}
+	return phases, err
+}
+
+func (b *bench) continuous() bool { return b.world.size.Mode != "bootstrap-only" }
+
+// flipping is the change that sets the condition of nodes.
+func (b *bench) flipping(name string, nodes []string, status corev1.ConditionStatus) change {
+	return change{name: name, nodes: nodes, held: status != corev1.ConditionTrue, load: func(ctx context.Context) error {
+		return b.world.flip(ctx, nodes, status)
+	}}
+}
+
+// again makes all nodes unready and held again, without measuring it.
+func (b *bench) again(ctx context.Context) error {
+	if b.process == nil || !b.continuous() {
+		return nil
+	}
+	quest := b.world.witness.expect(b.names, true)
+	if err := b.world.flip(ctx, b.names, corev1.ConditionFalse); err != nil {
+		return err
+	}
+	return errors.Join(b.world.witness.wait(ctx, quest, patience), b.quiet(ctx))
+}
+
+// phases measures changes one after another.
+func (b *bench) phases(ctx context.Context, changes ...change) ([]report.Phase, error) {
+	var phases []report.Phase
+	for _, c := range changes {
+		phase, err := b.measure(ctx, c)
+		phases = append(phases, phase)
+		if err != nil {
+			return phases, err
+		}
+	}
+	return phases, nil
+}
+
+// prepare fills the world with nodes that are not ready, and starts the subject beside them.
+// It has rules, and all nodes are held, unless the rules are to be created by a scenario.
+func (b *bench) prepare(ctx context.Context, withRules bool) error {
+	if err := b.measureEmpty(ctx); err != nil {
+		return err
+	}
+	say("%s: creating the nodes", b.title())
+	if err := b.world.populate(ctx, corev1.ConditionFalse); err != nil {
+		return err
+	}
+	if err := b.start(); err != nil || b.process == nil {
+		return err
+	}
+	if err := b.quiet(ctx); err != nil || !withRules {
+		return err
+	}
+	quest := b.world.witness.expect(b.names, true)
+	if err := b.createRules(ctx); err != nil {
+		return err
+	}
+	return errors.Join(b.world.witness.wait(ctx, quest, patience), b.quiet(ctx))
+}
+
+// measureEmpty reads the subject's heap while there is no node, if it tells.
+func (b *bench) measureEmpty(ctx context.Context) error {
+	if !b.hasRules() {
+		return nil
+	}
+	if err := b.start(); err != nil {
+		return err
+	}
+	err := b.quiet(ctx)
+	b.heapEmpty = b.process.heap(ctx)
+	b.process.end()
+	b.process = nil
+	return err
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+// size is how large a world is.
+type size struct {
+	Nodes, Rules, Writers int
+	Mode                  string
+}
+
+// world is a control plane of its own for one subject, with clients for the load.
+type world struct {
+	size       size
+	cluster    *testkit.Cluster
+	api        kubernetes.Interface
+	metadata   metadata.Interface
+	witness    *witness
+	ledger     *ledger
+	dir        string // of files that are gone in the end
+	kubeconfig string // of the subject
+}
+
+// newWorld starts a world for a subject, with nothing in it; close ends it.
+func newWorld(ctx context.Context, s subject, size size, taints []string) (*world, error) {
+	w := &world{size: size}
+	if err := w.start(ctx, s, taints); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *world) start(ctx context.Context, s subject, taints []string) (err error) {
+	if w.dir, err = os.MkdirTemp("", "scale-"); err != nil {
+		return err
+	}
+	if w.cluster, err = testkit.NewCluster(ctx); err != nil {
+		return err
+	}
+	if w.metadata, err = metadata.NewForConfig(w.cluster.Config); err != nil {
+		return err
+	}
+	protobuf := rest.CopyConfig(w.cluster.Config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	if w.api, err = kubernetes.NewForConfig(protobuf); err != nil {
+		return err
+	}
+	if err := w.admit(ctx, s); err != nil {
+		return err
+	}
+	w.ledger = newLedger(w.cluster.AuditLog(), s.user())
+	w.witness, err = startWitness(ctx, w.api, taints)
+	return err
+}
+
+// admit gives the subject what it may do, and a kubeconfig. All subjects are service accounts,
+// so that the API server treats their requests alike.
+func (w *world) admit(ctx context.Context, s subject) error {
+	config, err := w.cluster.ControlPlane.Config(s.user(), "system:serviceaccounts", "system:serviceaccounts:"+testkit.ManagerNamespace)
+	if err != nil {
+		return err
+	}
+	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
+	if err := controlplane.WriteKubeconfig(w.kubeconfig, config); err != nil {
+		return err
+	}
+	if s.name == report.Ours { // its role is there
+		return w.cluster.InstallPolicies(ctx)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "scale-subject"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: s.user()}},
+	}
+	_, err = w.api.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	return err
+}
+
+func (w *world) close() error {
+	if w.witness != nil {
+		w.witness.stop()
+	}
+	var err error
+	if w.cluster != nil {
+		err = w.cluster.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(w.dir))
+}
+
+// etcd is what was written into etcd so far.
+type etcd struct{ bytes, puts int64 }
+
+// etcd asks etcd itself.
+func (w *world) etcd(ctx context.Context) (etcd, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.cluster.EtcdMetrics(), nil)
+	if err != nil {
+		return etcd{}, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return etcd{}, fmt.Errorf("asking etcd for its metrics: %w", err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		return etcd{}, fmt.Errorf("reading etcd's metrics: %w", err)
+	}
+	sum := func(name string) int64 {
+		var all float64
+		for _, metric := range families[name].GetMetric() {
+			all += metric.GetCounter().GetValue()
+		}
+		return int64(all)
+	}
+	e := etcd{bytes: sum("etcd_network_client_grpc_received_bytes_total"), puts: sum("etcd_mvcc_put_total")}
+	if e.bytes == 0 {
+		return e, errors.New("etcd's metrics have no etcd_network_client_grpc_received_bytes_total")
+	}
+	return e, nil
+}
