@@ -15,7 +15,7 @@ import (
 const module = "github.com/readygate/readygate/"
 
 // pure packages decide and touch nothing.
-var pure = []string{"internal/readiness", "internal/policy", "internal/view", "internal/scenario"}
+var pure = []string{"internal/readiness", "internal/policy", "internal/view", "internal/scenario", "test/scale/report"}
 
 // impure is what a pure package may not import: clients, clocks, loggers, the system.
 var impure = []string{
@@ -35,13 +35,14 @@ var mayImport = map[string][]string{
 	"internal/dashboard":         {"internal/live", "internal/readiness", "internal/view"},
 	"internal/ledger":            {},
 	"internal/note":              {},
+	"internal/turnstile":         {},
 	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},
 	"internal/controller/node":   {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger", "internal/note"},
 	"internal/controller/rule":   {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/ledger", "internal/note", "internal/policy", "internal/coverage"},
 	"internal/controller/births": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/note", "internal/policy", "internal/coverage"},
 	"internal/policy":            {"api/node/v1alpha1", "internal/readiness"},
 	"internal/coverage":          {"api/node/v1alpha1", "internal/policy"},
-	"internal/manager":           {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/controller/*"},
+	"internal/manager":           {"api/*", "internal/version", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/turnstile", "internal/controller/*"},
 	"internal/cleanup":           {"api/node/v1alpha1", "internal/version", "internal/readiness", "internal/rulebook", "internal/policy", "internal/controller/node", "internal/manager"},
 	"internal/command":           {},
 	"internal/cni":               {"internal/command"},
@@ -64,6 +65,7 @@ var mayImport = map[string][]string{
 	"hack/clidocs":               {"internal/cli"},
 	"hack/cluster":               {"internal/controlplane"},
 	"test/e2e/lab":               {"internal/controlplane", "internal/testkit"},
+	"test/scale/report":          {},
 }
 
 type pkg struct {

@@ -58,7 +58,7 @@ func newReportCommand() *cobra.Command {
 				return err
 			}
 			for name, data := range map[string][]byte{
-				"performance.md": report.Page(run, words), "performance-growth.svg": report.Growth(run), "performance-ratios.svg": report.Ratios(run),
+				"performance.md": report.Page(run, words), report.GrowthFile: report.Growth(run), report.RatiosFile: report.Ratios(run),
 			} {
 				if err := os.WriteFile(filepath.Join(docs, name), data, 0o644); err != nil {
 					return err

@@ -48,6 +48,7 @@ type options struct {
 	writers     int
 	manager     string
 	controllers []string
+	only        []string
 	out         string
 	check       bool
 	pace        pace
@@ -74,6 +75,7 @@ func newRunCommand() *cobra.Command {
 	flags.IntVar(&o.writers, "writers", 16, "Conditions that are written at the same time.")
 	flags.StringVar(&o.manager, "manager", "bin/readygate-manager", "Path of Readygate's manager. Empty: it is not measured.")
 	flags.StringArrayVar(&o.controllers, "controller", nil, "Another controller: NAME=COMMAND, in which {kubeconfig}, {metrics} and {pprof} stand for a file and addresses of loopback.")
+	flags.StringSliceVar(&o.only, "only", nil, "Names of the subjects to measure, e.g. readygate,floor. Empty: all, and nobody: the load alone.")
 	flags.StringVar(&o.out, "out", "", "File for the results, as JSON.")
 	flags.BoolVar(&o.check, "check", false, "Fail if counts are not as promised. Times are never checked.")
 	flags.DurationVar(&o.pace.steady, "steady-time", o.pace.steady, "How long the scenario steady lasts.")
@@ -152,6 +154,9 @@ func (o *options) run(ctx context.Context) error {
 	}
 	run := report.Run{Machine: thisMachine(), Command: "go run ./test/scale " + strings.Join(os.Args[1:], " "), Version: versionOf(ctx, o.manager), Date: time.Now().UTC().Truncate(time.Second)}
 	for _, l := range lots {
+		if len(o.only) > 0 {
+			l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return !slices.Contains(o.only, s.name) })
+		}
 		err = l.measure(ctx, func(r report.Result) {
 			run.Results = append(run.Results, r)
 			if saveErr := save(o.out, run); saveErr != nil { // what is measured is not lost by what fails later

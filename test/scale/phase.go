@@ -30,6 +30,8 @@ type change struct {
 	// nodes all are to become held, or not.
 	nodes []string
 	held  bool
+	// restarts says that the load starts the subject.
+	restarts bool
 	// settled is called when they are; nil: nothing is to be done then.
 	settled func()
 }
@@ -62,7 +64,10 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began time.T
 		return errors.Join(err, b.process.alive())
 	}
 	if !quest.last.IsZero() {
-		phase.First, phase.Took = quest.first.Sub(b.process.started), quest.last.Sub(began)
+		phase.Took = quest.last.Sub(began)
+	}
+	if c.restarts && !quest.first.IsZero() {
+		phase.First = quest.first.Sub(b.process.started)
 	}
 	if c.settled != nil {
 		c.settled()
@@ -95,15 +100,15 @@ func (b *bench) quiet(ctx context.Context) error {
 
 // gauges are read before and after a phase.
 type gauges struct {
-	usage testkit.Usage
-	etcd  etcd
+	usage   testkit.Usage
+	servers servers
 }
 
 func (b *bench) gauge(ctx context.Context) (g gauges, err error) {
 	if g.usage, err = b.process.usage(); err != nil {
 		return g, errors.Join(err, b.process.alive())
 	}
-	if g.etcd, err = b.world.etcd(ctx); err != nil {
+	if g.servers, err = b.world.servers(ctx); err != nil {
 		return g, err
 	}
 	return g, b.world.ledger.reset()
@@ -120,7 +125,8 @@ func (b *bench) settle(ctx context.Context, before gauges, phase *report.Phase) 
 		return err
 	}
 	phase.CPU = after.usage.CPU - before.usage.CPU
-	phase.EtcdBytes, phase.EtcdPuts = after.etcd.bytes-before.etcd.bytes, after.etcd.puts-before.etcd.puts
+	phase.EtcdBytes, phase.EtcdPuts = after.servers.bytes-before.servers.bytes, after.servers.puts-before.servers.puts
+	phase.ServerCPU = after.servers.cpu - before.servers.cpu
 	if b.process == nil {
 		return nil
 	}

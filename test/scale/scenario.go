@@ -95,7 +95,7 @@ func tellRestart(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) 
 	if err := b.world.flip(ctx, some, corev1.ConditionTrue); err != nil {
 		return nil, err
 	}
-	phases, err := b.phases(ctx, change{name: "restart", nodes: some, load: func(context.Context) error { return b.start() }})
+	phases, err := b.phases(ctx, change{name: "restart", nodes: some, restarts: true, load: func(context.Context) error { return b.start() }})
 	for i := range phases {
 		phases[i].Latency = report.Quantiles{} // they waited for the subject
 		phases[i].Extra["wasted patches"] = float64(phases[i].Requests["patch nodes"] - len(some))

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -106,35 +111,60 @@ func (w *world) close() error {
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// etcd is what was written into etcd so far.
-type etcd struct{ bytes, puts int64 }
+// servers is what etcd and the API server say of themselves.
+type servers struct {
+	bytes, puts int64         // written into etcd so far
+	cpu         time.Duration // of the API server
+}
 
-// etcd asks etcd itself.
-func (w *world) etcd(ctx context.Context) (etcd, error) {
+// servers asks them.
+func (w *world) servers(ctx context.Context) (s servers, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.cluster.EtcdMetrics(), nil)
 	if err != nil {
-		return etcd{}, err
+		return s, err
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return etcd{}, fmt.Errorf("asking etcd for its metrics: %w", err)
+		return s, fmt.Errorf("asking etcd for its metrics: %w", err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
+	store, err := counters(answer.Body, "etcd_network_client_grpc_received_bytes_total", "etcd_mvcc_put_total")
 	if err != nil {
-		return etcd{}, fmt.Errorf("reading etcd's metrics: %w", err)
+		return s, fmt.Errorf("reading etcd's metrics: %w", err)
 	}
-	sum := func(name string) int64 {
-		var all float64
-		for _, metric := range families[name].GetMetric() {
-			all += metric.GetCounter().GetValue()
+	body, err := w.api.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	if err != nil {
+		return s, fmt.Errorf("asking the API server for its metrics: %w", err)
+	}
+	server, err := counters(bytes.NewReader(body), "process_cpu_seconds_total")
+	if err != nil {
+		return s, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	return servers{bytes: int64(store[0]), puts: int64(store[1]), cpu: time.Duration(server[0] * float64(time.Second))}, nil
+}
+
+// counters sums up the counters of these names, each over all its labels.
+func counters(text io.Reader, names ...string) ([]float64, error) {
+	sums := make([]float64, len(names))
+	found := make([]bool, len(names))
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		name, rest, _ := strings.Cut(lines.Text(), " ")
+		name, _, _ = strings.Cut(name, "{")
+		i := slices.Index(names, name)
+		if i < 0 {
+			continue
 		}
-		return int64(all)
+		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		sums[i] += value
+		found[i] = true
 	}
-	e := etcd{bytes: sum("etcd_network_client_grpc_received_bytes_total"), puts: sum("etcd_mvcc_put_total")}
-	if e.bytes == 0 {
-		return e, errors.New("etcd's metrics have no etcd_network_client_grpc_received_bytes_total")
+	if i := slices.Index(found, false); i >= 0 {
+		return nil, fmt.Errorf("there is no %s", names[i])
 	}
-	return e, nil
+	return sums, lines.Err()
 }

@@ -93,6 +93,8 @@ type Phase struct {
 
 	// CPU is what the subject used from the first write until it was quiet.
 	CPU time.Duration `json:"cpu"`
+	// ServerCPU is what the API server used meanwhile, for whomever.
+	ServerCPU time.Duration `json:"serverCPU"`
 
 	// Requests of the subject by verb and resource, e.g. "patch nodes": 5000; Refused those of
 	// them that failed, by code, e.g. "429": 12.

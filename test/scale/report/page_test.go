@@ -1,0 +1,237 @@
+package report_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+// line is the line of the page's table of budgets that begins so.
+func line(t *testing.T, run report.Run, begin string) string {
+	t.Helper()
+	for line := range strings.Lines(string(report.Page(run, nil))) {
+		if strings.HasPrefix(line, "| "+begin) {
+			return strings.TrimSpace(line)
+		}
+	}
+	t.Fatalf("no line begins with %q", begin)
+	return ""
+}
+
+// find is a result of ours.
+func find(t *testing.T, run *report.Run, scenario string, nodes, rules int) *report.Result {
+	t.Helper()
+	at := slices.IndexFunc(run.Results, func(r report.Result) bool {
+		return r.Scenario == scenario && r.Subject == report.Ours && r.Nodes == nodes && r.Rules == rules
+	})
+	if at < 0 {
+		t.Fatalf("no %s with %d nodes", scenario, nodes)
+	}
+	return &run.Results[at]
+}
+
+func TestTheFirstLineSaysThatThePageIsGenerated(t *testing.T) {
+	const first = "<!-- Generated from performance.json by make generate. Do not edit. -->\n"
+	if page := report.Page(report.Run{}, nil); !bytes.HasPrefix(page, []byte(first)) {
+		t.Errorf("got %s", page)
+	}
+}
+
+func TestTheSameRunMakesTheSamePage(t *testing.T) {
+	first := report.Page(madeUp(t), notes)
+	for range 20 {
+		if !bytes.Equal(report.Page(madeUp(t), notes), first) {
+			t.Fatal("two pages of one run differ")
+		}
+	}
+}
+
+func TestABudgetThatIsMissedIsSaidInBold(t *testing.T) {
+	const time1000 = "all nodes flip, time"
+	for name, test := range map[string]struct {
+		breaks func(t *testing.T, run *report.Run)
+		begin  string
+		want   string
+	}{
+		"time": {
+			func(t *testing.T, run *report.Run) { find(t, run, report.Flip, 1000, 1).Phases[0].Took = time.Minute },
+			time1000, "| **missed** at 1,000 |",
+		},
+		"a flip that was not finished": {
+			func(t *testing.T, run *report.Run) { find(t, run, report.Flip, 5000, 1).Problem = "it crashed" },
+			time1000, "| **not finished** | **missed** at 5,000 |",
+		},
+		"patches": {
+			func(t *testing.T, run *report.Run) {
+				find(t, run, report.Join, 5000, 1).Phases[0].Requests["patch nodes"]++
+			},
+			"writes of a node", "| **missed** at 5,000 |",
+		},
+		"patches that were not sent": {
+			func(t *testing.T, run *report.Run) {
+				find(t, run, report.Join, 5000, 1).Phases[0].Requests["patch nodes"] = 4000
+			},
+			"writes of a node", "| **0.8 (nodes join)** | **missed** at 5,000 |",
+		},
+		"events": {
+			func(t *testing.T, run *report.Run) {
+				find(t, run, report.Flip, 5000, 5).Phases[0].Requests["create events"] = 10000
+			},
+			"events", "| **2 (5 rules)** | **missed** at 5,000 |",
+		},
+		"status": {
+			func(t *testing.T, run *report.Run) {
+				find(t, run, report.Delete, 5000, 1).Phases[0].Requests["patch nodereadinessrules/status"] = 900
+			},
+			"writes of the status", "(a rule is deleted)** | **missed** at 5,000 |",
+		},
+		"bytes": {
+			func(t *testing.T, run *report.Run) { find(t, run, report.Slow, 1000, 1).Phases[1].EtcdBytes *= 2 },
+			"bytes into etcd", "(a slow API server)** |",
+		},
+		"memory": {
+			func(*testing.T, *report.Run) {},
+			"peak memory", "MiB (100 rules)** | **missed** |",
+		},
+		"quiet": {
+			func(t *testing.T, run *report.Run) {
+				find(t, run, report.Steady, 5000, 1).Phases[0].Requests["patch nodes"] = 1
+			},
+			"quiet cluster", "|  | **1 write in 120 s** | **missed** |",
+		},
+		"work": {
+			func(t *testing.T, run *report.Run) { find(t, run, report.Flip, 5000, 1).Phases[0].CPU *= 2 },
+			"ten times the nodes", "| **missed** |",
+		},
+		"writes": {
+			func(t *testing.T, run *report.Run) {
+				find(t, run, report.Flip, 1000, 10).Phases[0].Requests["create events"] = 5000
+			},
+			"ten times the rules", "| **missed** at 1,000 |",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := madeUp(t)
+			test.breaks(t, &run)
+			if got := line(t, run, test.begin); !strings.Contains(got, test.want) {
+				t.Errorf("got %s, want %s in it", got, test.want)
+			}
+			if page := string(report.Page(run, nil)); !strings.Contains(page, "missed**: ") {
+				t.Error("the page does not begin with it")
+			}
+		})
+	}
+}
+
+func TestABudgetIsNotMetByWhatWasNotMeasured(t *testing.T) {
+	run := madeUp(t)
+	run.Results = slices.DeleteFunc(run.Results, func(r report.Result) bool {
+		return r.Scenario != report.Flip || r.Subject == report.Nobody || r.Nodes == 5000
+	})
+	for begin, want := range map[string]string{
+		"all nodes flip, time": "met at 1,000, not measured at 5,000 |",
+		"bytes into etcd":      "| not measured | not measured | not measured |",
+		"peak memory":          "| not measured | not measured |",
+		"quiet cluster":        "| not measured | not measured | not measured |",
+		"ten times the nodes":  "| not measured | not measured |",
+	} {
+		if got := line(t, run, begin); !strings.HasSuffix(got, want) {
+			t.Errorf("got %s, want %s at its end", got, want)
+		}
+	}
+	if page := string(report.Page(run, nil)); strings.Contains(page, "All budgets are met") || !strings.Contains(page, "not measured in full") {
+		t.Error("the page claims more than was measured")
+	}
+}
+
+func TestFiveRulesDoNotShowWhatTenWouldCost(t *testing.T) {
+	run := madeUp(t)
+	run.Results = slices.DeleteFunc(run.Results, func(r report.Result) bool { return r.Rules == 10 })
+	if got := line(t, run, "ten times the rules"); !strings.HasSuffix(got, "| met as far as measured |") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWithAllBudgetsMetThePageSaysSo(t *testing.T) {
+	run := madeUp(t)
+	for i := range run.Results {
+		run.Results[i].Peak /= 2
+	}
+	for scenario, rules := range map[string]int{report.Steady: 1, report.Flip: 10} {
+		nodes := map[string]int{report.Steady: 1000, report.Flip: 5000}[scenario]
+		more := *find(t, &run, scenario, 6000-nodes, rules)
+		more.Nodes = nodes
+		more.Phases = slices.Clone(more.Phases)
+		if scenario == report.Flip {
+			more.Phases = find(t, &run, report.Flip, 5000, 5).Phases
+		}
+		run.Results = append(run.Results, more)
+	}
+	if page := string(report.Page(run, nil)); !strings.Contains(page, "\nAll budgets are met.\n") || strings.Contains(page, "missed") {
+		t.Error(page[:3000])
+	}
+}
+
+func TestARatioIsToAFloorThatDidNoMoreAndFinished(t *testing.T) {
+	for name, change := range map[string]func(floor *report.Result){
+		"another mode":          func(floor *report.Result) { floor.Mode = "bootstrap-only" },
+		"another load":          func(floor *report.Result) { floor.Writers++ },
+		"more rules than any":   func(floor *report.Result) { floor.Rules = 11 },
+		"a floor that gave up":  func(floor *report.Result) { floor.Problem = "it crashed" },
+		"another phase":         func(floor *report.Result) { floor.Phases = floor.Phases[:0] },
+		"a floor without times": func(floor *report.Result) { floor.Phases = []report.Phase{{Name: "release"}, {Name: "hold"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := madeUp(t)
+			for i := range run.Results {
+				if r := &run.Results[i]; r.Subject == report.Floor && r.Nodes == 1000 && r.Scenario == report.Flip {
+					change(r)
+				}
+			}
+			if got := line(t, run, "all nodes flip, time"); !strings.Contains(got, "| ≤ 1.2 × floor | not measured |") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestTheOrderOfResultsDoesNotMatter(t *testing.T) {
+	run, reversed := madeUp(t), madeUp(t)
+	slices.Reverse(reversed.Results)
+	if !bytes.Equal(report.Page(run, notes), report.Page(reversed, notes)) {
+		t.Error("the pages differ")
+	}
+	for kind, draw := range pictures {
+		if !bytes.Equal(draw(run), draw(reversed)) {
+			t.Errorf("%s differs", kind)
+		}
+	}
+}
+
+func TestBytesWithoutThoseOfTheLoadAloneAreMarked(t *testing.T) {
+	run := madeUp(t)
+	run.Results = slices.DeleteFunc(run.Results, func(r report.Result) bool { return r.Subject == report.Nobody })
+	var table bytes.Buffer
+	report.Table(&table, run)
+	if !strings.Contains(table.String(), "MiB*") || !strings.Contains(table.String(), "*: bytes of the load included") {
+		t.Errorf("got %s", table.String())
+	}
+}
+
+func TestNotesAreInThePageAndTheirSectionsAreNotThereWithoutThem(t *testing.T) {
+	with, without := string(report.Page(madeUp(t), notes)), string(report.Page(madeUp(t), nil))
+	for _, text := range notes {
+		if !strings.Contains(with, text) {
+			t.Errorf("%q is missing", text)
+		}
+	}
+	for _, title := range []string{"## Where it stops", "## How it is measured"} {
+		if !strings.Contains(with, title) || strings.Contains(without, title) {
+			t.Errorf("%q should be there with a note only", title)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// reading is one phase of a subject, beside what it is compared with.
+type reading struct {
+	*Phase
+	result *Result
+	floor  *Phase // the same phase of the floor; nil: not measured
+	nobody *Phase // and of the load alone
+}
+
+// read finds what the phases of a result are compared with.
+func (run *Run) read(result *Result) []reading {
+	floor, nobody := run.beside(result, Floor), run.load(result)
+	var all []reading
+	for i := range result.Phases {
+		phase := &result.Phases[i]
+		r := reading{Phase: phase, result: result}
+		if floor != nil {
+			r.floor = floor.phase(phase.Name)
+		}
+		if nobody != nil {
+			r.nobody = nobody.phase(phase.Name)
+		}
+		if r.nobody == nil && slices.Contains(without, result.Scenario) {
+			r.nobody = &Phase{Name: phase.Name}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// without are the scenarios in which the load writes no node: rules come and go, or the
+// controller does.
+var without = []string{Create, Delete, Restart}
+
+// load is what the load of a result costs alone. That of some scenarios is the load of a flip.
+func (run *Run) load(result *Result) *Result {
+	alone := run.beside(result, Nobody)
+	if alone == nil && slices.Contains([]string{Many, Busy, Slow}, result.Scenario) {
+		flip := *result
+		flip.Scenario = Flip
+		alone = run.beside(&flip, Nobody)
+	}
+	return alone
+}
+
+// beside is the finished result of a subject under the same load. Where the subject was not
+// measured with as many rules, that with fewer is taken: it did less, so a ratio to it flatters
+// nobody. Nil if there is none.
+func (run *Run) beside(result *Result, subject string) *Result {
+	var best *Result
+	for i := range run.Results {
+		r := &run.Results[i]
+		switch {
+		case r.Subject != subject || r.Problem != "" || r.Rules > result.Rules:
+		case r.Scenario != result.Scenario || r.Nodes != result.Nodes || r.Writers != result.Writers:
+		case r.Mode != "" && r.Mode != result.Mode:
+		case best == nil || r.Rules > best.Rules:
+			best = r
+		}
+	}
+	return best
+}
+
+// ownBytes are those that the subject itself brought into etcd: all, less those of the load.
+// They are unknown where the load was not measured alone. Who wrote nothing brought nothing: the
+// load is not the same to the byte.
+func (r reading) ownBytes() (bytes int64, known bool) { return ownBytes(r.Phase, r.nobody) }
+
+func ownBytes(phase, nobody *Phase) (bytes int64, known bool) {
+	if phase == nil || nobody == nil || phase.EtcdBytes == 0 {
+		return 0, false
+	}
+	if tallyOf(phase.Requests).writes == 0 {
+		return 0, true
+	}
+	return max(0, phase.EtcdBytes-nobody.EtcdBytes), true
+}
+
+func (r reading) bytesRatio() ratio {
+	ours, known := r.ownBytes()
+	floors, floorKnown := ownBytes(r.floor, r.nobody)
+	if !known || !floorKnown {
+		return 0
+	}
+	return over(ours, floors)
+}
+
+func (r reading) timeRatio() ratio {
+	if r.floor == nil || r.result.Scenario == Steady {
+		return 0
+	}
+	return over(r.Took, r.floor.Took)
+}
+
+// took is nothing where no taint was to change.
+func (r reading) took() time.Duration {
+	if r.result.Scenario == Steady {
+		return 0
+	}
+	return r.Took
+}
+
+// latency is that of changes of conditions, where there are any.
+func (r reading) latency() Quantiles {
+	if r.result.Scenario == Steady || slices.Contains(without, r.result.Scenario) {
+		return Quantiles{}
+	}
+	return r.Latency
+}
+
+func (r reading) cpuRatio() ratio {
+	if r.floor == nil {
+		return 0
+	}
+	return over(r.CPU, r.floor.CPU)
+}
+
+func (r reading) requestsRatio() ratio {
+	if r.floor == nil {
+		return 0
+	}
+	return over(tallyOf(r.Requests).total(), tallyOf(r.floor.Requests).total())
+}
+
+// changes is how many changes of nodes the phase asked for: what the benchmark counted, else
+// one a node where every node was released or held once. A node that flaps may be changed as
+// often as it flips, and need not.
+func (r reading) changes() (least, most int, known bool) {
+	if counted, ok := r.Extra["changes"]; ok {
+		return int(counted), int(counted + r.Extra["flips"]), true
+	}
+	once := []string{Flip, Many, Busy, Slow}
+	if slices.Contains(once, r.result.Scenario) && (r.Name == "release" || r.Name == "hold") {
+		return r.result.Nodes, r.result.Nodes, true
+	}
+	return 0, 0, false
+}
+
+// left are the requests after quiet. A watch that is begun again is no work: all are, now and
+// then.
+func (r reading) left() map[string]int {
+	work := maps.Clone(r.Left)
+	maps.DeleteFunc(work, func(request string, count int) bool { return count == 0 || strings.HasPrefix(request, "watch ") })
+	return work
+}
+
+// worst is the largest of the ratios of a result's phases.
+func worst(readings []reading, of func(reading) ratio) ratio {
+	var most ratio
+	for _, r := range readings {
+		most = max(most, of(r))
+	}
+	return most
+}

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Table writes what a run measured for a terminal, scenario by scenario and size by size.
+// Columns that hold nothing are left out. What cannot be written is lost.
+func Table(w io.Writer, run Run) {
+	var b bytes.Buffer
+	marked := false
+	for _, t := range run.trials() {
+		all := run.rowsOf(t)
+		marked = marked || all.withLoad()
+		fmt.Fprintf(&b, "%s\n", t.heading())
+		for _, columns := range [][]column{all.pace(), all.work(), all.extra()} {
+			if text := (grid{all.subjects(), columns}).text(); text != "" {
+				fmt.Fprintf(&b, "\n%s", indent(text))
+			}
+		}
+		for _, problem := range t.problems() {
+			fmt.Fprintf(&b, "\n  %s\n", problem)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("floor: ratio to the floor. into etcd: bytes less those of the load. left: requests after quiet.\n")
+	if marked {
+		b.WriteString("*: bytes of the load included, which was not measured alone.\n")
+	}
+	_, _ = w.Write(b.Bytes())
+}
+
+func (t *trial) heading() string {
+	parts := []string{t.scenario, t.size()}
+	if t.mode != "" {
+		parts = append(parts, t.mode)
+	}
+	if t.writers > 0 {
+		parts = append(parts, counted(t.writers, "writer"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// problems are why subjects did not finish.
+func (t *trial) problems() []string {
+	var all []string
+	for _, result := range t.results {
+		if result.Problem != "" {
+			all = append(all, fmt.Sprintf("%s did not finish: %s", result.Subject, result.Problem))
+		}
+	}
+	return all
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
+}
