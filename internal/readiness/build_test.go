@@ -123,6 +123,10 @@ func takenOverAt(t time.Time) ruleOption {
 	return func(r *v1alpha1.NodeReadinessRule) { r.Status.TakenOverAt = &metav1.Time{Time: t} }
 }
 
+func previewsSince(t time.Time) ruleOption {
+	return func(r *v1alpha1.NodeReadinessRule) { r.Status.DryRunSince = &metav1.Time{Time: t} }
+}
+
 func rules(objs ...*v1alpha1.NodeReadinessRule) []*v1alpha1.NodeReadinessRule { return objs }
 
 type nodeOption func(*readiness.Node)

@@ -51,7 +51,7 @@ type TaintID struct {
 	Effect corev1.TaintEffect
 }
 
-func idOf(t corev1.Taint) TaintID { return TaintID{Key: t.Key, Effect: t.Effect} }
+func idOf(t *corev1.Taint) TaintID { return TaintID{Key: t.Key, Effect: t.Effect} }
 
 // String is key:effect, as kubectl writes a taint without a value.
 func (id TaintID) String() string { return id.Key + ":" + string(id.Effect) }
@@ -62,8 +62,15 @@ func (id TaintID) managed() bool {
 }
 
 // Has says whether the node carries the taint, with whatever value.
-func (n *Node) Has(id TaintID) bool {
-	return slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return idOf(t) == id })
+func (n *Node) Has(id TaintID) bool { return contains(n.Taints, id) }
+
+func contains(taints []corev1.Taint, id TaintID) bool {
+	for i := range taints {
+		if idOf(&taints[i]) == id {
+			return true
+		}
+	}
+	return false
 }
 
 // condition is the node's condition of this type, nil if it has none.

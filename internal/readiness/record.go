@@ -57,9 +57,17 @@ func AdmissionRecord(rule *Rule, origin Origin) (key, value string) {
 // bornLate says that an API server put the rule's taint on the node as it was created, though
 // the rule only previewed by then: a change of a rule takes a moment to reach every one.
 func bornLate(rule *Rule, node *Node) bool {
-	var r record
 	return !rule.DryRunSince.IsZero() && !node.Created.Before(rule.DryRunSince) &&
-		json.Unmarshal([]byte(node.Annotations[rule.holdKey]), &r) == nil && r.Origin == OriginBorn
+		owns(rule, node) && originIn(node.Annotations[rule.holdKey]) == OriginBorn
+}
+
+// originIn is the origin that the value of a record tells; empty if it cannot be read.
+func originIn(value string) Origin {
+	var r record
+	if json.Unmarshal([]byte(value), &r) != nil {
+		return ""
+	}
+	return r.Origin
 }
 
 // holderOf is the UID of the rule that a record speaks of, if the key is that of a record.

@@ -11,13 +11,16 @@ import (
 
 // Differs says whether two states of a node differ in anything that a rule could name. It
 // is cheap and needs no rules: most changes of nodes are heartbeats.
-func Differs(before, after *Node) bool { return !changeOf(before, after).none() }
+func Differs(before, after *Node) bool {
+	c := changeOf(before, after)
+	return !c.none()
+}
 
 // Concerns says whether the change of a node from before to after can change any plan.
 // What no rule names does not: a heartbeat, a foreign label, taint or condition.
 func (b *Rulebook) Concerns(before, after *Node) bool {
 	c := changeOf(before, after)
-	return !c.none() && (b.stray(c, after) || slices.ContainsFunc(b.rules, c.concerns))
+	return !c.none() && (b.stray(&c) || slices.ContainsFunc(b.rules, c.concerns))
 }
 
 // Concerned are the rules for which the change of a node from before to after can matter.
@@ -36,9 +39,9 @@ func (b *Rulebook) Concerned(before, after *Node) []*Rule {
 }
 
 // stray says that a record appeared whose rule does not exist.
-func (b *Rulebook) stray(c change, after *Node) bool {
+func (b *Rulebook) stray(c *change) bool {
 	return slices.ContainsFunc(c.annotations, func(key string) bool {
-		value, there := after.Annotations[key]
+		value, there := c.after.Annotations[key]
 		uid, ok := holderOf(key)
 		if !ok {
 			uid, ok = completionOf(key, value)
@@ -52,7 +55,7 @@ type change struct {
 	before, after *Node
 	recreated     bool
 	labels        bool
-	conditions    []string
+	conditions    []corev1.NodeConditionType
 	taints        []TaintID
 	annotations   []string
 }
@@ -63,81 +66,82 @@ func changeOf(before, after *Node) change {
 		after:       after,
 		recreated:   before.UID != after.UID,
 		labels:      !maps.Equal(before.Labels, after.Labels),
-		conditions:  changedConditions(before.Conditions, after.Conditions),
-		taints:      changedTaints(before.Taints, after.Taints),
+		conditions:  changedConditions(before, after),
+		taints:      changedTaints(before, after),
 		annotations: changedAnnotations(before.Annotations, after.Annotations),
 	}
 }
 
-func (c change) none() bool {
+func (c *change) none() bool {
 	return !c.recreated && !c.labels && len(c.conditions) == 0 && len(c.taints) == 0 && len(c.annotations) == 0
 }
 
-func (c change) concerns(rule *Rule) bool {
+func (c *change) concerns(rule *Rule) bool {
 	if slices.ContainsFunc(c.annotations, rule.isKey) {
 		return true
 	}
-	selected := rule.Selects(c.after)
 	if c.recreated || c.labels {
+		selected := rule.Selects(c.after)
 		if was := rule.Selects(c.before); was != selected || (c.recreated && selected) {
 			return true
 		}
 	}
-	if slices.Contains(c.taints, rule.ID()) && (selected || owns(rule, c.after)) {
-		return true
-	}
-	return selected && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return slices.Contains(c.conditions, r.Type) })
+	tainted := slices.Contains(c.taints, rule.ID())
+	return tainted && owns(rule, c.after) || (tainted || c.touches(rule)) && rule.Selects(c.after)
+}
+
+// touches says whether a condition changed that the rule names.
+func (c *change) touches(rule *Rule) bool {
+	return len(c.conditions) > 0 && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool {
+		return slices.Contains(c.conditions, corev1.NodeConditionType(r.Type))
+	})
 }
 
 // changedConditions are the types whose status differs. Order, heartbeats and messages do
 // not count.
-func changedConditions(before, after []corev1.NodeCondition) []string {
-	if slices.EqualFunc(before, after, func(a, b corev1.NodeCondition) bool { return a.Type == b.Type && a.Status == b.Status }) {
-		return nil
-	}
-	was := make(map[corev1.NodeConditionType]corev1.ConditionStatus, len(before))
-	for _, c := range before {
-		if _, twice := was[c.Type]; !twice { // of two of a type the first one counts
-			was[c.Type] = c.Status
+func changedConditions(before, after *Node) []corev1.NodeConditionType {
+	return appendDifferent(appendDifferent(nil, before, after), after, before)
+}
+
+// appendDifferent appends the types of the one node's conditions whose status is another on
+// the other, or is not there. Those in the same place are compared first: a heartbeat ends there.
+func appendDifferent(types []corev1.NodeConditionType, one, other *Node) []corev1.NodeConditionType {
+	for i := range one.Conditions {
+		c := &one.Conditions[i]
+		if i < len(other.Conditions) && other.Conditions[i].Type == c.Type && other.Conditions[i].Status == c.Status {
+			continue
+		}
+		// Of two of a type the first one counts, on either node.
+		if its := other.condition(string(c.Type)); its == nil || its.Status != one.condition(string(c.Type)).Status {
+			types = append(types, c.Type)
 		}
 	}
-	var changed []string
-	for _, c := range after {
-		if status, ok := was[c.Type]; !ok || status != c.Status {
-			changed = append(changed, string(c.Type))
-		}
-		delete(was, c.Type)
-	}
-	for gone := range was {
-		changed = append(changed, string(gone))
-	}
-	return changed
+	return types
 }
 
 // changedTaints are the taints that came or went. Values and order do not count.
-func changedTaints(before, after []corev1.Taint) []TaintID {
-	if slices.EqualFunc(before, after, func(a, b corev1.Taint) bool { return idOf(a) == idOf(b) }) {
-		return nil
-	}
-	was := make(map[TaintID]bool, len(before))
-	for _, t := range before {
-		was[idOf(t)] = true
-	}
-	var changed []TaintID
-	for _, t := range after {
-		if !was[idOf(t)] {
-			changed = append(changed, idOf(t))
+func changedTaints(before, after *Node) []TaintID {
+	return appendMissing(appendMissing(nil, before, after), after, before)
+}
+
+// appendMissing appends the one node's taints that the other does not have.
+func appendMissing(ids []TaintID, one, other *Node) []TaintID {
+	for i := range one.Taints {
+		if id := idOf(&one.Taints[i]); !other.Has(id) {
+			ids = append(ids, id)
 		}
-		delete(was, idOf(t))
 	}
-	return slices.AppendSeq(changed, maps.Keys(was))
+	return ids
 }
 
 // changedAnnotations are the keys of our annotations whose presence or value differs.
 func changedAnnotations(before, after map[string]string) []string {
 	var changed []string
 	for key, value := range after {
-		if old, ok := before[key]; IsOurs(key) && (!ok || old != value) {
+		if !IsOurs(key) {
+			continue
+		}
+		if old, ok := before[key]; !ok || old != value {
 			changed = append(changed, key)
 		}
 	}

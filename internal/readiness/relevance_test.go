@@ -50,9 +50,11 @@ func TestWhatConcernsNobody(t *testing.T) {
 	}
 	status := []nodeOption{reports("Ready", True), reports("NetworkReady", False)}
 	for name, c := range map[string]relevanceCase{
-		"nothing":                                 {before: worker(status...), after: worker(status...)},
-		"a heartbeat":                             {before: worker(status...), after: worker(append(status, heartbeat)...)},
-		"conditions in another order":             {before: worker(status...), after: worker(status[1], status[0])},
+		"nothing":                     {before: worker(status...), after: worker(status...)},
+		"a heartbeat":                 {before: worker(status...), after: worker(append(status, heartbeat)...)},
+		"conditions in another order": {before: worker(status...), after: worker(status[1], status[0])},
+		"another condition comes between two of a type": {before: worker(status[1], reports("NetworkReady", True), status[0]),
+			after: worker(status[1], status[0], reports("NetworkReady", True))},
 		"a foreign label":                         {before: worker(), after: worker(label("zone", "a"))},
 		"the value of a foreign label":            {before: worker(label("zone", "a")), after: worker(label("zone", "b"))},
 		"another role that no rule names":         {before: node(label("role", "a")), after: node(label("role", "b"))},

@@ -47,8 +47,10 @@ type Rule struct {
 	// Rival is, for a rule that only previews, the rule that it would be in conflict with.
 	Rival *Rule
 
+	edition      edition
 	selector     labels.Selector
 	requirements labels.Requirements
+	reach        reach
 
 	// Keys of the rule's annotations on a node: its record, its completion, and the older
 	// form of that.
@@ -64,7 +66,7 @@ type Problem struct {
 }
 
 // ID is the identity of the rule's taint.
-func (r *Rule) ID() TaintID { return idOf(r.Taint) }
+func (r *Rule) ID() TaintID { return idOf(&r.Taint) }
 
 // Active says whether the rule makes demands on nodes. An inactive rule is being deleted,
 // withdrawn, not accepted, or only previews.
@@ -102,17 +104,19 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		Created:      obj.CreationTimestamp.Time,
 		Requirements: obj.Spec.Conditions,
 		AnyOf:        obj.Spec.ConditionPolicy == v1alpha1.ConditionPolicyAnyOf,
-		Bootstrap:    obj.Spec.EnforcementMode == v1alpha1.EnforcementModeBootstrapOnly,
+		Bootstrap:    bootstrap(obj),
 		Taint:        corev1.Taint{Key: obj.Spec.Taint.Key, Value: obj.Spec.Taint.Value, Effect: obj.Spec.Taint.Effect},
+		TakenOver:    takenOver(obj),
 		DryRun:       obj.Spec.DryRun,
+		DryRunSince:  dryRunSince(obj),
 		Deleting:     !obj.DeletionTimestamp.IsZero(),
+		edition:      editionOf(obj),
 		selector:     labels.Nothing(),
 
 		holdKey:           v1alpha1.HoldPrefix + string(obj.UID),
 		completedKey:      v1alpha1.CompletedPrefix + string(obj.UID),
 		olderCompletedKey: v1alpha1.CompletedPrefix + obj.Name,
 	}
-	rule.TakenOver, rule.DryRunSince = takenOver(obj), dryRunSince(obj)
 	rule.Inherited = rule.Deleting && !rule.DryRun && rule.TakenOver.IsZero() && slices.Contains(obj.Finalizers, v1alpha1.Finalizer)
 	selector, errs := validate(&obj.Spec)
 	if len(errs) > 0 {
@@ -121,34 +125,16 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 	}
 	rule.selector = selector
 	rule.requirements, _ = selector.Requirements()
+	rule.reach = reachOf(rule.requirements)
 	return rule
 }
 
 // IsOf says whether compiling the object would give the same answers as this rule, its
-// standing among other rules aside. The spec cannot change within a generation; when the
-// rule was taken over matters for completion records only.
-func (r *Rule) IsOf(obj *v1alpha1.NodeReadinessRule) bool {
-	return r.UID == obj.UID && r.Generation == obj.Generation &&
-		r.Deleting == !obj.DeletionTimestamp.IsZero() &&
-		(!r.Bootstrap || r.TakenOver.Equal(takenOver(obj))) && r.DryRunSince.Equal(dryRunSince(obj))
-}
+// standing among other rules aside.
+func (r *Rule) IsOf(obj *v1alpha1.NodeReadinessRule) bool { return r.edition.equal(editionOf(obj)) }
 
 // SameRule says whether two states of an object compile to the same rule.
-func SameRule(a, b *v1alpha1.NodeReadinessRule) bool { return compile(a).IsOf(b) }
-
-func takenOver(obj *v1alpha1.NodeReadinessRule) time.Time {
-	if obj.Status.TakenOverAt == nil {
-		return time.Time{}
-	}
-	return obj.Status.TakenOverAt.Time
-}
-
-func dryRunSince(obj *v1alpha1.NodeReadinessRule) time.Time {
-	if !obj.Spec.DryRun || obj.Status.DryRunSince == nil {
-		return time.Time{}
-	}
-	return obj.Status.DryRunSince.Time
-}
+func SameRule(a, b *v1alpha1.NodeReadinessRule) bool { return editionOf(a).equal(editionOf(b)) }
 
 // older orders rules by creation time, then UID: of two rules in conflict the first wins.
 func older(a, b *Rule) int {

@@ -21,21 +21,27 @@ func TestWhatMakesARuleAnotherOne(t *testing.T) {
 	boot := func(change ruleOption) ruleOption {
 		return func(r *v1alpha1.NodeReadinessRule) { bootstrapOnly(r); change(r) }
 	}
+	dry := func(change ruleOption) ruleOption {
+		return func(r *v1alpha1.NodeReadinessRule) { dryRun(r); change(r) }
+	}
 	labelled := func(r *v1alpha1.NodeReadinessRule) { r.Labels = map[string]string{"team": "net"} }
 	for name, c := range map[string]struct {
 		before, after ruleOption
 		same          bool
 	}{
-		"nothing":                           {status, status, true},
-		"its status":                        {labelled, status, true},
-		"its labels":                        {status, labelled, true},
-		"its spec":                          {status, newGeneration, false},
-		"it is being deleted":               {status, deleting, false},
-		"it was replaced under its name":    {status, replaced, false},
-		"it was taken over":                 {boot(status), boot(takenOverAt(noon)), false},
-		"it was taken over at another time": {boot(takenOverAt(dayOne)), boot(takenOverAt(noon)), false},
-		"the same time in another zone":     {boot(takenOverAt(noon)), boot(takenOverAt(noon.In(time.FixedZone("CET", 3600)))), true},
-		"a continuous one was taken over":   {status, takenOverAt(noon), true},
+		"nothing":                            {status, status, true},
+		"its status":                         {labelled, status, true},
+		"its labels":                         {status, labelled, true},
+		"its spec":                           {status, newGeneration, false},
+		"it is being deleted":                {status, deleting, false},
+		"it was replaced under its name":     {status, replaced, false},
+		"it was taken over":                  {boot(status), boot(takenOverAt(noon)), false},
+		"it was taken over at another time":  {boot(takenOverAt(dayOne)), boot(takenOverAt(noon)), false},
+		"the same time in another zone":      {boot(takenOverAt(noon)), boot(takenOverAt(noon.In(time.FixedZone("CET", 3600)))), true},
+		"a continuous one was taken over":    {status, takenOverAt(noon), true},
+		"it was seen to preview":             {dry(status), dry(previewsSince(noon)), false},
+		"it previews since another time":     {dry(previewsSince(dayOne)), dry(previewsSince(noon)), false},
+		"one that is enforced had previewed": {status, previewsSince(noon), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := rule("net", c.before), rule("net", c.after)

@@ -66,7 +66,7 @@ func (b *Rulebook) Withdrawn() *Rulebook {
 
 func firstOverlapping(rules []*Rule, rule *Rule) *Rule {
 	for _, other := range rules {
-		if overlap(other.requirements, rule.requirements) {
+		if other.reach.overlaps(rule.reach) {
 			return other
 		}
 	}
@@ -100,7 +100,19 @@ func (b *Rulebook) Verdicts(node *Node) []Verdict {
 	return verdicts
 }
 
-// Plan is what all rules together ask to be changed on the node.
+// Plan is what all rules together ask to be changed on the node. It is made as a value and is
+// small enough to be inlined: whoever only looks at it needs no allocation.
 func (b *Rulebook) Plan(node *Node, now time.Time) *Plan {
-	return PlanFor(node, b.Verdicts(node), now)
+	plan := b.plan(node, now)
+	return &plan
+}
+
+func (b *Rulebook) plan(node *Node, now time.Time) Plan {
+	p := newPlanner(node, b.rules, now)
+	for _, rule := range b.rules {
+		state, completed := judge(rule, node)
+		p.settle(rule, state, completed)
+	}
+	p.sweep()
+	return p.plan
 }

@@ -117,6 +117,11 @@ func TestSummaryCountsWhatBlocks(t *testing.T) {
 	if want := map[string]int{"NetworkReady": 2, "StorageReady": 2}; !reflect.DeepEqual(s.Blocked, want) {
 		t.Errorf("got %v, want %v", s.Blocked, want)
 	}
+	anyOf(both)
+	s = summarize(both, 10, worker(), worker(ready), worker(notReadyYet, storage))
+	if want := map[string]int{"NetworkReady": 1, "StorageReady": 1}; !reflect.DeepEqual(s.Blocked, want) {
+		t.Errorf("anyOf: got %v, want %v", s.Blocked, want)
+	}
 }
 
 func TestSummaryNamesHeldNodesFirst(t *testing.T) {

@@ -1,7 +1,9 @@
 package readiness
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,58 +57,62 @@ func (o Observation) String() string {
 func Observe(rule *Rule, node *Node) []Observation {
 	observations := make([]Observation, len(rule.Requirements))
 	for i, requirement := range rule.Requirements {
-		observations[i] = observe(requirement, node)
+		current, missing := currentStatus(&requirement, node)
+		observations[i] = Observation{Requirement: requirement, Current: current, Missing: missing}
 	}
 	return observations
 }
 
-func observe(requirement v1alpha1.ConditionRequirement, node *Node) Observation {
-	o := Observation{Requirement: requirement, Current: corev1.ConditionUnknown}
-	condition := node.condition(requirement.Type)
-	switch {
-	case condition == nil && requirement.DefaultStatus != "":
-		o.Current, o.Missing = requirement.DefaultStatus, true
-	case condition == nil:
-		o.Missing = true
-	case condition.Status != "":
-		o.Current = condition.Status
+// currentStatus is the status that counts for a requirement, and whether the node has no
+// such condition.
+func currentStatus(requirement *v1alpha1.ConditionRequirement, node *Node) (current corev1.ConditionStatus, missing bool) {
+	if condition := node.condition(requirement.Type); condition != nil {
+		return cmp.Or(condition.Status, corev1.ConditionUnknown), false
 	}
-	return o
+	return cmp.Or(requirement.DefaultStatus, corev1.ConditionUnknown), true
 }
 
 // Evaluate is the rule's answer for the node. A rule that is being deleted, is withdrawn or
 // is not accepted speaks of no node.
 func Evaluate(rule *Rule, node *Node) Verdict {
-	verdict := Verdict{Rule: rule, State: NotSelected}
-	if !rule.speaks() || !rule.Selects(node) {
-		return verdict
-	}
-	verdict.State = Released
-	if rule.Bootstrap && completed(rule, node) {
-		verdict.Completed = true
-		return verdict
-	}
-	met := 0
-	for _, requirement := range rule.Requirements {
-		if o := observe(requirement, node); o.Met() {
-			met++
-		} else {
-			verdict.Unmet = append(verdict.Unmet, o)
-		}
-	}
-	if rule.AnyOf && met > 0 {
-		verdict.Unmet = nil
-	}
-	if len(verdict.Unmet) > 0 {
-		verdict.State = Held
+	state, completed := judge(rule, node)
+	verdict := Verdict{Rule: rule, State: state, Completed: completed}
+	if state == Held {
+		verdict.Unmet = slices.DeleteFunc(Observe(rule, node), Observation.Met)
 	}
 	return verdict
 }
 
-// completed says whether the node remembers that the rule released it. A record of the
+// judge is the verdict without its reason: all that deciding needs. It does not allocate.
+func judge(rule *Rule, node *Node) (state State, completed bool) {
+	switch {
+	case !rule.speaks() || !rule.Selects(node):
+		return NotSelected, false
+	case rule.Bootstrap && hasCompleted(rule, node):
+		return Released, true
+	case meets(node, rule):
+		return Released, false
+	default:
+		return Held, false
+	}
+}
+
+// meets says whether the node has what the rule requires. With allOf the first requirement
+// that is not met decides, with anyOf the first one that is.
+func meets(node *Node, rule *Rule) bool {
+	for i := range rule.Requirements {
+		current, _ := currentStatus(&rule.Requirements[i], node)
+		if met := current == rule.Requirements[i].RequiredStatus; met == rule.AnyOf {
+			return met
+		}
+	}
+	return !rule.AnyOf || len(rule.Requirements) == 0
+}
+
+// hasCompleted says whether the node remembers that the rule released it. A record of the
 // older form counts only on nodes that are older than our knowledge of the rule: a node
 // that joins later cannot bring one along.
-func completed(rule *Rule, node *Node) bool {
+func hasCompleted(rule *Rule, node *Node) bool {
 	if has(node.Annotations, rule.completedKey) {
 		return true
 	}

@@ -18,22 +18,32 @@ type Shelf struct {
 	// reader answers from memory: it is asked on every look at a node.
 	reader client.Reader
 
-	mu   sync.Mutex
-	book *readiness.Rulebook
+	mu    sync.Mutex
+	store versioned
+	book  *readiness.Rulebook
+	// version is that of the store before the rules were listed of which the book is; empty if
+	// it did not tell.
+	version string
 }
 
-// NewShelf makes a shelf over a cache.
+// NewShelf makes a shelf over a cache. One that tells its version is listed only when that
+// changed; any other reader is listed every time.
 func NewShelf(cache client.Reader) *Shelf { return &Shelf{reader: cache} }
 
 // Current is the rulebook of the rules as the cache has them at the time of the call. It is
 // compiled anew only when a rule came, went or changed in what decisions need.
 func (s *Shelf) Current(ctx context.Context) (*readiness.Rulebook, error) {
+	book, version := s.known(ctx)
+	if book != nil {
+		return book, nil
+	}
 	var list v1alpha1.NodeReadinessRuleList
 	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing rules: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.version = version
 	if s.book == nil || !isOf(s.book, list.Items) {
 		objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
 		for i := range list.Items {
@@ -42,6 +52,24 @@ func (s *Shelf) Current(ctx context.Context) (*readiness.Rulebook, error) {
 		s.book = readiness.NewRulebook(objs)
 	}
 	return s.book, nil
+}
+
+// known is the book if nothing was written to the cache since its rules were listed. Else it
+// is nil, and version is what to remember the next book by: taken before listing, so what is
+// written meanwhile makes another one.
+func (s *Shelf) known(ctx context.Context) (book *readiness.Rulebook, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store == nil {
+		s.store = storeOf(ctx, s.reader)
+	}
+	if s.store != nil {
+		version = s.store.LastStoreSyncResourceVersion()
+	}
+	if version != "" && version == s.version {
+		book = s.book
+	}
+	return book, version
 }
 
 // isOf says whether the book was made of just these rules.
