@@ -42,10 +42,18 @@ demo: kube ## Play a story on a real control plane: nodes join, are held, and ar
 	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))
 
 .PHONY: bench
-bench: kube build ## Run the benchmarks: pure core, node creation with 0 to 100 rules, reporters (REPORTER_TIME=10m).
+bench: kube build ## Run the benchmarks: hot paths, node creation, reporters, then the manager at scale (SHORT=1: count only, 5 minutes, as CI does).
+	@mkdir -p bin/scale
+	@$(GO) build -o bin/scale/scale ./test/scale
+ifeq ($(SHORT),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 	$(GO) test -run '^$$' -bench . -benchtime 4x ./test/integration
 	$(GO) run ./test/reporterbench --kube $(or $(KUBEBUILDER_ASSETS),$(KUBE)) --for $(or $(REPORTER_TIME),10m)
+	bin/scale/scale run --plan full --out $(or $(OUT),bin/scale/results.json)
+else
+	@echo "bench: small clusters, and only counts are asserted: about 5 minutes on 2 cores"
+	bin/scale/scale run --plan short --check --out bin/scale/short.json
+endif
 
 .PHONY: fuzz
 fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).
@@ -126,6 +134,7 @@ generate: ## Generate deep copies, CRDs, RBAC, the references of API and plugin,
 	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
 	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/api.md
 	@$(GO) run ./hack/clidocs docs/cli.md
+	@$(GO) run ./test/scale report
 	@$(GO) run ./hack/manifests --examples examples >/dev/null
 	@$(GO) run ./hack/manifests --chart charts/readygate >/dev/null
 

@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Rate of events. They tell of what was done and may come late; with a client of their own
-// they never take a place from what is to be done.
+// Rate of events. They tell of what was done and may come late; the turnstile lets them in
+// last.
 const (
 	eventQPS   = 50
 	eventBurst = 100

@@ -64,6 +64,8 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// After the lock, which has a copy: renewing the lease waits for nobody.
+	o.throughTurnstile(config)
 	mgr, err := o.newManager(config, lock)
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Strip}},
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: (&node.Stripper{}).Strip}},
 		},
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Metrics:                             o.metrics(),

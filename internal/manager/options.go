@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/readygate/readygate/internal/turnstile"
 )
 
 // Options configure the manager. NewOptions has the defaults; AddFlags lets the command
@@ -71,7 +73,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PprofAddr, "pprof-bind-address", o.PprofAddr, "Address of the pprof endpoint, e.g. 127.0.0.1:6060. Empty: off.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one active manager among several.")
 	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect. Empty: the namespace that the manager runs in.")
-	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time.")
+	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time. At most 4 requests more than this are under way at one time.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
 	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policy readygate-births may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
 
@@ -114,8 +116,23 @@ func (o *Options) restConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	cfg.QPS, cfg.Burst = o.APIQPS, o.APIBurst
+	cfg.DisableCompression = true // compressing a list of all nodes costs the API server more than sending it
 	if cfg.QPS > 0 && cfg.Burst < 0 {
 		cfg.Burst = max(1, int(2*cfg.QPS))
 	}
 	return rest.AddUserAgent(cfg, "readygate-manager"), nil
+}
+
+// extraPlaces are for what is not about a node: the status of rules, policies, events.
+const extraPlaces = 4
+
+// Places is how many requests of the manager may be under way at one time, without watches
+// and the lease.
+func (o *Options) Places() int { return o.NodeWorkers + extraPlaces }
+
+// throughTurnstile bounds the requests of all clients that are made of this configuration.
+func (o *Options) throughTurnstile(config *rest.Config) {
+	gate := turnstile.New(o.Places())
+	o.Registerer.MustRegister(gate)
+	config.Wrap(gate.Wrap)
 }

@@ -80,3 +80,29 @@ func TestEventsHaveTheNamesThatExistInTheWild(t *testing.T) {
 		}
 	}
 }
+
+func TestOneChangeOfANodeHasOneEventHoweverManyRulesMakeIt(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	node := testkit.Node(id, testkit.Pool(id))
+	c.CreateNode(t, node, corev1.ConditionTrue) // before the rules: it is not born held
+	rules := []*v1alpha1.NodeReadinessRule{testkit.Rule(id + "-a"), testkit.Rule(id + "-b")}
+	for _, rule := range rules {
+		rule.Spec.NodeSelector = testkit.Rule(id).Spec.NodeSelector
+		c.Create(t, rule)
+	}
+	for _, rule := range rules {
+		c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	}
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	for _, rule := range rules {
+		c.EventuallyNode(t, id, "held", held(rule))
+	}
+	wantEvents(t, c, node, v1alpha1.EventTaintAdded)
+	note := eventOf(t, c, node, v1alpha1.EventTaintAdded).Note
+	for _, rule := range rules {
+		if want := fmt.Sprintf("Taint '%s:NoSchedule' added by rule '%s'", rule.Spec.Taint.Key, rule.Name); !strings.Contains(note, want) {
+			t.Errorf("the event does not say %q: %s", want, note)
+		}
+	}
+}

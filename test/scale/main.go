@@ -137,10 +137,9 @@ func (o *options) own(subjects []subject, nobody subject) ([]lot, error) {
 			if nodes < 1 || rules < 1 {
 				return nil, errors.New("--nodes and --rules must be at least 1")
 			}
-			l := lot{scenarios: o.scenarios, size: size{Nodes: nodes, Rules: rules, Writers: o.writers, Mode: o.mode}, bystanders: o.bystanders, pace: o.pace, subjects: subjects}
-			if !slices.Contains(o.scenarios, report.Join) {
-				l.subjects = append(slices.Clone(subjects), nobody)
-			}
+			l := lot{scenarios: o.scenarios, size: size{Nodes: nodes, Rules: rules, Writers: o.writers, Mode: o.mode}, bystanders: o.bystanders, pace: o.pace}
+			l.size.Proxied = slices.Contains(o.scenarios, report.Slow) || slices.Contains(o.scenarios, report.Busy)
+			l.subjects = append(slices.Clone(subjects), nobody)
 			lots = append(lots, l)
 		}
 	}

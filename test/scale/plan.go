@@ -42,7 +42,7 @@ func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)
 		return err
 	}
 	for _, story := range stories {
-		if !slices.Contains(l.scenarios, story.name) || b.process == nil && story.name != report.Flip && story.name != report.Many && story.name != report.Steady {
+		if !slices.Contains(l.scenarios, story.name) || b.process == nil && !story.loadOnly {
 			continue
 		}
 		phases, err := story.tell(ctx, b, l.pace)
@@ -56,10 +56,7 @@ func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)
 
 // join has no nodes at first, and rules whose births are covered.
 func (l lot) join(ctx context.Context, b *bench, keep func(report.Result)) error {
-	if err := b.start(); err != nil {
-		return err
-	}
-	if err := b.quiet(ctx); err != nil {
+	if err := errors.Join(b.start(), b.quiet(ctx)); err != nil {
 		return err
 	}
 	if err := b.createRules(ctx); err != nil {
@@ -94,7 +91,8 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 		{scenarios: []string{report.Flip}, size: of(1000, 10), subjects: everybody},
 		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: everybody},
 		{scenarios: []string{report.Many}, size: of(5000, 1), bystanders: 99, subjects: subjects},
-		{scenarios: []string{report.Join}, size: of(5000, 1), subjects: subjects},
+		{scenarios: []string{report.Join}, size: of(5000, 1), subjects: everybody},
+		{scenarios: []string{report.Slow, report.Busy}, size: size{Nodes: 500, Rules: 1, Writers: writers, Mode: mode, Proxied: true}, subjects: subjects},
 		{scenarios: []string{report.Flip}, size: of(15000, 1), subjects: everybody},
 	}
 	for i := range lots {

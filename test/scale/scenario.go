@@ -27,14 +27,18 @@ type scenario func(ctx context.Context, b *bench, p pace) ([]report.Phase, error
 var stories = []struct {
 	name string
 	tell scenario
+	// loadOnly says that the load can be measured without a subject.
+	loadOnly bool
 }{
-	{report.Create, tellCreate},
-	{report.Flip, tellFlip},
-	{report.Many, tellFlip},
-	{report.Flap, tellFlap},
-	{report.Restart, tellRestart},
-	{report.Steady, tellSteady},
-	{report.Delete, tellDelete},
+	{report.Create, tellCreate, false},
+	{report.Flip, tellFlip, true},
+	{report.Many, tellFlip, true},
+	{report.Flap, tellFlap, true},
+	{report.Slow, tellSlow, false},
+	{report.Busy, tellBusy, false},
+	{report.Restart, tellRestart, false},
+	{report.Steady, tellSteady, true},
+	{report.Delete, tellDelete, false},
 }
 
 // tellCreate creates the rules over nodes that are not ready.

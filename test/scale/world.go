@@ -31,6 +31,8 @@ import (
 type size struct {
 	Nodes, Rules, Writers int
 	Mode                  string
+	// Proxied says that the subject speaks to the API server through a proxy.
+	Proxied bool
 }
 
 // world is a control plane of its own for one subject, with clients for the load.
@@ -41,8 +43,9 @@ type world struct {
 	metadata   metadata.Interface
 	witness    *witness
 	ledger     *ledger
-	dir        string // of files that are gone in the end
-	kubeconfig string // of the subject
+	proxy      *testkit.Proxy // between the subject and the API server; it can be slow or refuse
+	dir        string         // of files that are gone in the end
+	kubeconfig string         // of the subject
 }
 
 // newWorld starts a world for a subject, with nothing in it; close ends it.
@@ -84,6 +87,16 @@ func (w *world) admit(ctx context.Context, s subject) error {
 	if err != nil {
 		return err
 	}
+	if w.size.Proxied {
+		if w.proxy, err = testkit.StartProxy(config); err != nil {
+			return err
+		}
+		config = w.proxy.Config()
+	}
+	// For whoever wants to look at the world while it is measured.
+	if err := controlplane.WriteKubeconfig(filepath.Join(w.dir, "admin.kubeconfig"), w.cluster.Config); err != nil {
+		return err
+	}
 	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
 	if err := controlplane.WriteKubeconfig(w.kubeconfig, config); err != nil {
 		return err
@@ -103,6 +116,9 @@ func (w *world) admit(ctx context.Context, s subject) error {
 func (w *world) close() error {
 	if w.witness != nil {
 		w.witness.stop()
+	}
+	if w.proxy != nil {
+		w.proxy.Close()
 	}
 	var err error
 	if w.cluster != nil {

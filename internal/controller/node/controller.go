@@ -151,9 +151,9 @@ func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID) error {
 // announce tells of a plan that was applied.
 func (r *Reconciler) announce(ctx context.Context, d decision) {
 	now := r.Clock.Now()
+	r.record(d.node, d.plan.Changes)
 	for _, change := range d.plan.Changes {
 		log.FromContext(ctx).Info("Node changed", "change", change.Kind, "rule", change.Rule, "taint", change.Taint.String())
-		r.record(d.node, change)
 		if !slices.Contains(d.plan.Swept, change.UID) { // series of a rule that is gone would stay
 			r.Metrics.changed(d, change, now)
 		}

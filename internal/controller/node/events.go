@@ -13,22 +13,39 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// record tells of one change on the node. Completion has no event of its own: it comes with
-// the removal of the taint.
-func (r *Reconciler) record(node *readiness.Node, change readiness.Change) {
-	switch change.Kind {
-	case readiness.Added:
-		r.event(node, change, v1alpha1.EventTaintAdded, v1alpha1.ActionAddTaint, "Taint '%s' added by rule '%s'")
-	case readiness.Removed:
-		r.event(node, change, v1alpha1.EventTaintRemoved, v1alpha1.ActionRemoveTaint, "Taint '%s' removed by rule '%s'")
-	case readiness.Adopted:
-		r.event(node, change, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Taint '%s' was there before and is now managed by rule '%s'")
-	}
+// told are the kinds of change that have an event, with its reason, its action and its words.
+// Completion has none of its own: it comes with the removal of the taint.
+var told = []struct {
+	kind           readiness.ChangeKind
+	reason, action string
+	format         string
+}{
+	{readiness.Added, v1alpha1.EventTaintAdded, v1alpha1.ActionAddTaint, "Taint '%s' added by rule '%s'"},
+	{readiness.Removed, v1alpha1.EventTaintRemoved, v1alpha1.ActionRemoveTaint, "Taint '%s' removed by rule '%s'"},
+	{readiness.Adopted, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Taint '%s' was there before and is now managed by rule '%s'"},
 }
 
-func (r *Reconciler) event(node *readiness.Node, change readiness.Change, reason, action, format string) {
-	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeNormal, reason, action,
-		format, change.Taint.String(), change.Rule)
+// record tells of the changes that were made to a node at one time. However many rules have a
+// part in it, there is one event of a kind: events cost as much as writes of nodes. It is related
+// to the first of the rules.
+func (r *Reconciler) record(node *readiness.Node, changes []readiness.Change) {
+	for _, t := range told {
+		var notes []string
+		var first readiness.Change
+		for _, change := range changes {
+			if change.Kind != t.kind {
+				continue
+			}
+			if notes == nil {
+				first = change
+			}
+			notes = append(notes, fmt.Sprintf(t.format, change.Taint, change.Rule))
+		}
+		if notes != nil {
+			r.Events.Eventf(nodeObject(node), ruleObject(first.Rule, first.UID), corev1.EventTypeNormal, t.reason, t.action,
+				"%s", note.Cut(strings.Join(notes, "; "), note.Event))
+		}
+	}
 }
 
 // recordRefusal relates the event to the first of the rules: events that differ only in

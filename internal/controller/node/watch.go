@@ -7,9 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -59,8 +61,9 @@ func (r *Reconciler) onCreate(ctx context.Context, e event.CreateEvent, q queue)
 // tellAdmitted tells of taints that the API server put on by itself. It is done here because
 // a reconcile sees a state and no change; what happened while nobody watched is not told of.
 func (r *Reconciler) tellAdmitted(book *readiness.Rulebook, before, after *readiness.Node) {
-	for _, change := range book.Admitted(before, after) {
-		r.record(after, change)
+	changes := book.Admitted(before, after)
+	r.record(after, changes)
+	for _, change := range changes {
 		r.Metrics.operations.WithLabelValues(change.Rule, "add").Inc()
 	}
 }
@@ -93,40 +96,23 @@ func (r *Reconciler) onRuleUpdate(ctx context.Context, e event.UpdateEvent, q qu
 	}
 }
 
-// all asks for a look at every node.
+// all asks for a look at every node, after those that have changed themselves: a sweep over
+// the fleet delays nobody. A node that changes while it waits is moved up by the queue. Nodes
+// of the first list wait like this too, by handler.Funcs.
 func (r *Reconciler) all(ctx context.Context, q queue) {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		log.FromContext(ctx).Error(err, "Listing nodes from the cache failed")
 		return
 	}
+	requests := make([]reconcile.Request, len(nodes.Items))
 	for i := range nodes.Items {
-		q.Add(request(nodes.Items[i].Name))
+		requests[i] = request(nodes.Items[i].Name)
 	}
+	// controller-runtime hands out no other kind of queue; it wraps one that lacks priorities.
+	q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, requests...)
 }
 
 func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
-}
-
-// Strip cuts a node down to what decisions need, before it enters the cache: no images,
-// managed fields, addresses, foreign annotations or words of conditions.
-func Strip(obj any) (any, error) {
-	node, ok := obj.(*corev1.Node)
-	if !ok {
-		return obj, nil
-	}
-	node.ManagedFields, node.OwnerReferences = nil, nil
-	for key := range node.Annotations {
-		if !readiness.IsOurs(key) {
-			delete(node.Annotations, key)
-		}
-	}
-	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints}
-	conditions := node.Status.Conditions
-	for i, c := range conditions {
-		conditions[i] = corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
-	}
-	node.Status = corev1.NodeStatus{Conditions: conditions}
-	return node, nil
 }

@@ -1,0 +1,60 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/rulebook"
+)
+
+// A look at every node delays no node that has just changed, be it one of them or not.
+func TestWhoHasChangedIsLookedAtBeforeASweep(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var nodes []runtime.Object
+	for i := range 100 {
+		nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%02d", i)}})
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRuntimeObjects(nodes...).Build()
+	r := &Reconciler{Client: c, Rules: rulebook.NewShelf(c)}
+	created := handler.Funcs{CreateFunc: r.onCreate}
+	for name, sweep := range map[string]func(context.Context, queue){
+		"a rule changed": r.all,
+		"the first list": func(ctx context.Context, q queue) {
+			for _, node := range nodes {
+				created.Create(ctx, event.CreateEvent{Object: node.(*corev1.Node), IsInInitialList: true}, q)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := priorityqueue.New[reconcile.Request](t.Name())
+			defer q.ShutDown()
+			sweep(t.Context(), q)
+			q.Add(request("young"))
+			created.Create(t.Context(), event.CreateEvent{Object: nodes[77].(*corev1.Node)}, q)
+			for _, want := range []string{"young", "node-77", "node-00", "node-01"} {
+				if got, _ := q.Get(); got != request(want) {
+					t.Errorf("%s is looked at, want %s", got.Name, want)
+				}
+			}
+			if left := q.Len(); left != 97 {
+				t.Errorf("%d nodes are left to look at, want 97", left)
+			}
+		})
+	}
+}

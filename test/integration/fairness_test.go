@@ -1,0 +1,254 @@
+package integration_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/manager"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// places is how many requests of the manager may be under way at one time.
+var places = manager.NewOptions().Places()
+
+// crowd is a fleet of nodes that rules select, with a manager that reaches the API server
+// through a proxy.
+type crowd struct {
+	*testkit.Cluster
+	proxy   *testkit.Proxy
+	metrics *prometheus.Registry
+	rules   []*v1alpha1.NodeReadinessRule
+	nodes   int
+}
+
+// newCrowd has so many rules on so many nodes, all released, and waits until all is quiet.
+func newCrowd(t *testing.T, rules, nodes int) *crowd {
+	t.Helper()
+	c := &crowd{Cluster: testkit.StartCluster(t), nodes: nodes}
+	for i := range rules {
+		rule := testkit.Rule(fmt.Sprintf("rule-%02d", i), func(r *v1alpha1.NodeReadinessRule) {
+			r.Spec.NodeSelector = testkit.Rule("crowd").Spec.NodeSelector
+		})
+		if err := c.Client.Create(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+		c.rules = append(c.rules, rule)
+	}
+	for i := range nodes {
+		node := testkit.Node(crowdNode(i), testkit.Pool("crowd"), func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: testkit.Condition, Status: corev1.ConditionTrue}}
+		})
+		if err := c.Client.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.run(t)
+	c.eventuallyHeld(t, 0)
+	return c
+}
+
+func crowdNode(i int) string { return fmt.Sprintf("crowd-%03d", i) }
+
+func (c *crowd) run(t *testing.T) {
+	t.Helper()
+	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.proxy, err = testkit.StartProxy(config); err != nil {
+		t.Fatal(err)
+	}
+	var stop func() error
+	c.metrics, stop = testkit.RunManager(c.proxy.Config())
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		c.proxy.Close()
+	})
+}
+
+// flip makes the condition of all nodes False, past the proxy.
+func (c *crowd) flip(t *testing.T) {
+	t.Helper()
+	for i := range c.nodes {
+		c.SetCondition(t, crowdNode(i), testkit.Condition, corev1.ConditionFalse)
+	}
+}
+
+// eventuallyHeld waits until every rule says that it holds so many nodes and has no more to do.
+func (c *crowd) eventuallyHeld(t *testing.T, want int) {
+	t.Helper()
+	for _, rule := range c.rules {
+		got := c.EventuallyRule(t, rule.Name, fmt.Sprintf("%d held", want), func(r *v1alpha1.NodeReadinessRule) bool {
+			return testkit.Enforced(r) && int(r.Status.Summary.Selected) == c.nodes && int(r.Status.Summary.Held) == want
+		})
+		if len(got.Status.FailedNodes) > 0 {
+			t.Errorf("%s calls %d nodes failed, first %v", rule.Name, len(got.Status.FailedNodes), got.Status.FailedNodes[0])
+		}
+	}
+}
+
+// wantPatchedOnce says that each node, from this one on, was patched once, and how often
+// every node was: what reached the API server counts.
+func (c *crowd) wantPatchedOnce(t *testing.T, from int) map[string]int {
+	t.Helper()
+	patches := map[string]int{}
+	for _, request := range c.Requests(t, testkit.ManagerUser) {
+		if request.Verb == "patch" && request.Resource == "nodes" {
+			patches[request.Name]++
+		}
+	}
+	for i := from; i < c.nodes; i++ {
+		if got := patches[crowdNode(i)]; got != 1 {
+			t.Errorf("%s was patched %d times", crowdNode(i), got)
+		}
+	}
+	return patches
+}
+
+// lessNeeded is the work that is not about a node.
+func lessNeeded(a testkit.Arrival) bool {
+	return a.IsWork() && (a.Resource != "nodes" || a.Name == "")
+}
+
+func isEvent(a testkit.Arrival) bool { return a.Resource == "events" }
+
+// Twenty rules want their status written and two hundred events are to be told of, while two
+// hundred nodes wait to be held.
+func TestASlowAPIServerIsNotCrowded(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 20, 200)
+	c.proxy.Set(testkit.Fault{Delay: 500 * time.Millisecond})
+	c.flip(t)
+	for i := range c.nodes {
+		c.EventuallyNode(t, crowdNode(i), "held by all", func(n *corev1.Node) bool { return len(n.Annotations) == len(c.rules) })
+	}
+	for what, tc := range map[string]struct {
+		of   func(testkit.Arrival) bool
+		most int
+	}{
+		"requests":                           {testkit.Arrival.IsWork, places},
+		"requests that are not about a node": {lessNeeded, places / 2},
+		"events":                             {isEvent, places / 4},
+	} {
+		got := c.proxy.MostUnderWay(tc.of)
+		if got > tc.most {
+			t.Errorf("%d %s were under way at one time, want %d at most", got, what, tc.most)
+		}
+		t.Logf("%s: %d under way of %d", what, got, tc.most)
+	}
+	if got, want := c.proxy.MostUnderWay(testkit.Arrival.IsWork), manager.NewOptions().NodeWorkers; got < want {
+		t.Errorf("only %d requests were under way at one time: it was not crowded", got)
+	}
+	c.proxy.Set(testkit.Fault{})
+	c.eventuallyHeld(t, c.nodes)
+	c.wantPatchedOnce(t, 0)
+	t.Logf("requests: %v", c.proxy.Counts())
+}
+
+// The API server refuses everything for ten seconds and asks to come again after one.
+func TestAnAPIServerThatThrottlesIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 3, 100)
+	const throttled = 10 * time.Second
+	before, start := len(c.proxy.Arrivals()), time.Now()
+	c.proxy.Set(testkit.Fault{Code: 429, RetryAfter: 1})
+	c.flip(t)
+	pause(t.Context(), throttled-time.Since(start))
+	c.proxy.Set(testkit.Fault{})
+	took, came := time.Since(start), 0
+	for _, arrival := range c.proxy.Arrivals()[before:] {
+		if arrival.IsWork() && arrival.At.Before(start.Add(took)) {
+			came++
+		}
+	}
+	if bound := refusedAtMost(took); came > bound {
+		t.Errorf("%d requests in %v, want %d at most", came, took, bound)
+	} else {
+		t.Logf("%d requests in %v, of %d at most", came, took, bound)
+	}
+	if came == 0 {
+		t.Error("nobody asked: nothing was refused")
+	}
+	c.eventuallyHeld(t, c.nodes)
+	c.wantPatchedOnce(t, 0)
+	families, err := c.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "node_readiness_failures_total" {
+			t.Errorf("what was only late is called failed: %v", family.GetMetric())
+		}
+	}
+}
+
+// refusedAtMost follows from the rules of the turnstile: of each need, as many requests as it
+// has places are refused; all of it then pauses for a second and has half as many places, to
+// the last one.
+func refusedAtMost(took time.Duration) int {
+	sum := 0
+	for _, most := range []int{places, places / 2, places / 4} {
+		for range int(took/time.Second) + 1 {
+			sum += most
+			most = max(1, most/2)
+		}
+	}
+	return sum
+}
+
+// One node flips ten times a second for twenty seconds. Meanwhile all others flip once, and
+// are held before it stops.
+func TestAFlappingNodeHurtsNobody(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 1, 101)
+	flapper := crowdNode(0)
+	enough, flipped := make(chan struct{}), make(chan int, 1)
+	go func() { flipped <- c.flap(t, flapper, enough) }()
+	for i := 1; i < c.nodes; i++ {
+		c.SetCondition(t, crowdNode(i), testkit.Condition, corev1.ConditionFalse)
+	}
+	for i := 1; i < c.nodes; i++ {
+		c.EventuallyNode(t, crowdNode(i), "held", held(c.rules[0]))
+	}
+	close(enough)
+	flips := <-flipped
+	c.EventuallyNode(t, flapper, "held", held(c.rules[0]))
+	c.eventuallyHeld(t, c.nodes)
+	silence(t, c.Cluster, testkit.ManagerUser)
+
+	patches := c.wantPatchedOnce(t, 1)
+	if got := patches[flapper]; got > flips || got == 0 {
+		t.Errorf("%d PATCHes of a node that flipped %d times", got, flips)
+	}
+	t.Logf("%d flips, %d PATCHes", flips, patches[flapper])
+}
+
+// flap changes the condition ten times a second for twenty seconds, and until it is enough. It
+// ends with False, and says how often it did.
+func (c *crowd) flap(t *testing.T, node string, enough <-chan struct{}) int {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	flips, over := 0, false
+	for ; flips < 200 || !over || flips%2 == 0; flips++ {
+		select {
+		case <-enough:
+			over = true
+		case <-t.Context().Done():
+			return flips
+		default:
+		}
+		<-tick.C
+		if err := c.TrySetCondition(t.Context(), node, testkit.Condition, []corev1.ConditionStatus{"False", "True"}[flips%2]); err != nil {
+			t.Error(err)
+			return flips
+		}
+	}
+	return flips
+}

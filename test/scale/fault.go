@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+const (
+	// slowness is added to every request of the subject.
+	slowness = 500 * time.Millisecond
+	// served is how many requests a second a busy API server takes of the subject.
+	served = 50
+)
+
+// tellSlow makes all nodes ready while every request of the subject takes long.
+func tellSlow(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
+	return b.tellFault(ctx, testkit.Fault{Delay: slowness, Of: testkit.Arrival.IsWork})
+}
+
+// tellBusy makes all nodes ready while most requests of the subject are answered with 429.
+func tellBusy(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
+	var second int64
+	taken := 0
+	// The proxy asks for one request at a time.
+	exceeds := func(a testkit.Arrival) bool {
+		if !a.IsWork() {
+			return false
+		}
+		if now := a.At.Unix(); now != second {
+			second, taken = now, 0
+		}
+		taken++
+		return taken > served
+	}
+	return b.tellFault(ctx, testkit.Fault{Code: 429, RetryAfter: 1, Of: exceeds})
+}
+
+func (b *bench) tellFault(ctx context.Context, fault testkit.Fault) ([]report.Phase, error) {
+	before := len(b.world.proxy.Arrivals())
+	c := b.flipping("release", b.names, corev1.ConditionTrue)
+	load := c.load
+	c.load = func(ctx context.Context) error {
+		b.world.proxy.Set(fault)
+		return load(ctx)
+	}
+	c.settled = func() { b.world.proxy.Set(testkit.Fault{}) }
+	phases, err := b.phases(ctx, c)
+	for i := range phases {
+		phases[i].Extra["arrivals"] = float64(len(b.world.proxy.Arrivals()) - before)
+		phases[i].Extra["most under way"] = float64(b.world.proxy.MostUnderWay(testkit.Arrival.IsWork))
+	}
+	return phases, errors.Join(err, b.again(ctx))
+}
