@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,6 +34,7 @@ import (
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -138,11 +140,14 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 		return err
 	}
 	// Caches of a standby are kept warm, so that it takes over at once.
-	for _, obj := range []client.Object{&corev1.Node{}, &v1alpha1.NodeReadinessRule{}} {
-		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("watching %T: %w", obj, err)
-		}
+	if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodeReadinessRule{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watching rules: %w", err)
 	}
+	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	everyNode := roster.New(informer.(toolscache.SharedIndexInformer).GetStore()) // the default cache has no other kind
 	events, err := newEvents(mgr)
 	if err != nil {
 		return err
@@ -151,6 +156,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
+		Nodes:    everyNode,
 		Rules:    rules,
 		Failures: failures,
 		Events:   events,
@@ -159,6 +165,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 	}
 	status := &rule.Reconciler{
 		Client:   mgr.GetClient(),
+		Nodes:    everyNode,
 		Rules:    rules,
 		Failures: failures,
 		Coverage: covered,

@@ -21,6 +21,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
 )
 
@@ -46,6 +47,7 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache; used only after a conflict and before something is swept.
 	Live     client.Reader
+	Nodes    *roster.Roster
 	Rules    *rulebook.Shelf
 	Failures *ledger.Failures
 	Events   events.EventRecorder

@@ -9,12 +9,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,11 +35,11 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 		Named("node").
 		Watches(&corev1.Node{}, handler.Funcs{CreateFunc: r.onCreate, UpdateFunc: r.onUpdate, DeleteFunc: r.onDelete}).
 		Watches(&v1alpha1.NodeReadinessRule{}, handler.Funcs{
-			CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.all(ctx, q) },
+			CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { r.all(q) },
 			UpdateFunc: r.onRuleUpdate,
-			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 				r.Metrics.Forget(e.Object.GetName())
-				r.all(ctx, q)
+				r.all(q)
 			},
 		}).
 		WithOptions(controller.Options{
@@ -89,25 +87,20 @@ func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, _ queue) {
 
 // onRuleUpdate ignores what decisions do not depend on: status above all, which is written
 // as a consequence of looking at nodes.
-func (r *Reconciler) onRuleUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
+func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queue) {
 	before, after := e.ObjectOld.(*v1alpha1.NodeReadinessRule), e.ObjectNew.(*v1alpha1.NodeReadinessRule)
 	if !readiness.SameRule(before, after) {
-		r.all(ctx, q)
+		r.all(q)
 	}
 }
 
 // all asks for a look at every node, after those that have changed themselves: a sweep over
 // the fleet delays nobody. A node that changes while it waits is moved up by the queue. Nodes
 // of the first list wait like this too, by handler.Funcs.
-func (r *Reconciler) all(ctx context.Context, q queue) {
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		log.FromContext(ctx).Error(err, "Listing nodes from the cache failed")
-		return
-	}
-	requests := make([]reconcile.Request, len(nodes.Items))
-	for i := range nodes.Items {
-		requests[i] = request(nodes.Items[i].Name)
+func (r *Reconciler) all(q queue) {
+	var requests []reconcile.Request
+	for node := range r.Nodes.All() {
+		requests = append(requests, request(node.Name))
 	}
 	// controller-runtime hands out no other kind of queue; it wraps one that lacks priorities.
 	q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, requests...)

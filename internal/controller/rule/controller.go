@@ -22,6 +22,7 @@ import (
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
 )
 
@@ -46,6 +47,7 @@ const (
 type Reconciler struct {
 	// Client reads from the cache, own writes included, and writes rules.
 	Client   client.Client
+	Nodes    *roster.Roster
 	Rules    *rulebook.Shelf
 	Failures *ledger.Failures
 	Coverage *coverage.Coverage
@@ -113,18 +115,25 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	return s.births.again, errors.Join(r.writeStatus(ctx, obj, s), refusal)
 }
 
-func (r *Reconciler) nodes(ctx context.Context, opts ...client.ListOption) (iter.Seq[*readiness.Node], error) {
-	var list corev1.NodeList
-	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+// nodes are all nodes, as they are after our own writes.
+func (r *Reconciler) nodes(ctx context.Context) (iter.Seq[*readiness.Node], error) {
+	// The client waits for them whatever it is asked for.
+	if err := r.Client.List(ctx, &corev1.NodeList{}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
+	return r.knownNodes(), nil
+}
+
+// knownNodes are all nodes that the cache has.
+func (r *Reconciler) knownNodes() iter.Seq[*readiness.Node] {
+	all := r.Nodes.All()
 	return func(yield func(*readiness.Node) bool) {
-		for i := range list.Items {
-			if !yield(readiness.NodeOf(&list.Items[i])) {
+		for node := range all {
+			if !yield(readiness.NodeOf(node)) {
 				return
 			}
 		}
-	}, nil
+	}
 }
 
 // ensureFinalizer changes only our own finalizer: the write fails if anything else changed.

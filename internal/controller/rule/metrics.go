@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/readygate/readygate/internal/readiness"
 )
 
 // Metrics of rules. How many nodes a rule holds is counted when somebody asks, from the
@@ -72,19 +69,16 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	if err != nil {
 		return // no answer is better than a wrong one: the scrape shows the gap
 	}
-	nodes, err := c.reconciler.nodes(ctx, client.DisableReadYourWritesConsistency)
-	if err != nil {
-		return
-	}
 	gauge := func(desc *prometheus.Desc, value int, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
 	gauge(rulesDesc, len(book.Rules()))
-	for _, rule := range book.Rules() {
+	summaries := book.Summaries(c.reconciler.knownNodes(), 0)
+	for i, rule := range book.Rules() {
 		if rule.Deleting || rule.Problem != nil {
 			continue
 		}
-		summary := readiness.Summarize(rule, nodes, 0)
+		summary := summaries[i]
 		gauge(nodesDesc, summary.Holding, rule.Name, "held")
 		gauge(nodesDesc, summary.Selected-summary.Holding, rule.Name, "released")
 		for _, requirement := range rule.Requirements {
