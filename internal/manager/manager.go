@@ -148,7 +148,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	everyNode := roster.New(informer.(toolscache.SharedIndexInformer).GetStore()) // the default cache has no other kind
-	events, err := newEvents(mgr)
+	events, err := newEvents(mgr, o.Registerer)
 	if err != nil {
 		return err
 	}

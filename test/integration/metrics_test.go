@@ -111,7 +111,8 @@ func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
 	testkit.Eventually(t, "the series to be gone", func(context.Context) error {
 		for name := range metricsOf(t, id) {
 			if !strings.HasPrefix(name, "node_readiness_rules_total") && !strings.HasPrefix(name, "node_readiness_build_info") &&
-				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") && !strings.HasPrefix(name, "node_readiness_client_") {
+				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") && !strings.HasPrefix(name, "node_readiness_client_") &&
+				!strings.HasPrefix(name, "node_readiness_events_dropped_total") {
 				return errors.New(name)
 			}
 		}

@@ -1,0 +1,112 @@
+package herald
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// pending is how many events can wait to be written. Those that come then are lost, and counted.
+const pending = 10_000
+
+// Herald is a recorder of events. It also is a collector of its metric.
+type Herald struct {
+	prometheus.Collector
+
+	scheme               *runtime.Scheme
+	controller, instance string
+	queue                chan *eventsv1.Event
+	dropped              prometheus.Counter
+	scribe               *scribe
+}
+
+var _ events.EventRecorder = &Herald{}
+
+// New makes a herald that tells in the name of this controller.
+func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controller string) *Herald {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	dropped := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "node_readiness_events_dropped_total",
+		Help: "Events that were not written, because too many waited or the API server refused them.",
+	})
+	return &Herald{
+		Collector:  dropped,
+		scheme:     scheme,
+		controller: controller,
+		instance:   controller + "-" + host,
+		queue:      make(chan *eventsv1.Event, pending),
+		dropped:    dropped,
+		scribe:     newScribe(client),
+	}
+}
+
+// Eventf tells of something. It never waits.
+func (h *Herald) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	event, err := h.event(regarding, related, time.Now())
+	if err != nil {
+		log.Log.Error(err, "An event has no object that it is about", "reason", reason)
+		return
+	}
+	event.Type, event.Reason, event.Action, event.Note = eventType, reason, action, fmt.Sprintf(note, args...)
+	select {
+	case h.queue <- event:
+	default:
+		h.dropped.Inc()
+	}
+}
+
+// event is one about these objects; related may be nil.
+func (h *Herald) event(regarding, related runtime.Object, now time.Time) (*eventsv1.Event, error) {
+	about, err := reference.GetReference(h.scheme, regarding)
+	if err != nil {
+		return nil, err
+	}
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = corev1.NamespaceDefault
+	}
+	event := &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(about.Name, now.UnixNano()), Namespace: namespace},
+		EventTime:           metav1.NewMicroTime(now),
+		ReportingController: h.controller,
+		ReportingInstance:   h.instance,
+		Regarding:           *about,
+	}
+	if related != nil {
+		event.Related, err = reference.GetReference(h.scheme, related)
+	}
+	return event, err
+}
+
+// Start writes events until the context ends. What waits then is lost.
+func (h *Herald) Start(ctx context.Context) error {
+	for {
+		select {
+		case event := <-h.queue:
+			if err := h.scribe.write(ctx, event); err != nil && ctx.Err() == nil {
+				h.dropped.Inc()
+				log.FromContext(ctx).Info("An event was not written", "about", event.Regarding.Name, "reason", event.Reason, "error", err.Error())
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// NeedLeaderElection says that a standby tells of things, too.
+func (*Herald) NeedLeaderElection() bool { return false }

@@ -1,0 +1,213 @@
+package herald_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/readygate/readygate/internal/herald"
+)
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+}
+
+// hall is a herald, and an API server that hears it.
+type hall struct {
+	*herald.Herald
+	api *fake.Clientset
+}
+
+func newHall() *hall {
+	api := fake.NewClientset()
+	return &hall{Herald: herald.New(api.EventsV1(), scheme.Scheme, "crier"), api: api}
+}
+
+// run lets the herald write in virtual time; the function tells it what.
+func (h *hall) run(t *testing.T, tell func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- h.Start(ctx) }()
+	tell()
+	synctest.Wait()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func (h *hall) tell(name string) {
+	h.Eventf(node(name), node("rule"), corev1.EventTypeNormal, "Held", "Hold", "taint %s", "x")
+}
+
+func (h *hall) events(t *testing.T) []eventsv1.Event {
+	t.Helper()
+	list, err := h.api.EventsV1().Events("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// verbs are those of all writes so far.
+func (h *hall) verbs() []string {
+	var verbs []string
+	for _, action := range h.api.Actions() {
+		if action.GetVerb() != "list" {
+			verbs = append(verbs, action.GetVerb())
+		}
+	}
+	return verbs
+}
+
+func (h *hall) dropped(t *testing.T) float64 {
+	t.Helper()
+	metrics := make(chan prometheus.Metric, 1)
+	h.Collect(metrics)
+	var m dto.Metric
+	if err := (<-metrics).Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
+}
+
+func TestAnEventSaysWhatHappenedToWhomAndWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.tell("n")
+		told := time.Now()
+		time.Sleep(time.Minute) // it waits, and its time stays
+		h.run(t, func() {})
+		events := h.events(t)
+		if len(events) != 1 {
+			t.Fatalf("got %v", events)
+		}
+		e := events[0]
+		if e.Regarding.Name != "n" || e.Regarding.Kind != "Node" || e.Related == nil || e.Related.Name != "rule" || e.Namespace != "default" {
+			t.Errorf("about %v, related %v, in %q", e.Regarding, e.Related, e.Namespace)
+		}
+		if e.Type != "Normal" || e.Reason != "Held" || e.Action != "Hold" || e.Note != "taint x" || e.ReportingController != "crier" || e.ReportingInstance == "" {
+			t.Errorf("got %+v", e)
+		}
+		if !e.EventTime.Time.Equal(told) || e.Series != nil {
+			t.Errorf("at %v, want %v; series %v", e.EventTime, told, e.Series)
+		}
+	})
+}
+
+func TestWhatHappensAgainIsASeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.run(t, func() {
+			for range 9 {
+				h.tell("n")
+				h.tell("m")
+				time.Sleep(time.Second)
+			}
+		})
+		for _, e := range h.events(t) {
+			if e.Series == nil || e.Series.Count != 8 { // counts are written as they double
+				t.Errorf("series %v of %s, want 8", e.Series, e.Regarding.Name)
+			}
+		}
+		if got := len(h.verbs()); got != 8 {
+			t.Errorf("%d writes for 18 events, want 2 creations and 6 patches: %v", got, h.verbs())
+		}
+	})
+}
+
+func TestAfterALongTimeASeriesIsWrittenAtOnceAndThenBegunAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.run(t, func() {
+			for _, pause := range []time.Duration{time.Second, time.Second, 2 * time.Minute, 7 * time.Minute} {
+				h.tell("n")
+				time.Sleep(pause)
+			}
+			h.tell("n") // nothing for 7 minutes
+		})
+		if want := []string{"create", "patch", "patch", "create"}; !slices.Equal(h.verbs(), want) {
+			t.Errorf("got %v, want %v", h.verbs(), want)
+		}
+	})
+}
+
+func TestASeriesThatHasExpiredIsBegunAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.run(t, func() {
+			h.tell("n")
+			synctest.Wait()
+			if err := h.api.Tracker().Delete(eventsv1.SchemeGroupVersion.WithResource("events"), "default", h.events(t)[0].Name); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			h.tell("n")
+		})
+		if events := h.events(t); len(events) != 1 || events[0].Series != nil {
+			t.Errorf("got %v", events)
+		}
+	})
+}
+
+func TestAnAPIServerThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		fails := 3
+		h.api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			fails--
+			return fails >= 0, nil, errors.New("connection refused")
+		})
+		h.run(t, func() {
+			h.tell("n")
+			time.Sleep(time.Minute)
+		})
+		if len(h.events(t)) != 1 || h.dropped(t) != 0 {
+			t.Errorf("%d events, %v dropped", len(h.events(t)), h.dropped(t))
+		}
+	})
+}
+
+func TestWhatTheAPIServerRefusesIsDroppedAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.api.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			refused := action.(clienttesting.CreateAction).GetObject().(*eventsv1.Event).Regarding.Name == "bad"
+			return refused, nil, apierrors.NewForbidden(eventsv1.Resource("events"), "bad", errors.New("no"))
+		})
+		h.run(t, func() {
+			h.tell("bad")
+			h.tell("good")
+		})
+		if events := h.events(t); len(events) != 1 || events[0].Regarding.Name != "good" || h.dropped(t) != 1 {
+			t.Errorf("%d events, %v dropped", len(events), h.dropped(t))
+		}
+	})
+}
+
+func TestTellingNeverWaits(t *testing.T) {
+	h := newHall() // nobody writes
+	for i := range 10_005 {
+		h.tell(fmt.Sprint(i))
+	}
+	if got := h.dropped(t); got != 5 {
+		t.Errorf("%v dropped, want 5", got)
+	}
+}
