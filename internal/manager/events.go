@@ -11,10 +11,10 @@ import (
 )
 
 // Rate of events. They tell of what was done and may come late; the turnstile lets them in
-// last.
+// last. One is written after another, so an API server that has much to do gets far fewer.
 const (
-	eventQPS   = 50
-	eventBurst = 100
+	eventQPS   = 200
+	eventBurst = 200
 )
 
 // newEvents makes a recorder of events that sends them while the manager runs.

@@ -50,6 +50,7 @@ type options struct {
 	controllers []string
 	only        []string
 	out         string
+	add         bool
 	check       bool
 	pace        pace
 }
@@ -66,7 +67,7 @@ func newRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.plan, "plan", "", "full or short: a set of scenarios and sizes. Empty: those of --scenario, --nodes and --rules.")
+	flags.StringVar(&o.plan, "plan", "", "full, large or short: a set of scenarios and sizes. Empty: those of --scenario, --nodes and --rules.")
 	flags.StringSliceVar(&o.scenarios, "scenario", []string{report.Flip}, "What happens: "+strings.Join(known(), ", ")+". Several are played one after another with the same nodes.")
 	flags.IntSliceVar(&o.nodes, "nodes", []int{1000}, "Numbers of nodes, each with a control plane of its own.")
 	flags.IntSliceVar(&o.rules, "rules", []int{1}, "Numbers of rules that all select every node.")
@@ -77,6 +78,7 @@ func newRunCommand() *cobra.Command {
 	flags.StringArrayVar(&o.controllers, "controller", nil, "Another controller: NAME=COMMAND, in which {kubeconfig}, {metrics} and {pprof} stand for a file and addresses of loopback.")
 	flags.StringSliceVar(&o.only, "only", nil, "Names of the subjects to measure, e.g. readygate,floor. Empty: all, and nobody: the load alone.")
 	flags.StringVar(&o.out, "out", "", "File for the results, as JSON.")
+	flags.BoolVar(&o.add, "append", false, "Add the results to those that are in the file.")
 	flags.BoolVar(&o.check, "check", false, "Fail if counts are not as promised. Times are never checked.")
 	flags.DurationVar(&o.pace.steady, "steady-time", o.pace.steady, "How long the scenario steady lasts.")
 	flags.Float64Var(&o.pace.heartbeat, "heartbeats", o.pace.heartbeat, "Heartbeats a second in the scenario steady.")
@@ -113,12 +115,14 @@ func (o *options) lots() ([]lot, error) {
 	switch o.plan {
 	case "full":
 		return full(subjects, nobody, o.writers, o.mode), nil
+	case "large":
+		return large(subjects, nobody, o.writers, o.mode), nil
 	case "short":
 		return short(subjects, nobody, o.writers, o.mode), nil
 	case "":
 		return o.own(subjects, nobody)
 	default:
-		return nil, fmt.Errorf("--plan is %q, must be full, short or empty", o.plan)
+		return nil, fmt.Errorf("--plan is %q, must be full, large, short or empty", o.plan)
 	}
 }
 
@@ -152,6 +156,13 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	run := report.Run{Machine: thisMachine(), Command: "go run ./test/scale " + strings.Join(os.Args[1:], " "), Version: versionOf(ctx, o.manager), Date: time.Now().UTC().Truncate(time.Second)}
+	if o.add {
+		before, err := load(o.out)
+		if err != nil {
+			return fmt.Errorf("--append: %w", err)
+		}
+		run.Results, run.Command = before.Results, before.Command+"\n"+run.Command
+	}
 	for _, l := range lots {
 		if len(o.only) > 0 {
 			l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return !slices.Contains(o.only, s.name) })

@@ -16,10 +16,10 @@ const (
 	patience = 10 * time.Minute
 	// silence is how long a subject must not have written to be called quiet, and quietLimit
 	// how long that is waited for.
-	silence    = 5 * time.Second
+	silence    = 3 * time.Second
 	quietLimit = 5 * time.Minute
 	// window is how long work that is left is looked for.
-	window = 10 * time.Second
+	window = 5 * time.Second
 )
 
 // change is what a phase does to the world, and what the subject is to do about it.

@@ -17,7 +17,7 @@ type reading struct {
 
 // read finds what the phases of a result are compared with.
 func (run *Run) read(result *Result) []reading {
-	floor, nobody := run.beside(result, Floor), run.load(result)
+	floor, nobody := run.floor(result), run.load(result)
 	var all []reading
 	for i := range result.Phases {
 		phase := &result.Phases[i]
@@ -39,6 +39,18 @@ func (run *Run) read(result *Result) []reading {
 // without are the scenarios in which the load writes no node: rules come and go, or the
 // controller does.
 var without = []string{Create, Delete, Restart}
+
+// floor is what the floor did under the same load. It knows no rules, so many of them do not
+// matter to it.
+func (run *Run) floor(result *Result) *Result {
+	floor := run.beside(result, Floor)
+	if floor == nil && result.Scenario == Many {
+		flip := *result
+		flip.Scenario = Flip
+		floor = run.beside(&flip, Floor)
+	}
+	return floor
+}
 
 // load is what the load of a result costs alone. That of some scenarios is the load of a flip.
 func (run *Run) load(result *Result) *Result {
