@@ -28,6 +28,7 @@ type bench struct {
 	names   []string // of all nodes
 	// bystanders is the number of rules that select no node.
 	bystanders int
+	ruled      bool // the rules were created
 	heapEmpty  int64
 }
 
@@ -61,7 +62,7 @@ func newRule(name, pool, condition, mode string) *v1alpha1.NodeReadinessRule {
 }
 
 func (b *bench) title() string {
-	return fmt.Sprintf("%s, %d nodes, %d rules", b.subject.name, b.world.size.Nodes, len(b.rules))
+	return fmt.Sprintf("%s, nodes: %d, rules: %d", b.subject.name, b.world.size.Nodes, len(b.rules))
 }
 
 func (b *bench) close() error {
@@ -74,7 +75,7 @@ func (b *bench) start() (err error) {
 	if b.subject.name == report.Nobody {
 		return nil
 	}
-	b.process, err = b.world.launch(b.subject, b.world.witness.taints)
+	b.process, err = b.world.launch(b.subject, b.ruled)
 	return err
 }
 
@@ -83,8 +84,9 @@ func (b *bench) hasRules() bool {
 	return b.subject.name != report.Nobody && b.subject.name != report.Floor
 }
 
-// createRules tells the subject of its rules.
+// createRules tells the subject of its rules. It runs by then.
 func (b *bench) createRules(ctx context.Context) error {
+	b.ruled = true
 	if b.subject.name == report.Floor {
 		return b.process.signal(syscall.SIGUSR1)
 	}

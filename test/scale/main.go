@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -96,11 +97,19 @@ func known() []string {
 
 // lots are what the options ask for.
 func (o *options) lots() ([]lot, error) {
+	switch {
+	case o.mode != string(v1alpha1.EnforcementModeContinuous) && o.mode != string(v1alpha1.EnforcementModeBootstrapOnly):
+		return nil, fmt.Errorf("--mode is %q, must be continuous or bootstrap-only", o.mode)
+	case o.writers < 1:
+		return nil, fmt.Errorf("--writers is %d, must be at least 1", o.writers)
+	case o.add && o.out == "":
+		return nil, errors.New("--append needs --out: the file to add to")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	subjects := []subject{floorSubject(self, true)}
+	subjects := []subject{floorSubject(self)}
 	if o.manager != "" {
 		subjects = append(subjects, ours(o.manager))
 	}
@@ -163,28 +172,25 @@ func (o *options) run(ctx context.Context) error {
 		}
 		run.Results, run.Command = before.Results, before.Command+"\n"+run.Command
 	}
+	var errs []error
 	for _, l := range lots {
 		if len(o.only) > 0 {
 			l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return !slices.Contains(o.only, s.name) })
 		}
-		err = l.measure(ctx, func(r report.Result) {
+		errs = append(errs, l.measure(ctx, func(r report.Result) {
 			run.Results = append(run.Results, r)
-			if saveErr := save(o.out, run); saveErr != nil { // what is measured is not lost by what fails later
-				say("%v", saveErr)
+			if err := save(o.out, run); err != nil { // what is measured is not lost by what fails later
+				say("%v", err)
 			}
-		})
-		if err != nil {
-			break
-		}
+		}))
 	}
 	report.Table(os.Stdout, run)
-	if err != nil || !o.check {
-		return err
+	if o.check {
+		if problems := report.Check(run); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("counts are not as promised:\n  %s", strings.Join(problems, "\n  ")))
+		}
 	}
-	if problems := report.Check(run); len(problems) > 0 {
-		return fmt.Errorf("counts are not as promised:\n  %s", strings.Join(problems, "\n  "))
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // say prints what is going on.

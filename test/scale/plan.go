@@ -19,14 +19,20 @@ type lot struct {
 	subjects   []subject
 }
 
-// measure tells the scenarios of a lot to each of its subjects, each in a world of its own.
+// measure tells the scenarios of a lot to each of its subjects, each in a world of its own. One
+// that fails does not keep the others from being measured.
 func (l lot) measure(ctx context.Context, keep func(report.Result)) error {
+	var errs []error
 	for _, s := range l.subjects {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err := l.measureOne(ctx, s, keep); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			errs = append(errs, fmt.Errorf("%s, %d nodes: %w", s.name, l.size.Nodes, err))
+			say("FAILED: %v", errs[len(errs)-1])
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)) (err error) {
@@ -39,6 +45,7 @@ func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)
 		return l.join(ctx, b, keep)
 	}
 	if err := b.prepare(ctx, !slices.Contains(l.scenarios, report.Create)); err != nil {
+		keep(b.result(ctx, l.scenarios[0], nil, err))
 		return err
 	}
 	for _, story := range stories {

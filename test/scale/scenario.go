@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -169,7 +170,9 @@ func tellJoin(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
 	return phases, err
 }
 
-func (b *bench) continuous() bool { return b.world.size.Mode != "bootstrap-only" }
+func (b *bench) continuous() bool {
+	return b.world.size.Mode == string(v1alpha1.EnforcementModeContinuous)
+}
 
 // flipping is the change that sets the condition of nodes.
 func (b *bench) flipping(name string, nodes []string, status corev1.ConditionStatus) change {

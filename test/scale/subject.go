@@ -22,7 +22,8 @@ import (
 )
 
 // subject is a controller that is measured: a command line in which {kubeconfig}, {pprof} and
-// {metrics} stand for a file and for addresses, and, of the floor, {taints} for keys.
+// {metrics} stand for a file and for addresses. The floor knows no rules: of it, {taints} stands
+// for keys and {wait} for whether the rule is still to come.
 type subject struct {
 	name    string
 	command []string
@@ -52,8 +53,8 @@ func ours(manager string) subject {
 	}}
 }
 
-func floorSubject(self string, waits bool) subject {
-	return subject{name: report.Floor, command: []string{self, "floor", "--kubeconfig={kubeconfig}", "--taints={taints}", "--wait=" + strconv.FormatBool(waits)}}
+func floorSubject(self string) subject {
+	return subject{name: report.Floor, command: []string{self, "floor", "--kubeconfig={kubeconfig}", "--taints={taints}", "--wait={wait}"}}
 }
 
 // process is a subject that runs.
@@ -65,15 +66,16 @@ type process struct {
 	done    chan struct{}
 }
 
-// launch starts a subject in a world.
-func (w *world) launch(s subject, taints []string) (*process, error) {
+// launch starts a subject in a world that has rules, or will have.
+func (w *world) launch(s subject, ruled bool) (*process, error) {
 	ports, err := controlplane.FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
 	address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 	p := &process{done: make(chan struct{}), pprof: address(ports[0]), log: filepath.Join(w.dir, fmt.Sprintf("%s-%d.log", s.name, ports[0]))}
-	fill := strings.NewReplacer("{kubeconfig}", w.kubeconfig, "{pprof}", p.pprof, "{metrics}", address(ports[1]), "{taints}", strings.Join(taints, ","))
+	fill := strings.NewReplacer("{kubeconfig}", w.kubeconfig, "{pprof}", p.pprof, "{metrics}", address(ports[1]),
+		"{taints}", strings.Join(w.witness.taints, ","), "{wait}", strconv.FormatBool(!ruled))
 	var args []string
 	for _, arg := range s.command {
 		args = append(args, fill.Replace(arg))

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+func TestOptionsThatCannotWorkSayWhatWould(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options options
+		want    string
+	}{
+		"unknown plan":           {options{plan: "huge"}, "must be full"},
+		"unknown scenario":       {options{scenarios: []string{"flop"}, nodes: []int{1}, rules: []int{1}}, `"flop", must be some of`},
+		"join after another":     {options{scenarios: []string{report.Join, report.Flip}, nodes: []int{1}, rules: []int{1}}, "run it alone"},
+		"no nodes":               {options{scenarios: []string{report.Flip}, nodes: []int{0}, rules: []int{1}}, "at least 1"},
+		"unknown mode":           {options{scenarios: []string{report.Flip}, nodes: []int{1}, rules: []int{1}, mode: "sometimes"}, "continuous or bootstrap-only"},
+		"controller without =":   {options{controllers: []string{"mine"}}, "NAME=COMMAND"},
+		"controller is reserved": {options{controllers: []string{"floor=x"}}, "NAME=COMMAND"},
+		"append without a file":  {options{add: true}, "--append needs --out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.options.mode == "" {
+				tc.options.mode = "continuous"
+			}
+			if tc.options.writers == 0 {
+				tc.options.writers = 1
+			}
+			if _, err := tc.options.lots(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestThePlansTogetherPlayEveryScenario(t *testing.T) {
+	played := map[string]bool{}
+	s := []subject{{name: report.Ours}, {name: report.Floor}}
+	nobody := subject{name: report.Nobody}
+	for _, l := range slices.Concat(full(s, nobody, 16, "continuous"), short(s, nobody, 16, "continuous")) {
+		for _, name := range l.scenarios {
+			played[name] = true
+		}
+		if l.pace == (pace{}) {
+			t.Errorf("%v has no pace", l.scenarios)
+		}
+	}
+	for _, name := range known() {
+		if !played[name] {
+			t.Errorf("%s is in no plan", name)
+		}
+	}
+}
+
+const auditLine = `{"verb":"VERB","user":{"username":"me"},"objectRef":{"resource":"RES"},"responseStatus":{"code":CODE},"requestReceivedTimestamp":"2026-01-01T00:00:0SEC.000000Z"}` + "\n"
+
+func line(verb, resource, code, second string) string {
+	return strings.NewReplacer("VERB", verb, "RES", resource, "CODE", code, "SEC", second).Replace(auditLine)
+}
+
+func TestTheLedgerCountsWhatIsNewAndWhose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	write := func(text string) {
+		t.Helper()
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close() //nolint:errcheck // the next read would see it
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLedger(path, "me")
+	write(line("patch", "nodes", "200", "1") + line("patch", "leases", "200", "9") + strings.ReplaceAll(line("patch", "nodes", "200", "8"), `"me"`, `"somebody"`))
+	half := line("create", "events", "429", "2")
+	write(half[:40])
+	if err := l.read(); err != nil {
+		t.Fatal(err)
+	}
+	if l.requests["patch nodes"] != 1 || len(l.requests) != 1 || l.written.Second() != 1 {
+		t.Errorf("got %v, last at %v", l.requests, l.written)
+	}
+	write(half[40:] + line("list", "nodes", "200", "7"))
+	if err := l.reset(); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.requests) != 0 || l.written.Second() != 2 {
+		t.Errorf("after a reset: %v, last write at %v", l.requests, l.written)
+	}
+	write(half)
+	if err := l.read(); err != nil {
+		t.Fatal(err)
+	}
+	if l.requests["create events"] != 1 || l.refused["429"] != 1 {
+		t.Errorf("got %v, refused %v", l.requests, l.refused)
+	}
+}
+
+func TestCountersAreSummedAndMustBeThere(t *testing.T) {
+	text := "# HELP a x\na{b=\"c d\"} 1\na{b=\"e\"} 2e3\nab 7\n"
+	if got, err := counters(strings.NewReader(text), "a"); err != nil || got[0] != 2001 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := counters(strings.NewReader(text), "a", "gone"); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheWitnessTellsWhenTheLastTaintChanged(t *testing.T) {
+	w := &witness{taints: []string{"a", "b"}, nodes: map[string]*sight{}}
+	at := time.Unix(0, 0)
+	see := func(second int64, status corev1.ConditionStatus, taints ...string) {
+		node := &corev1.Node{}
+		node.Name = "n"
+		node.Status.Conditions = []corev1.NodeCondition{{Type: testkit.Condition, Status: status}}
+		for _, key := range taints {
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
+		w.see(watch.Event{Type: watch.Modified, Object: node}, at.Add(time.Duration(second)*time.Second))
+	}
+	see(0, corev1.ConditionFalse, "a", "b")
+	quest := w.expect([]string{"n"}, false)
+	see(1, corev1.ConditionTrue, "a", "b")
+	see(2, corev1.ConditionTrue, "b")
+	if len(quest.missing) != 1 {
+		t.Error("a node with one taint left is called released")
+	}
+	see(5, corev1.ConditionTrue, "other")
+	if err := w.wait(t.Context(), quest, time.Second); err != nil || !quest.last.Equal(at.Add(5*time.Second)) {
+		t.Errorf("%v, last at %v", err, quest.last)
+	}
+	if got := w.latencies([]string{"n"}); len(got) != 1 || got[0] != 4*time.Second {
+		t.Errorf("latencies %v", got)
+	}
+	if w.bare() != 0 {
+		t.Error("a node that came with its taints is called bare")
+	}
+}
