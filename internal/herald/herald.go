@@ -93,18 +93,37 @@ func (h *Herald) event(regarding, related runtime.Object, now time.Time) (*event
 	return event, err
 }
 
+// rests is how many times as long as a write took the herald rests after it. So an API server
+// that has much to do, and answers late, gets few events, and one that is idle gets many.
+const rests = 2
+
 // Start writes events until the context ends. What waits then is lost.
 func (h *Herald) Start(ctx context.Context) error {
 	for {
 		select {
 		case event := <-h.queue:
-			if err := h.scribe.write(ctx, event); err != nil && ctx.Err() == nil {
-				h.dropped.Inc()
-				log.FromContext(ctx).Info("An event was not written", "about", event.Regarding.Name, "reason", event.Reason, "error", err.Error())
-			}
+			began := time.Now()
+			h.write(ctx, event)
+			rest(ctx, rests*time.Since(began))
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+func (h *Herald) write(ctx context.Context, event *eventsv1.Event) {
+	if err := h.scribe.write(ctx, event); err != nil && ctx.Err() == nil {
+		h.dropped.Inc()
+		log.FromContext(ctx).Info("An event was not written", "about", event.Regarding.Name, "reason", event.Reason, "error", err.Error())
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -202,6 +202,23 @@ func TestWhatTheAPIServerRefusesIsDroppedAndCounted(t *testing.T) {
 	})
 }
 
+func TestASlowAPIServerGetsFewerEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(100 * time.Millisecond)
+			return false, nil, nil
+		})
+		for i := range 100 {
+			h.tell(fmt.Sprint(i))
+		}
+		h.run(t, func() { time.Sleep(3 * time.Second) }) // in virtual time
+		if got := len(h.events(t)); got > 11 {
+			t.Errorf("%d events were written in 3 s, want at most 11: two thirds of the time are rest", got)
+		}
+	})
+}
+
 func TestTellingNeverWaits(t *testing.T) {
 	h := newHall() // nobody writes
 	for i := range 10_005 {
