@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
@@ -27,16 +26,9 @@ func main() {
 		run("readygate-manager cleanup", os.Args[2:], options, &options.Logging)
 		return
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	options := manager.NewOptions()
 	run("readygate-manager", os.Args[1:], options, &options.Logging)
 }
-
-// gcPercent is how much the heap may grow between collections. Nearly all of it are nodes that
-// stay, so Go's usual 100 would take twice their memory to save little work.
-const gcPercent = 50
 
 // command is what a set of options can do.
 type command interface {

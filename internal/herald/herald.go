@@ -42,7 +42,7 @@ func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controll
 	}
 	dropped := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_events_dropped_total",
-		Help: "Events that were not written, because too many waited or the API server refused them.",
+		Help: "Events that were not written, because too many waited, or the API server refused them or did not answer.",
 	})
 	return &Herald{
 		Collector:  dropped,
@@ -99,8 +99,12 @@ const rests = 2
 
 // Start writes events until the context ends. What waits then is lost.
 func (h *Herald) Start(ctx context.Context) error {
+	again := time.NewTicker(seriesRest)
+	defer again.Stop()
 	for {
 		select {
+		case <-again.C:
+			h.scribe.catchUp(ctx)
 		case event := <-h.queue:
 			began := time.Now()
 			h.write(ctx, event)

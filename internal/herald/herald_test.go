@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -133,18 +134,67 @@ func TestWhatHappensAgainIsASeries(t *testing.T) {
 	})
 }
 
-func TestAfterALongTimeASeriesIsWrittenAtOnceAndThenBegunAnew(t *testing.T) {
+func TestTheCountOfASeriesIsRightInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall()
 		h.run(t, func() {
-			for _, pause := range []time.Duration{time.Second, time.Second, 2 * time.Minute, 7 * time.Minute} {
+			for range 7 {
 				h.tell("n")
-				time.Sleep(pause)
 			}
-			h.tell("n") // nothing for 7 minutes
+			time.Sleep(time.Minute + time.Second)
 		})
-		if want := []string{"create", "patch", "patch", "create"}; !slices.Equal(h.verbs(), want) {
+		if events := h.events(t); len(events) != 1 || events[0].Series == nil || events[0].Series.Count != 7 {
+			t.Errorf("got %+v", events)
+		}
+		if want := []string{"create", "patch", "patch", "patch"}; !slices.Equal(h.verbs(), want) {
 			t.Errorf("got %v, want %v", h.verbs(), want)
+		}
+	})
+}
+
+func TestWhatHasNotHappenedForLongIsToldAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.run(t, func() {
+			h.tell("n")
+			time.Sleep(7 * time.Minute)
+			h.tell("n")
+		})
+		if want := []string{"create", "create"}; !slices.Equal(h.verbs(), want) {
+			t.Errorf("got %v, want %v", h.verbs(), want)
+		}
+	})
+}
+
+// Several rules may change a node at one time, and one of them again another time.
+func TestOtherWordsAreAnotherStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.run(t, func() {
+			for _, words := range []string{"a", "a and b"} {
+				h.Eventf(node("n"), node("rule"), corev1.EventTypeNormal, "Held", "Hold", "%s", words)
+				h.Eventf(node("n"), node("rule"), corev1.EventTypeWarning, "Refused", "Write", "%s", words)
+			}
+		})
+		notes := map[string]int{}
+		for _, e := range h.events(t) {
+			notes[e.Reason+": "+e.Note]++
+		}
+		if want := map[string]int{"Held: a": 1, "Held: a and b": 1, "Refused: a": 1}; !maps.Equal(notes, want) {
+			t.Errorf("got %v, want %v", notes, want)
+		}
+	})
+}
+
+func TestAnEventWhoseAnswerWasLostIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewAlreadyExists(eventsv1.Resource("events"), "n")
+		})
+		h.run(t, func() { h.tell("n") })
+		if h.dropped(t) != 0 {
+			t.Errorf("%v dropped", h.dropped(t))
 		}
 	})
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -61,25 +62,38 @@ func managerValidations() []admissionv1.Validation {
 			fmt.Sprintf("object.?spec.?taints.orValue([]).filter(t, %s) == oldObject.?spec.?taints.orValue([]).filter(t, %s)", foreign, foreign)),
 	}
 	// Of the metadata, the API server itself keeps what is left out here.
-	for _, field := range fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation") {
-		validations = append(validations, unchangedField("metadata", field))
-	}
-	for _, field := range fieldsOf(reflect.TypeFor[corev1.NodeSpec](), "taints") {
-		validations = append(validations, unchangedField("spec", field))
-	}
-	return validations
+	return append(validations, unchangedFields(map[string][]string{
+		"metadata": fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation"),
+		"spec":     fieldsOf(reflect.TypeFor[corev1.NodeSpec](), "taints"),
+	}))
 }
 
-func unchangedField(parent, field string) admissionv1.Validation {
-	return unchanged(parent+"."+field, fmt.Sprintf("object.?%s.?%s == oldObject.?%s.?%s", parent, field, parent, field))
+// unchangedFields is one validation for all fields: each costs every write of a node some ten
+// microseconds. Which of them changed is only looked for where one did.
+func unchangedFields(fields map[string][]string) admissionv1.Validation {
+	var same, changed []string
+	for _, parent := range slices.Sorted(maps.Keys(fields)) {
+		for _, field := range fields[parent] {
+			equal := fmt.Sprintf("object.?%s.?%s == oldObject.?%s.?%s", parent, field, parent, field)
+			same = append(same, equal)
+			changed = append(changed, fmt.Sprintf("(%s ? [] : [%s])", equal, quote(parent+"."+field)))
+		}
+	}
+	validation := unchanged("other fields", "("+strings.Join(same, " && ")+")")
+	validation.MessageExpression = quote(mayChange) + " + (" + strings.Join(changed, " + ") + ").join(', ') + " + quote(norOthers)
+	return validation
 }
+
+const (
+	mayChange = "the manager may change taints and annotations of rules on nodes, and not "
+	norOthers = " (nor may another policy or webhook in the manager's request)"
+)
 
 func unchanged(what, expression string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: "!variables.update || " + expression,
-		Message: "the manager may change taints and annotations of rules on nodes, and not " + what +
-			" (nor may another policy or webhook in the manager's request)",
-		Reason: ptr.To(metav1.StatusReasonForbidden),
+		Message:    mayChange + what + norOthers,
+		Reason:     ptr.To(metav1.StatusReasonForbidden),
 	}
 }
 

@@ -125,7 +125,8 @@ func (p *planner) isName(name string) bool {
 	return slices.ContainsFunc(p.rules, func(r *Rule) bool { return r.Name == name })
 }
 
-// wants says whether some rule holds the node with the taint.
+// wants says whether some rule holds the node with the taint. It judges by itself, which is the
+// same as long as a verdict depends on nothing but the rule and the node.
 func (p *planner) wants(id TaintID) bool {
 	return slices.ContainsFunc(p.rules, func(r *Rule) bool {
 		if r.ID() != id || !r.Active() {

@@ -14,6 +14,9 @@ import (
 // then.
 const defaultPause = time.Second
 
+// inTime is how long a server may take to answer before it is thought to have too much to do.
+const inTime = 5 * time.Second
+
 type transport struct {
 	turnstile *Turnstile
 	next      http.RoundTripper
@@ -32,16 +35,18 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	sent := time.Now()
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
-		t.turnstile.leave(r, outcomeOf(err), 0)
+		t.turnstile.leave(r, outcomeOf(err, time.Since(sent)), 0)
 		return nil, err
 	}
-	if pause, is := refusal(resp); is {
+	o, pause := answered(resp)
+	if o == refused {
 		t.turnstile.leave(r, refused, pause)
 		return resp, nil
 	}
-	resp.Body = &body{ReadCloser: resp.Body, turnstile: t.turnstile, pass: r}
+	resp.Body = &body{ReadCloser: resp.Body, turnstile: t.turnstile, pass: r, outcome: o}
 	return resp, nil
 }
 
@@ -49,30 +54,33 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // outcomeOf an error: a server that does not answer in time has too much to do. One that is
-// not there needs no care.
-func outcomeOf(err error) outcome {
+// not there needs no care, and a request that ends soon after it was sent had waited long before.
+func outcomeOf(err error, took time.Duration) outcome {
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if errors.As(err, &timeout) && timeout.Timeout() && took >= inTime {
 		return refused
 	}
 	return unknown
 }
 
-// refusal says whether the answer is one after which client-go waits, or too many requests, or
-// a time-out of the server, and how long to pause.
-func refusal(resp *http.Response) (time.Duration, bool) {
+// answered says whether the answer is one after which client-go waits, or too many requests, or
+// a time-out of the server, and how long to pause. Other errors of the server, or of something
+// before it, say nothing.
+func answered(resp *http.Response) (outcome, time.Duration) {
 	code := resp.StatusCode
 	if code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
-		return 0, false
+		return served, 0
 	}
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	switch {
 	case err == nil && seconds >= 0:
-		return min(time.Duration(seconds)*time.Second, longestPause), true
+		return refused, min(time.Duration(seconds)*time.Second, longestPause)
 	case code == http.StatusTooManyRequests:
-		return defaultPause, true
+		return refused, defaultPause
+	case code == http.StatusGatewayTimeout:
+		return refused, 0
 	default:
-		return 0, code == http.StatusGatewayTimeout
+		return unknown, 0
 	}
 }
 
@@ -81,6 +89,7 @@ type body struct {
 	io.ReadCloser
 	turnstile *Turnstile
 	pass      *pass
+	outcome   outcome
 	ended     atomic.Bool
 }
 
@@ -101,6 +110,6 @@ func (b *body) Close() error {
 
 func (b *body) end() {
 	if b.ended.CompareAndSwap(false, true) {
-		b.turnstile.leave(b.pass, served, 0)
+		b.turnstile.leave(b.pass, b.outcome, 0)
 	}
 }

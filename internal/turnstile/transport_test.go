@@ -78,25 +78,25 @@ func TestWhatCountsAsARefusal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code       int
 		retryAfter string
-		refused    bool
+		outcome    outcome
 		pause      time.Duration
 	}{
-		"too many requests":                         {http.StatusTooManyRequests, "2", true, 2 * time.Second},
-		"too many requests, come when you like":     {http.StatusTooManyRequests, "", true, time.Second},
-		"unavailable, come again":                   {http.StatusServiceUnavailable, "1", true, time.Second},
-		"unavailable":                               {http.StatusServiceUnavailable, "", false, 0},
-		"an error, come again":                      {http.StatusInternalServerError, "1", true, time.Second},
-		"an error":                                  {http.StatusInternalServerError, "", false, 0},
-		"the server's own time-out":                 {http.StatusGatewayTimeout, "", true, 0},
-		"a conflict":                                {http.StatusUnprocessableEntity, "1", false, 0},
-		"a good answer":                             {http.StatusOK, "", false, 0},
-		"a pause that nobody would wait for":        {http.StatusTooManyRequests, "86400", true, 30 * time.Second},
-		"a date, which API servers do not send":     {http.StatusTooManyRequests, "Wed, 21 Oct 2026 07:28:00 GMT", true, time.Second},
-		"a pause that has ended before it was said": {http.StatusTooManyRequests, "-1", true, time.Second},
+		"too many requests":                         {http.StatusTooManyRequests, "2", refused, 2 * time.Second},
+		"too many requests, come when you like":     {http.StatusTooManyRequests, "", refused, time.Second},
+		"unavailable, come again":                   {http.StatusServiceUnavailable, "1", refused, time.Second},
+		"unavailable":                               {http.StatusServiceUnavailable, "", unknown, 0},
+		"an error, come again":                      {http.StatusInternalServerError, "1", refused, time.Second},
+		"an error":                                  {http.StatusInternalServerError, "", unknown, 0},
+		"the server's own time-out":                 {http.StatusGatewayTimeout, "", refused, 0},
+		"a conflict":                                {http.StatusUnprocessableEntity, "1", served, 0},
+		"a good answer":                             {http.StatusOK, "", served, 0},
+		"a pause that nobody would wait for":        {http.StatusTooManyRequests, "86400", refused, 30 * time.Second},
+		"a date, which API servers do not send":     {http.StatusTooManyRequests, "Wed, 21 Oct 2026 07:28:00 GMT", refused, time.Second},
+		"a pause that has ended before it was said": {http.StatusTooManyRequests, "-1", refused, time.Second},
 	} {
 		resp := answer(tc.code, tc.retryAfter)
-		if pause, refused := refusal(resp); refused != tc.refused || pause != tc.pause {
-			t.Errorf("%s: refused %v, pause %v", name, refused, pause)
+		if got, pause := answered(resp); got != tc.outcome || pause != tc.pause {
+			t.Errorf("%s: outcome %d, pause %v", name, got, pause)
 		}
 		_ = resp.Body.Close()
 	}
@@ -106,8 +106,11 @@ func TestWhatCountsAsARefusal(t *testing.T) {
 		fmt.Errorf("patching: %w", context.Canceled):                           unknown,
 		&net.OpError{Op: "dial", Err: fmt.Errorf("connection refused: %d", 1)}: unknown,
 	} {
-		if got := outcomeOf(err); got != want {
+		if got := outcomeOf(err, time.Minute); got != want {
 			t.Errorf("%v: outcome %d, want %d", err, got, want)
+		}
+		if got := outcomeOf(err, time.Second); got != unknown {
+			t.Errorf("%v, soon after it was sent: outcome %d", err, got)
 		}
 	}
 }

@@ -1,0 +1,51 @@
+package manager
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// garbage is how much of it a small heap may hold before it is collected. Go's usual way, as
+	// much as is alive, collects a small heap all the time, and lets a large one double.
+	garbage = 20 << 20
+
+	// leastPercent and mostPercent bound that in percent of what is alive.
+	leastPercent, mostPercent = 50, 400
+
+	// tuneEvery is how often what is alive is looked at: it grows and shrinks with the nodes.
+	tuneEvery = 2 * time.Second
+)
+
+// tuneCollector keeps the garbage collector's pace fit for the heap, unless the environment sets
+// it. Nearly all of a manager's heap is nodes, which stay.
+func tuneCollector(ctx context.Context) error {
+	if os.Getenv("GOGC") != "" {
+		return nil
+	}
+	again := time.NewTicker(tuneEvery)
+	defer again.Stop()
+	for {
+		debug.SetGCPercent(percentFor(alive()))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// percentFor is how much a heap may grow before it is collected, in percent of what is alive.
+func percentFor(alive uint64) int {
+	return int(min(mostPercent, max(leastPercent, 100*garbage/max(1, alive)))) //nolint:gosec // it is bounded
+}
+
+// alive is what the last collection left, in bytes.
+func alive() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

@@ -1,0 +1,24 @@
+package manager
+
+import "testing"
+
+func TestALargeHeapGrowsLess(t *testing.T) {
+	for alive, want := range map[uint64]int{
+		0:         mostPercent,
+		1 << 20:   mostPercent,
+		10 << 20:  200,
+		20 << 20:  100,
+		28 << 20:  71,
+		500 << 20: leastPercent,
+	} {
+		if got := percentFor(alive); got != want {
+			t.Errorf("%d MiB alive: %d %%, want %d %%", alive>>20, got, want)
+		}
+	}
+}
+
+func TestWhatIsAliveIsKnown(t *testing.T) {
+	if alive() == 0 {
+		t.Error("Go does not tell how much of the heap is alive")
+	}
+}
