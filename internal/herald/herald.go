@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,7 @@ type Herald struct {
 	queue                chan *eventsv1.Event
 	dropped              prometheus.Counter
 	scribe               *scribe
+	last                 atomic.Int64
 }
 
 var _ events.EventRecorder = &Herald{}
@@ -81,7 +83,7 @@ func (h *Herald) event(regarding, related runtime.Object, now time.Time) (*event
 		namespace = corev1.NamespaceDefault
 	}
 	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(about.Name, now.UnixNano()), Namespace: namespace},
+		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(about.Name, h.moment(now)), Namespace: namespace},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: h.controller,
 		ReportingInstance:   h.instance,
@@ -91,6 +93,17 @@ func (h *Herald) event(regarding, related runtime.Object, now time.Time) (*event
 		event.Related, err = reference.GetReference(h.scheme, related)
 	}
 	return event, err
+}
+
+// moment is a time in nanoseconds that no other event has: it is part of their names.
+func (h *Herald) moment(now time.Time) int64 {
+	for {
+		last := h.last.Load()
+		next := max(now.UnixNano(), last+1)
+		if h.last.CompareAndSwap(last, next) {
+			return next
+		}
+	}
 }
 
 // rests is how many times as long as a write took the herald rests after it. So an API server

@@ -3,9 +3,9 @@ package herald_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -260,7 +260,7 @@ func TestASlowAPIServerGetsFewerEvents(t *testing.T) {
 			return false, nil, nil
 		})
 		for i := range 100 {
-			h.tell(fmt.Sprint(i))
+			h.tell(strconv.Itoa(i))
 		}
 		h.run(t, func() { time.Sleep(3 * time.Second) }) // in virtual time
 		if got := len(h.events(t)); got > 11 {
@@ -272,7 +272,7 @@ func TestASlowAPIServerGetsFewerEvents(t *testing.T) {
 func TestTellingNeverWaits(t *testing.T) {
 	h := newHall() // nobody writes
 	for i := range 10_005 {
-		h.tell(fmt.Sprint(i))
+		h.tell(strconv.Itoa(i))
 	}
 	if got := h.dropped(t); got != 5 {
 		t.Errorf("%v dropped, want 5", got)
