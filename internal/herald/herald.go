@@ -106,11 +106,9 @@ func (h *Herald) moment(now time.Time) int64 {
 	}
 }
 
-// rests is how many times as long as a write took the herald rests after it. So an API server
-// that has much to do, and answers late, gets few events, and one that is idle gets many.
-const rests = 2
-
-// Start writes events until the context ends. What waits then is lost.
+// Start writes events until the context ends. What waits then is lost. After each it rests for as
+// long as the write took: an API server that has much to do, and answers late, gets few, and one
+// that is idle gets many.
 func (h *Herald) Start(ctx context.Context) error {
 	again := time.NewTicker(seriesRest)
 	defer again.Stop()
@@ -121,7 +119,7 @@ func (h *Herald) Start(ctx context.Context) error {
 		case event := <-h.queue:
 			began := time.Now()
 			h.write(ctx, event)
-			rest(ctx, rests*time.Since(began))
+			rest(ctx, time.Since(began))
 		case <-ctx.Done():
 			return nil
 		}
