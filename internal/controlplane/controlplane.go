@@ -101,7 +101,7 @@ func (c *ControlPlane) newAPIServer(port int, log, auditLog string, args ...stri
 		"--authorization-mode", "Node,RBAC",
 		"--enable-admission-plugins", "NodeRestriction",
 		"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", auditLog,
-		"--audit-log-mode", "blocking",
+		"--audit-log-mode", "blocking", "--audit-log-maxsize", "0", // never rotated: it is read while it grows
 	}, c.opts.Network.apiServerArgs(c), c.opts.APIServerArgs, args)...)
 }
 

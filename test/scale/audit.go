@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -43,6 +44,12 @@ func (l *ledger) read() error {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // only read
+	switch info, err := file.Stat(); {
+	case err != nil:
+		return err
+	case info.Size() < l.offset:
+		return errors.New("the audit log is shorter than what was read of it: it was rotated, and requests were missed; start the API server with --audit-log-maxsize=0")
+	}
 	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
 		return err
 	}

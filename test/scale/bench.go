@@ -132,6 +132,18 @@ func covered(r *v1alpha1.NodeReadinessRule) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionBirthsCovered)
 }
 
+// awaitCovered waits until nodes are born held, where the subject sees to that. A rule says so
+// some seconds after it came to be, with one more write of its status.
+func (b *bench) awaitCovered(ctx context.Context) error {
+	if b.subject.name != report.Ours {
+		return nil
+	}
+	if err := b.awaitRules(ctx, covered); err != nil {
+		return fmt.Errorf("waiting until births are covered: %w", err)
+	}
+	return nil
+}
+
 func gone(*v1alpha1.NodeReadinessRule) bool { return false }
 
 // result is a result of this bench with what its process took of the machine.

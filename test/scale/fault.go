@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +29,7 @@ func tellSlow(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 func tellBusy(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 	var second int64
 	taken := 0
+	refused := map[string]int{}
 	// The proxy asks for one request at a time.
 	exceeds := func(a testkit.Arrival) bool {
 		if !a.IsWork() {
@@ -36,24 +39,51 @@ func tellBusy(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 			second, taken = now, 0
 		}
 		taken++
-		return taken > served
+		if taken <= served {
+			return false
+		}
+		refused[a.What()]++
+		return true
 	}
-	return b.tellFault(ctx, testkit.Fault{Code: 429, RetryAfter: 1, Of: exceeds})
+	phases, err := b.tellFault(ctx, testkit.Fault{Code: http.StatusTooManyRequests, RetryAfter: 1, Of: exceeds})
+	for i := range phases {
+		addRefused(&phases[i], refused)
+	}
+	return phases, err
+}
+
+// addRefused adds what the proxy refused, which the API server and its log never saw.
+func addRefused(phase *report.Phase, refused map[string]int) {
+	if phase.Requests == nil || len(refused) == 0 {
+		return
+	}
+	if phase.Refused == nil {
+		phase.Refused = map[string]int{}
+	}
+	for request, count := range refused {
+		phase.Requests[request] += count
+		phase.Refused[strconv.Itoa(http.StatusTooManyRequests)] += count
+	}
 }
 
 func (b *bench) tellFault(ctx context.Context, fault testkit.Fault) ([]report.Phase, error) {
-	before := len(b.world.proxy.Arrivals())
+	began, before := time.Now(), len(b.world.proxy.Arrivals())
 	c := b.flipping("release", b.names, corev1.ConditionTrue)
 	load := c.load
 	c.load = func(ctx context.Context) error {
 		b.world.proxy.Set(fault)
 		return load(ctx)
 	}
-	c.settled = func() { b.world.proxy.Set(testkit.Fault{}) }
+	c.settled = func() error {
+		b.world.proxy.Set(testkit.Fault{})
+		return nil
+	}
 	phases, err := b.phases(ctx, c)
+	b.world.proxy.Set(testkit.Fault{}) // also when the nodes did not get there
+	work := func(a testkit.Arrival) bool { return a.IsWork() && !a.At.Before(began) }
 	for i := range phases {
 		phases[i].Extra["arrivals"] = float64(len(b.world.proxy.Arrivals()) - before)
-		phases[i].Extra["most under way"] = float64(b.world.proxy.MostUnderWay(testkit.Arrival.IsWork))
+		phases[i].Extra["most under way"] = float64(b.world.proxy.MostUnderWay(work))
 	}
 	return phases, errors.Join(err, b.again(ctx))
 }

@@ -8,9 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/readygate/readygate/test/scale/report"
@@ -90,12 +92,38 @@ func readNotes(dir string) (map[string]string, error) {
 	return words, nil
 }
 
+// private are flags that say where files are: nobody else has them there.
+var private = []string{"manager", "out", "append"}
+
+// commandOf is the command line of a run for others to read: of controllers only the name.
+func commandOf(flags *pflag.FlagSet) string {
+	words := []string{"go run ./test/scale run"}
+	flags.Visit(func(f *pflag.Flag) {
+		list, several := f.Value.(pflag.SliceValue)
+		switch {
+		case slices.Contains(private, f.Name):
+		case f.Name == "controller":
+			for _, text := range list.GetSlice() {
+				name, _, _ := strings.Cut(text, "=")
+				words = append(words, fmt.Sprintf("--controller %s=...", name))
+			}
+		case several:
+			words = append(words, fmt.Sprintf("--%s %s", f.Name, strings.Join(list.GetSlice(), ",")))
+		case f.Value.String() == "true":
+			words = append(words, "--"+f.Name)
+		default:
+			words = append(words, fmt.Sprintf("--%s %v", f.Name, f.Value))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
 // thisMachine is what the numbers depend on.
 func thisMachine() report.Machine {
 	m := report.Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS, Go: runtime.Version()}
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
-		m.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:unconvert // other widths elsewhere
+		m.Memory = int64(info.Totalram) * int64(info.Unit)
 	}
 	data, _ := os.ReadFile("/proc/cpuinfo") // it is only for the reader
 	for line := range strings.Lines(string(data)) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -88,20 +89,27 @@ func (f *floor) run(ctx context.Context, kubeconfig string) error {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	list, err := typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	version, err := f.list(ctx, typed)
 	if err != nil {
 		return err
 	}
-	for i := range list.Items {
-		f.see(ctx, watch.Added, &list.Items[i])
-	}
-	version := list.ResourceVersion
-	list = nil // it is large
 	events, err := watchNodes(ctx, typed, version)
 	if err != nil {
 		return err
 	}
 	return f.loop(ctx, events, signals)
+}
+
+// list sees all nodes, and keeps no list: it is large. It returns the version to watch from.
+func (f *floor) list(ctx context.Context, api kubernetes.Interface) (version string, err error) {
+	list, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	for i := range list.Items {
+		f.see(ctx, watch.Added, &list.Items[i])
+	}
+	return list.ResourceVersion, nil
 }
 
 // loop is the one that knows: everything else only writes.
@@ -165,11 +173,16 @@ func (f *floor) settle(ctx context.Context, name string, node *floorNode) {
 			taints = append(taints, corev1.Taint{Key: key, Value: "pending", Effect: corev1.TaintEffectNoSchedule})
 		}
 	}
-	go func() { f.finished <- floorWrite{node: name, version: f.write(ctx, name, taints)} }()
+	go func() {
+		done := floorWrite{node: name, version: f.write(ctx, name, taints)}
+		if done.version == 0 { // it rests, and what was seen by then decides
+			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop ends with the context
+		}
+		f.finished <- done
+	}()
 }
 
-// write replaces the taints and returns the version that this made; 0 if it failed, so that the
-// next sight of the node decides.
+// write replaces the taints and returns the version that this made; 0 if it failed.
 func (f *floor) write(ctx context.Context, name string, taints []corev1.Taint) uint64 {
 	f.workers <- struct{}{}
 	defer func() { <-f.workers }()

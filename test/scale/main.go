@@ -22,6 +22,13 @@ import (
 )
 
 func main() {
+	if err := execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func execute() error {
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -32,10 +39,7 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(newRunCommand(), newFloorCommand(), newReportCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
+	return root.ExecuteContext(ctx)
 }
 
 // options of a run.
@@ -45,6 +49,7 @@ type options struct {
 	nodes       []int
 	rules       []int
 	bystanders  int
+	repeat      int
 	mode        string
 	writers     int
 	manager     string
@@ -65,7 +70,7 @@ func newRunCommand() *cobra.Command {
   scale run --nodes 1000 --rules 1,5           # one scenario, two sizes
   scale run --controller 'mine=/path/to/controller --kubeconfig {kubeconfig}'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), commandOf(cmd.Flags())) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.plan, "plan", "", "full, large or short: a set of scenarios and sizes. Empty: those of --scenario, --nodes and --rules.")
@@ -73,13 +78,14 @@ func newRunCommand() *cobra.Command {
 	flags.IntSliceVar(&o.nodes, "nodes", []int{1000}, "Numbers of nodes, each with a control plane of its own.")
 	flags.IntSliceVar(&o.rules, "rules", []int{1}, "Numbers of rules that all select every node.")
 	flags.IntVar(&o.bystanders, "bystanders", 0, "Rules besides that select no node.")
+	flags.IntVar(&o.repeat, "repeat", 0, "How often it is measured, by turns. Of several runs the faster of each phase counts. 0: once, or as often as the plan says.")
 	flags.StringVar(&o.mode, "mode", "continuous", "Mode of the rules: continuous or bootstrap-only.")
 	flags.IntVar(&o.writers, "writers", 16, "Conditions that are written at the same time.")
 	flags.StringVar(&o.manager, "manager", "bin/readygate-manager", "Path of Readygate's manager. Empty: it is not measured.")
-	flags.StringArrayVar(&o.controllers, "controller", nil, "Another controller: NAME=COMMAND, in which {kubeconfig}, {metrics} and {pprof} stand for a file and addresses of loopback.")
-	flags.StringSliceVar(&o.only, "only", nil, "Names of the subjects to measure, e.g. readygate,floor. Empty: all, and nobody: the load alone.")
+	flags.StringArrayVar(&o.controllers, "controller", nil, "Another controller: NAME=COMMAND, in which {kubeconfig} stands for the path of a file, {metrics} for an address (127.0.0.1:PORT) on which it may serve metrics, and {pprof} for one where its heap is read, if it serves pprof there.")
+	flags.StringSliceVar(&o.only, "only", nil, "Names of the subjects to measure: readygate, floor, those of --controller, and nobody, which is the load alone: without it bytes into etcd cannot be compared. Empty: all.")
 	flags.StringVar(&o.out, "out", "", "File for the results, as JSON.")
-	flags.BoolVar(&o.add, "append", false, "Add the results to those that are in the file.")
+	flags.BoolVar(&o.add, "append", false, "Add the results to those that are in the file. What is there already counts as a run before.")
 	flags.BoolVar(&o.check, "check", false, "Fail if counts are not as promised. Times are never checked.")
 	flags.DurationVar(&o.pace.steady, "steady-time", o.pace.steady, "How long the scenario steady lasts.")
 	flags.Float64Var(&o.pace.heartbeat, "heartbeats", o.pace.heartbeat, "Heartbeats a second in the scenario steady.")
@@ -95,15 +101,25 @@ func known() []string {
 	return names
 }
 
-// lots are what the options ask for.
-func (o *options) lots() ([]lot, error) {
+// validate says which options cannot work.
+func (o *options) validate() error {
 	switch {
 	case o.mode != string(v1alpha1.EnforcementModeContinuous) && o.mode != string(v1alpha1.EnforcementModeBootstrapOnly):
-		return nil, fmt.Errorf("--mode is %q, must be continuous or bootstrap-only", o.mode)
+		return fmt.Errorf("--mode is %q, must be continuous or bootstrap-only", o.mode)
 	case o.writers < 1:
-		return nil, fmt.Errorf("--writers is %d, must be at least 1", o.writers)
+		return fmt.Errorf("--writers is %d, must be at least 1", o.writers)
+	case o.repeat < 0:
+		return fmt.Errorf("--repeat is %d, must not be negative", o.repeat)
 	case o.add && o.out == "":
-		return nil, errors.New("--append needs --out: the file to add to")
+		return errors.New("--append needs --out: the file to add to")
+	}
+	return nil
+}
+
+// lots are what the options ask for.
+func (o *options) lots() ([]lot, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -150,7 +166,7 @@ func (o *options) own(subjects []subject, nobody subject) ([]lot, error) {
 			if nodes < 1 || rules < 1 {
 				return nil, errors.New("--nodes and --rules must be at least 1")
 			}
-			l := lot{scenarios: o.scenarios, size: size{Nodes: nodes, Rules: rules, Writers: o.writers, Mode: o.mode}, bystanders: o.bystanders, pace: o.pace}
+			l := lot{scenarios: o.scenarios, size: size{Nodes: nodes, Rules: rules, Writers: o.writers, Mode: o.mode}, bystanders: o.bystanders, pace: o.pace, repeats: o.repeat}
 			l.size.Proxied = slices.Contains(o.scenarios, report.Slow) || slices.Contains(o.scenarios, report.Busy)
 			l.subjects = append(slices.Clone(subjects), nobody)
 			lots = append(lots, l)
@@ -159,12 +175,12 @@ func (o *options) own(subjects []subject, nobody subject) ([]lot, error) {
 	return lots, nil
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *options) run(ctx context.Context, command string) error {
 	lots, err := o.lots()
 	if err != nil {
 		return err
 	}
-	run := report.Run{Machine: thisMachine(), Command: "go run ./test/scale " + strings.Join(os.Args[1:], " "), Version: versionOf(ctx, o.manager), Date: time.Now().UTC().Truncate(time.Second)}
+	run := report.Run{Machine: thisMachine(), Command: command, Version: versionOf(ctx, o.manager), Date: time.Now().UTC().Truncate(time.Second)}
 	if o.add {
 		before, err := load(o.out)
 		if err != nil {
@@ -174,11 +190,14 @@ func (o *options) run(ctx context.Context) error {
 	}
 	var errs []error
 	for _, l := range lots {
+		if o.repeat > 0 {
+			l.repeats = o.repeat
+		}
 		if len(o.only) > 0 {
 			l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return !slices.Contains(o.only, s.name) })
 		}
 		errs = append(errs, l.measure(ctx, func(r report.Result) {
-			run.Results = append(run.Results, r)
+			run.Add(r)
 			if err := save(o.out, run); err != nil { // what is measured is not lost by what fails later
 				say("%v", err)
 			}

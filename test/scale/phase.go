@@ -17,7 +17,7 @@ const (
 	// silence is how long a subject must not have written to be called quiet, and quietLimit
 	// how long that is waited for.
 	silence    = 3 * time.Second
-	quietLimit = 5 * time.Minute
+	quietLimit = 10 * time.Minute // thousands of events are told at a modest rate
 	// window is how long work that is left is looked for.
 	window = 5 * time.Second
 )
@@ -33,7 +33,7 @@ type change struct {
 	// restarts says that the load starts the subject.
 	restarts bool
 	// settled is called when they are; nil: nothing is to be done then.
-	settled func()
+	settled func() error
 }
 
 // measure makes a change, and says what followed from it.
@@ -69,10 +69,11 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began time.T
 	if c.restarts && !quest.first.IsZero() {
 		phase.First = quest.first.Sub(b.process.started)
 	}
+	var err error
 	if c.settled != nil {
-		c.settled()
+		err = c.settled()
 	}
-	err := b.quiet(ctx)
+	err = errors.Join(err, b.quiet(ctx))
 	if last := b.world.ledger.written; last.After(began.Add(phase.Took)) {
 		phase.Quiet = last.Sub(began.Add(phase.Took))
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 
 	"github.com/readygate/readygate/internal/testkit"
 	"github.com/readygate/readygate/test/scale/report"
@@ -27,6 +30,7 @@ func TestOptionsThatCannotWorkSayWhatWould(t *testing.T) {
 		"unknown mode":           {options{scenarios: []string{report.Flip}, nodes: []int{1}, rules: []int{1}, mode: "sometimes"}, "continuous or bootstrap-only"},
 		"controller without =":   {options{controllers: []string{"mine"}}, "NAME=COMMAND"},
 		"controller is reserved": {options{controllers: []string{"floor=x"}}, "NAME=COMMAND"},
+		"repeats below one":      {options{repeat: -1}, "must not be negative"},
 		"append without a file":  {options{add: true}, "--append needs --out"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,6 +63,95 @@ func TestThePlansTogetherPlayEveryScenario(t *testing.T) {
 		if !played[name] {
 			t.Errorf("%s is in no plan", name)
 		}
+	}
+}
+
+func TestTheSubjectsOfALotTakeTurns(t *testing.T) {
+	names := func(l lot) (all []string) {
+		for _, s := range l.turns() {
+			all = append(all, s.name)
+		}
+		return all
+	}
+	l := lot{subjects: []subject{{name: "a"}, {name: "b"}}}
+	if got := names(l); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("without repeats: %v", got)
+	}
+	l.repeats = 2
+	if got := names(l); !slices.Equal(got, []string{"a", "b", "a", "b"}) {
+		t.Errorf("twice: %v", got)
+	}
+}
+
+func TestTheFullPlanMeasuresWhatIsComparedAndRepeatsOnlyFlips(t *testing.T) {
+	type trial struct {
+		scenario, subject string
+		nodes, rules      int
+	}
+	times := map[trial]int{}
+	for _, l := range full([]subject{{name: report.Floor}, {name: report.Ours}}, subject{name: report.Nobody}, 16, "continuous") {
+		for _, s := range l.turns() {
+			for _, scenario := range l.scenarios {
+				times[trial{scenario, s.name, l.size.Nodes, l.size.Rules}]++
+			}
+		}
+	}
+	for _, s := range []string{report.Floor, report.Ours} {
+		for at, want := range map[trial]int{
+			{report.Flip, s, 500, 1}: 3, {report.Flip, s, 1000, 1}: 3, {report.Flip, s, 1000, 5}: 3,
+			{report.Flip, s, 2000, 1}: 2, {report.Flip, s, 5000, 1}: 2, {report.Flip, s, 5000, 5}: 1, {report.Flip, s, 500, 10}: 1,
+		} {
+			if times[at] != want {
+				t.Errorf("%+v: %d times, want %d", at, times[at], want)
+			}
+		}
+	}
+	for at, n := range times {
+		alone := trial{report.Flip, report.Nobody, at.nodes, 1}
+		if at.scenario == report.Flip && times[alone] != 1 {
+			t.Errorf("the load of %+v is measured alone %d times", at, times[alone])
+		}
+		if at.scenario != report.Flip && n != 1 {
+			t.Errorf("%+v: %d times", at, n)
+		}
+	}
+}
+
+func TestTheCommandThatIsPublishedHasNoPaths(t *testing.T) {
+	cmd := newRunCommand()
+	if err := cmd.ParseFlags([]string{"--plan=full", "--manager", "/home/me/manager", "--out=/tmp/x", "--controller", "other=/home/me/bin/other --kubeconfig {kubeconfig}",
+		"--nodes", "5,10", "--check"}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "go run ./test/scale run --check --controller other=... --nodes 5,10 --plan full"
+	if got := commandOf(cmd.Flags()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestTheWitnessSharesNoConnection(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	transport := func(c *rest.Config) http.RoundTripper {
+		t.Helper()
+		rt, err := rest.TransportFor(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rt
+	}
+	if transport(config) != transport(rest.CopyConfig(config)) {
+		t.Error("equal configurations do not share: the test shows nothing")
+	}
+	if transport(config) == transport(apart(config)) {
+		t.Error("the connection is shared")
+	}
+}
+
+func TestWhatAProxyRefusedIsAmongTheRequests(t *testing.T) {
+	phase := report.Phase{Requests: map[string]int{"patch nodes": 100, "create events": 90}, Refused: map[string]int{"409": 1}}
+	addRefused(&phase, map[string]int{"patch nodes": 40, "list nodes": 2})
+	if !maps.Equal(phase.Requests, map[string]int{"patch nodes": 140, "create events": 90, "list nodes": 2}) || !maps.Equal(phase.Refused, map[string]int{"409": 1, "429": 42}) {
+		t.Errorf("requests %v, refused %v", phase.Requests, phase.Refused)
 	}
 }
 
@@ -104,6 +197,25 @@ func TestTheLedgerCountsWhatIsNewAndWhose(t *testing.T) {
 	}
 	if l.requests["create events"] != 1 || l.refused["429"] != 1 {
 		t.Errorf("got %v, refused %v", l.requests, l.refused)
+	}
+}
+
+func TestALedgerSaysThatItsLogWasRotated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLedger(path, "me")
+	write(line("patch", "nodes", "200", "1") + line("patch", "nodes", "200", "2"))
+	if err := l.read(); err != nil {
+		t.Fatal(err)
+	}
+	write(line("patch", "nodes", "200", "3"))
+	if err := l.read(); err == nil || !strings.Contains(err.Error(), "rotated") {
+		t.Errorf("got %v", err)
 	}
 }
 

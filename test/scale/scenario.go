@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ var stories = []struct {
 
 // tellCreate creates the rules over nodes that are not ready.
 func tellCreate(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
-	return b.phases(ctx, change{name: "create", nodes: b.names, held: true, load: b.createRules})
+	return b.phases(ctx, change{name: "create", nodes: b.names, held: true, load: b.createRules, settled: func() error { return b.awaitCovered(ctx) }})
 }
 
 // tellFlip makes all nodes ready, and unready again if somebody is to hold them again.
@@ -59,18 +60,23 @@ func tellFlip(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 // tellFlap makes all nodes ready but one, which changes all the time.
 func tellFlap(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
 	flapper, others := b.names[0], b.names[1:]
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	flapping, stop := context.WithCancel(ctx)
+	defer stop()
 	flips := 0
+	var failed error
 	var wait sync.WaitGroup
 	flap := func() {
-		_ = paced(ctx, 1<<30, 1, p.flaps, func(ctx context.Context, i int) error { // until it is cancelled
+		_ = paced(flapping, 1<<30, 1, p.flaps, func(ctx context.Context, i int) error { // until it is stopped
 			status := corev1.ConditionTrue
 			if i%2 == 1 {
 				status = corev1.ConditionFalse
 			}
 			flips++
-			return b.world.report(ctx, flapper, status)
+			err := b.world.report(ctx, flapper, status)
+			if err != nil && ctx.Err() == nil {
+				failed = fmt.Errorf("the flapping ended: %w", err)
+			}
+			return err
 		})
 	}
 	c := b.flipping("release", others, corev1.ConditionTrue)
@@ -79,20 +85,21 @@ func tellFlap(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
 		wait.Go(flap)
 		return load(ctx)
 	}
-	c.settled = func() {
-		cancel()
+	c.settled = func() error {
+		stop()
 		wait.Wait()
+		return nil
 	}
-	phases, err := b.phases(context.WithoutCancel(ctx), c)
-	cancel()
+	phases, err := b.phases(ctx, c)
+	stop()
 	wait.Wait()
 	for i := range phases {
 		phases[i].Extra["flips"] = float64(flips)
 	}
-	return phases, errors.Join(err, b.again(context.WithoutCancel(ctx)))
+	return phases, errors.Join(err, failed, b.again(ctx))
 }
 
-// tellRestart ends the subject, makes a tenth of the nodes ready, and starts it again.
+// tellRestart stops the subject as a rollout does, makes a tenth of the nodes ready, and starts it again.
 func tellRestart(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 	b.process.end()
 	b.process = nil
@@ -126,46 +133,20 @@ func tellSteady(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
 func tellDelete(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 	began := time.Now()
 	var rules time.Duration
-	phases, err := b.phases(ctx, change{name: "delete", nodes: b.names, load: b.deleteRules, settled: func() {
-		if b.hasRules() && b.awaitRules(ctx, gone) == nil {
-			rules = time.Since(began)
+	phases, err := b.phases(ctx, change{name: "delete", nodes: b.names, load: b.deleteRules, settled: func() error {
+		if !b.hasRules() {
+			return nil
 		}
+		if err := b.awaitRules(ctx, gone); err != nil {
+			return fmt.Errorf("waiting until the rules are gone: %w", err)
+		}
+		rules = time.Since(began)
+		return nil
 	}})
 	if rules > 0 {
 		for i := range phases {
 			phases[i].Extra["rule gone seconds"] = rules.Seconds()
 		}
-	}
-	return phases, err
-}
-
-// tellJoin lets nodes join at a rate, held from the first moment on, and become ready some
-// time later. It has a world of its own. Only Readygate holds nodes at birth; for others the
-// kubelet's flag --register-with-taints does.
-func tellJoin(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
-	var taints []corev1.Taint
-	if b.subject.name != report.Ours {
-		for _, key := range b.world.witness.taints {
-			taints = append(taints, corev1.Taint{Key: key, Value: "pending", Effect: corev1.TaintEffectNoSchedule})
-		}
-	}
-	join := func(ctx context.Context) error {
-		errs := make(chan error, 1)
-		go func() {
-			if err := sleepUntil(ctx, time.Now().Add(p.readyIn)); err != nil {
-				errs <- err
-				return
-			}
-			errs <- paced(ctx, len(b.names), b.world.size.Writers, p.joins, func(ctx context.Context, i int) error {
-				return b.world.report(ctx, b.names[i], corev1.ConditionTrue)
-			})
-		}()
-		err := paced(ctx, len(b.names), b.world.size.Writers, p.joins, func(ctx context.Context, i int) error { return b.world.register(ctx, i, taints) })
-		return errors.Join(err, <-errs)
-	}
-	phases, err := b.phases(ctx, change{name: "join", nodes: b.names, load: join})
-	for i := range phases {
-		phases[i].Extra["born without the taint"] = float64(b.world.witness.bare())
 	}
 	return phases, err
 }
@@ -226,7 +207,10 @@ func (b *bench) prepare(ctx context.Context, withRules bool) error {
 	if err := b.createRules(ctx); err != nil {
 		return err
 	}
-	return errors.Join(b.world.witness.wait(ctx, quest, patience), b.quiet(ctx))
+	if err := b.world.witness.wait(ctx, quest, patience); err != nil {
+		return err
+	}
+	return errors.Join(b.awaitCovered(ctx), b.quiet(ctx))
 }
 
 // measureEmpty reads the subject's heap while there is no node, if it tells.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -76,8 +77,20 @@ func (w *world) start(ctx context.Context, s subject, taints []string) (err erro
 		return err
 	}
 	w.ledger = newLedger(w.cluster.AuditLog(), s.user())
-	w.witness, err = startWitness(ctx, w.api, taints)
+	own, err := kubernetes.NewForConfig(apart(protobuf))
+	if err != nil {
+		return err
+	}
+	w.witness, err = startWitness(ctx, own, taints)
 	return err
+}
+
+// apart is a configuration whose clients do not share connections with others: client-go shares
+// them among equal configurations, and one with a dialer equals no other.
+func apart(config *rest.Config) *rest.Config {
+	own := rest.CopyConfig(config)
+	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	return own
 }
 
 // admit gives the subject what it may do, and a kubeconfig. All subjects are service accounts,

@@ -37,6 +37,7 @@ const (
 	steady
 	restart
 	busy
+	join
 )
 
 // good is a run without problems.
@@ -50,6 +51,7 @@ func good() report.Run {
 		once(report.Steady, "steady", map[string]int{"update leases": 60, "watch nodes": 2}, nil),
 		once(report.Restart, "restart", map[string]int{"patch nodes": 10, "list nodes": 1}, map[string]float64{"changes": 10, "wasted patches": 0}),
 		throttled,
+		once(report.Join, "join", map[string]int{"patch nodes": 100, "create events": 200}, map[string]float64{"changes": 100, "births": 100, "born without the taint": 0}),
 	}}
 }
 
@@ -60,6 +62,38 @@ func TestANodeThatFlapsMayBeChangedAsOftenAsItFlips(t *testing.T) {
 		if problems := report.Check(run); (problems == nil) != want {
 			t.Errorf("%d patches: got %q", sent, problems)
 		}
+	}
+}
+
+func TestAPhaseThatLastsMayBringMoreStatusIntoEtcd(t *testing.T) {
+	run := good()
+	slow := &run.Results[ours].Phases[0]
+	slow.Took, slow.Requests["patch nodereadinessrules/status"] = time.Minute, 60
+	slow.EtcdBytes += 60 * run.Results[ours].StatusBytes
+	if problems := report.Check(run); problems != nil {
+		t.Errorf("got %q", problems)
+	}
+}
+
+func TestStatusThatWasThrottledMayBeSentAgain(t *testing.T) {
+	for sent, want := range map[int]bool{48: true, 49: false} { // 45 were throttled, and 3 are allowed in a second
+		run := good()
+		run.Results[busy].Phases[0].Requests["patch nodereadinessrules/status"] = sent
+		if problems := report.Check(run); (problems == nil) != want {
+			t.Errorf("%d writes: got %q", sent, problems)
+		}
+	}
+}
+
+func TestTheBytesOfARestartAreNotChecked(t *testing.T) {
+	run := good()
+	run.Results[restart].Phases[0].EtcdBytes = 900_000
+	floor := run.Results[restart]
+	floor.Subject, floor.Phases = report.Floor, slices.Clone(floor.Phases)
+	floor.Phases[0].EtcdBytes = 150_000
+	run.Results = append(run.Results, floor)
+	if problems := report.Check(run); problems != nil {
+		t.Errorf("got %q", problems)
 	}
 }
 
@@ -117,7 +151,19 @@ func TestCheckSaysWhichRuleIsBroken(t *testing.T) {
 		},
 		"etcd gets too much": {
 			func(run *report.Run) { hold(run).EtcdBytes = 3_900_000 },
-			"flip, 100 nodes, 1 rule, hold: readygate brought 2.3 MiB into etcd, 1.60× the 1.4 MiB of the floor: at most 1.50×",
+			"flip, 100 nodes, 1 rule, hold: readygate brought 2.2 MiB into etcd, status aside, 1.55× the 1.4 MiB of the floor: at most 1.50×",
+		},
+		"a birth has two events": {
+			func(run *report.Run) { run.Results[join].Phases[0].Requests["create events"] = 201 },
+			"join, 100 nodes, 1 rule, join: readygate sent 201 events for 200 changes: at most 1 each",
+		},
+		"a birth is written": {
+			func(run *report.Run) { run.Results[join].Phases[0].Requests["patch nodes"] = 101 },
+			"join, 100 nodes, 1 rule, join: readygate sent 101 patches of nodes for 100 changes: at most 1 each",
+		},
+		"a node is born without the taint": {
+			func(run *report.Run) { run.Results[join].Phases[0].Extra["born without the taint"] = 2 },
+			"join, 100 nodes, 1 rule, join: readygate let 2 nodes be born without the taint: none",
 		},
 		"a rule grows": {
 			func(run *report.Run) { run.Results[ours].StatusBytes = 64<<10 + 1024 },

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,36 +77,49 @@ func workAt(run *Run, nodes int) answer {
 	return judge(most <= workLimit, "%s", strings.Join(words, ", "))
 }
 
-// writesAt compares flips with more rules with that of one. Less than ten rules can show that
-// the budget is missed, and not that it is met.
-func writesAt(run *Run, nodes int) answer {
-	one := run.flip(nodes, 1)
-	if one == nil {
-		return answer{}
+// tenfold are ten times the rules: with less a budget can be missed, and not met.
+const tenfold = 10
+
+// moreRules are the finished flips of ours with five rules or more, each beside that with one
+// and as many nodes, by nodes and rules.
+func (run *Run) moreRules() (pairs []rulePair) {
+	for _, t := range run.trials() {
+		one, more := run.flip(t.nodes, 1), run.flip(t.nodes, t.rules)
+		if t.scenario == Flip && t.rules >= 5 && one != nil && more != nil {
+			pairs = append(pairs, rulePair{t.nodes, t.rules, over(run.effort(more).writes, run.effort(one).writes)})
+		}
 	}
-	before := run.effort(one)
+	slices.SortStableFunc(pairs, func(a, b rulePair) int { return cmp.Compare(a.nodes, b.nodes) })
+	return slices.DeleteFunc(pairs, func(p rulePair) bool { return p.times == 0 })
+}
+
+// rulePair is how many times the writes of one rule more of them need.
+type rulePair struct {
+	nodes, rules int
+	times        ratio
+}
+
+// writesAt is asked of any number of nodes: a size without more rules has nothing to say where
+// another has ten.
+func writesAt(run *Run, nodes int) answer {
+	pairs := run.moreRules()
+	tested := slices.ContainsFunc(pairs, func(p rulePair) bool { return p.rules >= tenfold })
 	var words []string
 	var most ratio
-	rules := 0
-	for _, t := range run.trials() {
-		if t.scenario != Flip || t.nodes != nodes || t.rules < 5 {
-			continue
-		}
-		more := run.flip(nodes, t.rules)
-		if more == nil {
-			continue
-		}
-		rules = max(rules, t.rules)
-		if times := over(run.effort(more).writes, before.writes); times > 0 {
-			most = max(most, times)
-			words = append(words, fmt.Sprintf("%v with %s", times, counted(t.rules, "rule")))
+	for _, p := range pairs {
+		if p.nodes == nodes {
+			most = max(most, p.times)
+			words = append(words, fmt.Sprintf("%v with %s", p.times, counted(p.rules, "rule")))
 		}
 	}
-	if words == nil {
+	switch {
+	case words == nil && tested:
+		return answer{unasked, ""}
+	case words == nil:
 		return answer{}
 	}
 	a := judge(most <= writesLimit, "%s", strings.Join(words, ", "))
-	if a.outcome == met && rules < 10 {
+	if a.outcome == met && !tested {
 		a.outcome = partly
 	}
 	return a

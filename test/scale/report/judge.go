@@ -65,14 +65,12 @@ func timeAt(run *Run, nodes int) answer {
 	return judge(most <= timeLimit, "%s", strings.Join(words, ", "))
 }
 
-// forChange is how many requests there were for one change of a node, less those that the API
+// forChange is how many requests were sent for one change of a node, less those that the API
 // server throttled. What is between the least and the most is 1.
-func (r reading) forChange(requests func(tally) int) (times float64, known bool) {
-	least, most, known := r.changes()
+func (r reading) forChange(sent, least, most int, known bool) (times float64, _ bool) {
 	if !known || least == 0 || r.Requests == nil {
 		return 0, false
 	}
-	sent := requests(tallyOf(r.Requests))
 	if taken := sent - r.throttled(); taken > most {
 		return float64(taken) / float64(most), true
 	}
@@ -81,7 +79,10 @@ func (r reading) forChange(requests func(tally) int) (times float64, known bool)
 
 // patchesAt finds too few as bad as too many: a change was not made.
 func patchesAt(run *Run, nodes int) answer {
-	patches := func(r reading) (float64, bool) { return r.forChange(func(t tally) int { return t.nodes }) }
+	patches := func(r reading) (float64, bool) {
+		least, most, known := r.changes()
+		return r.forChange(tallyOf(r.Requests).nodes, least, most, known)
+	}
 	less := func(r reading) (float64, bool) {
 		times, known := patches(r)
 		return -times, known
@@ -98,7 +99,8 @@ func patchesAt(run *Run, nodes int) answer {
 
 func eventsAt(run *Run, nodes int) answer {
 	most, where, known := worstAt(run.oursAt(nodes), func(r reading) (float64, bool) {
-		return r.forChange(func(t tally) int { return t.events })
+		least, most, known := r.told()
+		return r.forChange(tallyOf(r.Requests).events, least, most, known)
 	})
 	if !known {
 		return answer{}
@@ -109,12 +111,12 @@ func eventsAt(run *Run, nodes int) answer {
 // statusAt judges as Check does; the words are of the phase that is closest to the limit.
 func statusAt(run *Run, nodes int) answer {
 	most, where, known := worstAt(run.oursAt(nodes), func(r reading) (float64, bool) {
-		return float64(tallyOf(r.Requests).status) / float64(max(1, r.statusAllowed())), r.Requests != nil
+		return float64(r.statusTaken()) / float64(max(1, r.statusAllowed())), r.Requests != nil
 	})
 	if !known {
 		return answer{}
 	}
-	each := float64(tallyOf(where.Requests).status) / float64(max(1, where.result.Rules))
+	each := float64(where.statusTaken()) / float64(max(1, where.result.Rules))
 	words := plain(each, 1)
 	if lasted := span(where.Took + where.Quiet); lasted != "" {
 		words += " in " + lasted

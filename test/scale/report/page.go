@@ -47,7 +47,8 @@ func (p *page) section(title, text string) {
 func (p *page) intro(run *Run) {
 	p.say("The scale benchmark runs a real kube-apiserver and etcd with realistic nodes, changes what rules look at, and measures what the controller does " +
 		"about it. The *floor* is the least that any controller must do: one watch, one PATCH a node, no status, no events. It is measured in the same run, " +
-		"so ratios to it depend little on the machine; seconds do.\n")
+		"so ratios to it depend little on the machine; seconds do. What was run several times (*runs*) counts with the faster run of each phase: other work on the " +
+		"machine only adds.\n")
 	var where []string
 	if m := run.Machine; m.CPU != "" {
 		where = append(where, m.CPU)
@@ -107,7 +108,7 @@ func (p *page) scenario(run *Run, trials []*trial) {
 		all = append(all, run.rowsOf(t)...)
 	}
 	labels := append(all.sizes(), all.subjects()...)
-	p.block(grid{labels, all.pace()}.markdown())
+	p.block(grid{labels, append(all.pace(), all.runs())}.markdown())
 	p.block(grid{labels, append(all.work(), all.extra()...)}.markdown())
 	if all.withLoad() {
 		p.say("*: the bytes of the load are among them; it was not measured alone.\n")

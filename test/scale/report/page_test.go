@@ -22,6 +22,17 @@ func line(t *testing.T, run report.Run, begin string) string {
 	return ""
 }
 
+// section is the part of the page with the numbers of a scenario.
+func section(t *testing.T, run report.Run, title string) string {
+	t.Helper()
+	_, text, found := strings.Cut(string(report.Page(run, nil)), "\n### "+title+"\n")
+	if !found {
+		t.Fatalf("no section %q", title)
+	}
+	text, _, _ = strings.Cut(text, "\n##")
+	return text
+}
+
 // find is a result of ours.
 func find(t *testing.T, run *report.Run, scenario string, nodes, rules int) *report.Result {
 	t.Helper()
@@ -153,6 +164,53 @@ func TestFiveRulesDoNotShowWhatTenWouldCost(t *testing.T) {
 	run.Results = slices.DeleteFunc(run.Results, func(r report.Result) bool { return r.Rules == 10 })
 	if got := line(t, run, "ten times the rules"); !strings.HasSuffix(got, "| met as far as measured |") {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestTenRulesAreJudgedAtAnySize(t *testing.T) {
+	run := madeUp(t)
+	for i := range run.Results {
+		if r := &run.Results[i]; r.Rules == 10 {
+			r.Nodes, r.Phases[0].Requests["patch nodes"], r.Phases[1].Requests["patch nodes"] = 500, 500, 500
+		}
+	}
+	if got := line(t, run, "ten times the rules"); !strings.Contains(got, "with 10 rules** | 1.01× with 5 rules | 1.01× with 5 rules | **missed** at 500 |") {
+		t.Errorf("got %s", got)
+	}
+	ten := find(t, &run, report.Flip, 500, 10)
+	for i := range ten.Phases {
+		ten.Phases[i].Requests = find(t, &run, report.Flip, 500, 1).Phases[i].Requests
+	}
+	if got := line(t, run, "ten times the rules"); !strings.Contains(got, "| 1.00× with 10 rules | 1.01× with 5 rules | 1.01× with 5 rules | met |") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestManyRulesAreComparedWithTheFloorOfOne(t *testing.T) {
+	run := madeUp(t)
+	run.Results = slices.DeleteFunc(run.Results, func(r report.Result) bool { return r.Scenario == report.Many && r.Subject != report.Ours })
+	many := func() string {
+		return section(t, run, "100 rules")
+	}
+	want := many()
+	for _, r := range slices.Clone(run.Results) {
+		if r.Scenario == report.Flip && r.Nodes == 5000 && (r.Subject == report.Floor || r.Subject == report.Nobody) {
+			r.Rules, r.Phases = 5, slices.Clone(r.Phases)
+			for i := range r.Phases {
+				r.Phases[i].Took *= 2
+				r.Phases[i].EtcdBytes *= 2
+			}
+			run.Results = append(run.Results, r)
+		}
+	}
+	if got := many(); got != want || !strings.Contains(want, "1.06×") {
+		t.Errorf("the floor of 5 rules counts:\n%s", got)
+	}
+}
+
+func TestThePaceOfJoinsIsNoTimeOfAController(t *testing.T) {
+	if got, head := section(t, madeUp(t), "Nodes join"), "| load | took | p50 |"; !strings.Contains(got, head) {
+		t.Errorf("want %s in %s", head, got)
 	}
 }
 

@@ -40,14 +40,12 @@ func (run *Run) read(result *Result) []reading {
 // controller does.
 var without = []string{Create, Delete, Restart}
 
-// floor is what the floor did under the same load. It knows no rules, so many of them do not
-// matter to it.
+// floor is what the floor did under the same load. It knows no rules, so those that select no
+// node do not matter to it.
 func (run *Run) floor(result *Result) *Result {
 	floor := run.beside(result, Floor)
 	if floor == nil && result.Scenario == Many {
-		flip := *result
-		flip.Scenario = Flip
-		floor = run.beside(&flip, Floor)
+		floor = run.beside(result.asFlip(), Floor)
 	}
 	return floor
 }
@@ -56,11 +54,19 @@ func (run *Run) floor(result *Result) *Result {
 func (run *Run) load(result *Result) *Result {
 	alone := run.beside(result, Nobody)
 	if alone == nil && slices.Contains([]string{Many, Busy, Slow}, result.Scenario) {
-		flip := *result
-		flip.Scenario = Flip
-		alone = run.beside(&flip, Nobody)
+		alone = run.beside(result.asFlip(), Nobody)
 	}
 	return alone
+}
+
+// asFlip is the flip that has the load of a result. Of many rules only one selects nodes.
+func (r *Result) asFlip() *Result {
+	flip := *r
+	if r.Scenario == Many {
+		flip.Rules = 1
+	}
+	flip.Scenario = Flip
+	return &flip
 }
 
 // beside is the finished result of a subject under the same load. Where the subject was not
@@ -105,8 +111,9 @@ func (r reading) bytesRatio() ratio {
 	return over(ours, floors)
 }
 
+// timeRatio is nothing where the pace of the load is the time of anybody.
 func (r reading) timeRatio() ratio {
-	if r.floor == nil || r.result.Scenario == Steady {
+	if r.floor == nil || r.result.Scenario == Steady || r.result.Scenario == Join {
 		return 0
 	}
 	return over(r.Took, r.floor.Took)
@@ -154,6 +161,14 @@ func (r reading) changes() (least, most int, known bool) {
 		return r.result.Nodes, r.result.Nodes, true
 	}
 	return 0, 0, false
+}
+
+// told is how many changes may have an event: a node that is born held has changed too, and
+// nobody had to write it.
+func (r reading) told() (least, most int, known bool) {
+	least, most, known = r.changes()
+	births := int(r.Extra["births"])
+	return least + births, most + births, known
 }
 
 // left are the requests after quiet. A watch that is begun again is no work: all are, now and

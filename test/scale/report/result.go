@@ -40,9 +40,9 @@ const (
 	Join    = "join"    // nodes join at a rate, born held, and are released later
 	Create  = "create"  // a rule is created over nodes that are not ready
 	Delete  = "delete"  // that rule is deleted
-	Many    = "many"    // as flip, with 100 rules of which 1 matters
+	Many    = "many"    // as flip, with 100 rules of which 99 select no node
 	Steady  = "steady"  // only heartbeats
-	Restart = "restart" // the controller is killed, nodes change, it starts again
+	Restart = "restart" // the controller is stopped as by a rollout, nodes change, it starts again
 	Flap    = "flap"    // as flip, while one node changes 10 times a second
 	Busy    = "busy"    // as flip, through an API server that answers 429
 	Slow    = "slow"    // as flip, through an API server that takes 500 ms
@@ -56,6 +56,9 @@ type Result struct {
 	Rules    int    `json:"rules"`
 	Mode     string `json:"mode"`    // of the rules: continuous or bootstrap-only
 	Writers  int    `json:"writers"` // of the load, at the same time
+
+	// Runs is how many finished runs this is the best of, phase by phase; 0: one.
+	Runs int `json:"runs,omitempty"`
 
 	Phases []Phase `json:"phases"`
 
@@ -109,7 +112,8 @@ type Phase struct {
 	EtcdBytes int64 `json:"etcdBytes"`
 	EtcdPuts  int64 `json:"etcdPuts"`
 
-	// Extra are numbers of single scenarios, e.g. "wasted patches": 0.
+	// Extra are numbers of single scenarios, e.g. "wasted patches": 0; and how many "changes" of
+	// nodes the phase asked for, "flips" of a node that flaps, and "births" of which events tell.
 	Extra map[string]float64 `json:"extra,omitempty"`
 }
 

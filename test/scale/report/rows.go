@@ -104,7 +104,7 @@ func (rs rows) extra() []column {
 	for _, r := range rs {
 		names = append(names, slices.Collect(maps.Keys(r.Extra))...)
 	}
-	names = unique(names)
+	names = slices.DeleteFunc(unique(names), func(name string) bool { return name == "births" }) // those of events, which the text tells
 	slices.Sort(names)
 	if !slices.ContainsFunc(rs, reading.tellsChanges) {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "changes" })
@@ -145,6 +145,16 @@ func (r reading) peak() string {
 		return ""
 	}
 	return size(r.result.Peak)
+}
+
+// runs is how often it was run, where that was more than once.
+func (rs rows) runs() column {
+	return rs.column("runs", func(r reading) string {
+		if r.result.Runs < 2 || r.Phase != &r.result.Phases[0] {
+			return ""
+		}
+		return number(r.result.Runs)
+	})
 }
 
 // etcd is marked where the bytes of the load are among them.

@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +42,9 @@ func (t *trial) heading() string {
 	}
 	if t.writers > 0 {
 		parts = append(parts, counted(t.writers, "writer"))
+	}
+	if runs := slices.MaxFunc(t.results, func(a, b *Result) int { return cmp.Compare(a.Runs, b.Runs) }).Runs; runs > 1 {
+		parts = append(parts, "best of "+counted(runs, "run"))
 	}
 	return strings.Join(parts, ", ")
 }

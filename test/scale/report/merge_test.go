@@ -1,0 +1,83 @@
+package report_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/readygate/readygate/test/scale/report"
+)
+
+// took is a flip of ours whose phases took so many seconds.
+func took(release, hold time.Duration) report.Result {
+	r := flip(report.Ours, nil, 0)
+	r.Phases[0].Took, r.Phases[1].Took = release*time.Second, hold*time.Second
+	return r
+}
+
+func TestOfSeveralRunsTheFasterOfEachPhaseCountsAndTheMostMemory(t *testing.T) {
+	first, second := took(7, 5), took(6, 8)
+	first.Peak, first.Settled, first.Heap, first.HeapEmpty, first.StatusBytes = 90, 40, 20, 6, 100
+	second.Peak, second.Settled, second.Heap, second.HeapEmpty, second.StatusBytes = 80, 50, 30, 5, 200
+	want := took(6, 5)
+	want.Peak, want.Settled, want.Heap, want.HeapEmpty, want.StatusBytes, want.Runs = 90, 50, 30, 5, 200, 2
+	for _, order := range [][]report.Result{{first, second}, {second, first}} {
+		var run report.Run
+		for _, r := range order {
+			run.Add(r)
+		}
+		if len(run.Results) != 1 || !reflect.DeepEqual(run.Results[0], want) {
+			t.Errorf("got %+v\nwant %+v", run.Results, want)
+		}
+	}
+}
+
+func TestARunThatDidNotFinishDoesNotTakeThePlaceOfOneThatDid(t *testing.T) {
+	good, bad := took(7, 5), took(1, 1)
+	bad.Problem, bad.Phases, bad.Peak = "it crashed", bad.Phases[:1], 99
+	for _, order := range [][]report.Result{{good, bad}, {bad, good}, {bad, good, bad}} {
+		var run report.Run
+		for _, r := range order {
+			run.Add(r)
+		}
+		if len(run.Results) != 1 {
+			t.Fatalf("got %+v", run.Results)
+		}
+		if r := run.Results[0]; r.Problem != "" || r.Runs != 1 || !reflect.DeepEqual(r.Phases, good.Phases) || r.Peak != 99 {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
+func TestOnlyRunsOfTheSameTrialAreMerged(t *testing.T) {
+	for name, change := range map[string]func(r *report.Result){
+		"scenario": func(r *report.Result) { r.Scenario = report.Many },
+		"subject":  func(r *report.Result) { r.Subject = report.Floor },
+		"nodes":    func(r *report.Result) { r.Nodes++ },
+		"rules":    func(r *report.Result) { r.Rules++ },
+		"mode":     func(r *report.Result) { r.Mode = "bootstrap-only" },
+		"writers":  func(r *report.Result) { r.Writers++ },
+		"phases":   func(r *report.Result) { r.Phases[1].Name = "other" },
+	} {
+		var run report.Run
+		run.Add(took(7, 5))
+		other := took(6, 4)
+		change(&other)
+		run.Add(other)
+		if len(run.Results) != 2 || run.Results[0].Runs != 1 || !slices.Equal([]time.Duration{7 * time.Second, 5 * time.Second},
+			[]time.Duration{run.Results[0].Phases[0].Took, run.Results[0].Phases[1].Took}) {
+			t.Errorf("another %s is merged: %+v", name, run.Results)
+		}
+	}
+}
+
+func TestAddingKeepsWhatWasGiven(t *testing.T) {
+	first := took(7, 5)
+	var run report.Run
+	run.Add(first)
+	run.Add(took(1, 1))
+	if first.Phases[0].Took != 7*time.Second {
+		t.Error("the phases of the first result were changed")
+	}
+}
