@@ -11,10 +11,10 @@ import (
 const (
 	// garbage is how much of it a small heap may hold before it is collected. Go's usual way, as
 	// much as is alive, collects a small heap all the time, and lets a large one double.
-	garbage = 20 << 20
+	garbage = 10 << 20
 
 	// leastPercent and mostPercent bound that in percent of what is alive.
-	leastPercent, mostPercent = 50, 400
+	leastPercent, mostPercent = 33, 400
 
 	// tuneEvery is how often what is alive is looked at: it grows and shrinks with the nodes.
 	tuneEvery = 2 * time.Second

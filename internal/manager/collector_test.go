@@ -6,9 +6,9 @@ func TestALargeHeapGrowsLess(t *testing.T) {
 	for alive, want := range map[uint64]int{
 		0:         mostPercent,
 		1 << 20:   mostPercent,
-		10 << 20:  200,
-		20 << 20:  100,
-		28 << 20:  71,
+		5 << 20:   200,
+		10 << 20:  100,
+		20 << 20:  50,
 		500 << 20: leastPercent,
 	} {
 		if got := percentFor(alive); got != want {
