@@ -25,7 +25,9 @@ type ledger struct {
 	written time.Time
 }
 
-func newLedger(path, user string) *ledger { return &ledger{path: path, user: user} }
+func newLedger(path, user string) *ledger {
+	return &ledger{path: path, user: user, requests: map[string]int{}, refused: map[string]int{}}
+}
 
 // reset forgets what was counted; what happened before is not counted any more.
 func (l *ledger) reset() error {
@@ -36,9 +38,6 @@ func (l *ledger) reset() error {
 
 // read counts what is new in the log.
 func (l *ledger) read() error {
-	if l.requests == nil {
-		l.requests, l.refused = map[string]int{}, map[string]int{}
-	}
 	file, err := os.Open(l.path)
 	if err != nil {
 		return err

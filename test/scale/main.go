@@ -166,7 +166,7 @@ func (o *options) own(subjects []subject, nobody subject) ([]lot, error) {
 			if nodes < 1 || rules < 1 {
 				return nil, errors.New("--nodes and --rules must be at least 1")
 			}
-			l := lot{scenarios: o.scenarios, size: size{Nodes: nodes, Rules: rules, Writers: o.writers, Mode: o.mode}, bystanders: o.bystanders, pace: o.pace, repeats: o.repeat}
+			l := lot{scenarios: o.scenarios, size: size{Nodes: nodes, Rules: rules, Writers: o.writers, Mode: o.mode}, bystanders: o.bystanders, pace: o.pace}
 			l.size.Proxied = slices.Contains(o.scenarios, report.Slow) || slices.Contains(o.scenarios, report.Busy)
 			l.subjects = append(slices.Clone(subjects), nobody)
 			lots = append(lots, l)
