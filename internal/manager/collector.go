@@ -14,10 +14,11 @@ const (
 	garbage = 10 << 20
 
 	// leastPercent and mostPercent bound that in percent of what is alive.
-	leastPercent, mostPercent = 33, 400
+	leastPercent, mostPercent = 33, 150
 
-	// tuneEvery is how often what is alive is looked at: it grows and shrinks with the nodes.
-	tuneEvery = 2 * time.Second
+	// tuneEvery is how often what is alive is looked at: it grows and shrinks with the nodes. It
+	// is short because a manager that starts takes all nodes in within seconds.
+	tuneEvery = 200 * time.Millisecond
 )
 
 // tuneCollector keeps the garbage collector's pace fit for the heap, unless the environment sets
@@ -28,8 +29,12 @@ func tuneCollector(ctx context.Context) error {
 	}
 	again := time.NewTicker(tuneEvery)
 	defer again.Stop()
+	pace := 0
 	for {
-		debug.SetGCPercent(percentFor(alive()))
+		if fit := percentFor(alive()); fit != pace { // to set it stops the world for a moment
+			debug.SetGCPercent(fit)
+			pace = fit
+		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():

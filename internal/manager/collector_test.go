@@ -6,7 +6,7 @@ func TestALargeHeapGrowsLess(t *testing.T) {
 	for alive, want := range map[uint64]int{
 		0:         mostPercent,
 		1 << 20:   mostPercent,
-		5 << 20:   200,
+		8 << 20:   125,
 		10 << 20:  100,
 		20 << 20:  50,
 		500 << 20: leastPercent,

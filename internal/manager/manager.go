@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -32,6 +31,7 @@ import (
 	"github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/controller/rule"
 	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/doorman"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/roster"
@@ -133,7 +133,7 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 func (o *Options) metrics() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsAddr, SecureServing: o.MetricsSecure, CertDir: o.MetricsCerts}
 	if o.MetricsSecure {
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = doorman.Filter
 	}
 	return options
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,7 +90,7 @@ func Start(t testing.TB, name string, env []string, args ...string) *Process {
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", name, p.Log())
+			t.Logf("the end of the log of %s:\n%s", name, tail(p.Log()))
 		}
 	})
 	return p
@@ -121,4 +122,11 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Log() string {
 	data, _ := os.ReadFile(p.log)
 	return string(data)
+}
+
+// tail is the end of a log: what a failure needs, and no more than leaves the failure in sight.
+func tail(log string) string {
+	const lines = 40
+	all := strings.Split(strings.TrimRight(log, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -38,13 +38,14 @@ var mayImport = map[string][]string{
 	"internal/turnstile":         {},
 	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},
 	"internal/roster":            {},
+	"internal/doorman":           {},
 	"internal/herald":            {},
 	"internal/controller/node":   {"api/node/v1alpha1", "internal/readiness", "internal/roster", "internal/rulebook", "internal/ledger", "internal/note"},
 	"internal/controller/rule":   {"api/node/v1alpha1", "internal/readiness", "internal/roster", "internal/rulebook", "internal/ledger", "internal/note", "internal/policy", "internal/coverage"},
 	"internal/controller/births": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/note", "internal/policy", "internal/coverage"},
 	"internal/policy":            {"api/node/v1alpha1", "internal/readiness"},
 	"internal/coverage":          {"api/node/v1alpha1", "internal/policy"},
-	"internal/manager":           {"api/*", "internal/version", "internal/herald", "internal/roster", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/turnstile", "internal/controller/*"},
+	"internal/manager":           {"api/*", "internal/version", "internal/doorman", "internal/herald", "internal/roster", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/turnstile", "internal/controller/*"},
 	"internal/cleanup":           {"api/node/v1alpha1", "internal/version", "internal/readiness", "internal/rulebook", "internal/policy", "internal/controller/node", "internal/manager"},
 	"internal/command":           {},
 	"internal/cni":               {"internal/command"},
@@ -123,6 +124,27 @@ func TestImportsPointToTheCore(t *testing.T) {
 			}
 			if slices.Contains(pure, p.ImportPath) && matches(imported, impure) {
 				t.Errorf("%s is pure and may not import %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// heavy is what the binaries of a cluster may not bring along: the program is a third of what the
+// manager takes of a node's memory.
+var heavy = []string{"k8s.io/apiserver/*", "k8s.io/apiextensions-apiserver/pkg/apiserver/*", "github.com/google/cel-go/*"}
+
+func TestBinariesBringAlongNothingHeavy(t *testing.T) {
+	for binary, alsoHeavy := range map[string][]string{
+		"cmd/readygate-manager":  {"google.golang.org/grpc"},
+		"cmd/readygate-reporter": {"k8s.io/client-go/*", "sigs.k8s.io/controller-runtime/*"},
+	} {
+		out, err := exec.Command("go", "list", "-deps", module+binary).Output()
+		if err != nil {
+			t.Fatalf("listing what %s imports: %v", binary, err)
+		}
+		for dependency := range strings.Lines(string(out)) {
+			if dependency = strings.TrimSpace(dependency); matches(dependency, heavy) || matches(dependency, alsoHeavy) {
+				t.Errorf("%s brings %s along", binary, dependency)
 			}
 		}
 	}

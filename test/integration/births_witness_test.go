@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -32,7 +33,6 @@ type witness struct {
 	released map[string]uint64 // node → first revision with the condition and without the taint
 	waiting  map[string]bool   // pods that the scheduler found no node for
 	bound    map[string]binding
-	running  map[string]bool
 }
 
 type binding struct {
@@ -47,7 +47,7 @@ func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRu
 		taint:  rule.Spec.Taint.Key,
 		opened: make(chan string, joinNodes),
 		open:   map[string]bool{}, released: map[string]uint64{},
-		waiting: map[string]bool{}, bound: map[string]binding{}, running: map[string]bool{},
+		waiting: map[string]bool{}, bound: map[string]binding{},
 	}
 	w.watch(t, reader, &corev1.NodeList{})
 	w.watch(t, reader, &corev1.PodList{})
@@ -115,9 +115,6 @@ func (w *witness) seePod(pod *corev1.Pod) {
 	if w.bound[pod.Name].node == "" && pod.Spec.NodeName != "" {
 		w.bound[pod.Name] = binding{node: pod.Spec.NodeName, revision: revisionOf(pod)}
 	}
-	if pod.Status.Phase == corev1.PodRunning {
-		w.running[pod.Name] = true
-	}
 }
 
 // verdict is which pods were bound before their node was released, and how many nodes
@@ -140,11 +137,26 @@ func (w *witness) eventually(t *testing.T, what string, seen func(*witness) bool
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !seen(w) {
-			return fmt.Errorf("%d nodes could take pods, %d were released; %d pods waited, %d are bound, %d run",
-				len(w.open), len(w.released), len(w.waiting), len(w.bound), len(w.running))
+			return fmt.Errorf("%d nodes could take pods, %d were released%s; %d pods waited, %d are bound%s",
+				len(w.open), len(w.released), missing(w.open, w.released), len(w.waiting), len(w.bound), missing(w.waiting, w.bound))
 		}
 		return nil
 	})
+}
+
+// missing names those of all that are not there, if they are few enough to look into.
+func missing[V any](all map[string]bool, there map[string]V) string {
+	const few = 5
+	var names []string
+	for name := range all {
+		if _, ok := there[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || len(names) > few {
+		return ""
+	}
+	return fmt.Sprintf(" (all but %s)", strings.Join(names, ", "))
 }
 
 // isTrue says whether the node has this condition as True.
