@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"math/bits"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 const (
 	// remembered is how many events can become a series if they happen again.
-	remembered = 4096
+	remembered = 2048
 
 	// An event that happens again within seriesGap belongs to the same series. Its count is
 	// written when it has doubled, and what that leaves out every seriesRest.
@@ -34,7 +35,8 @@ var retries = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps:
 // scribe writes events, and knows those that it has written. It is used by one goroutine.
 type scribe struct {
 	client eventsclient.EventsV1Interface
-	told   *lru.Cache
+	seed   maphash.Seed
+	told   *lru.Cache // tales by the hash of their story, which is long
 	// behind are the tales whose count is not written yet.
 	behind map[*tale]bool
 }
@@ -53,12 +55,12 @@ type story struct {
 }
 
 func newScribe(client eventsclient.EventsV1Interface) *scribe {
-	return &scribe{client: client, told: lru.New(remembered), behind: map[*tale]bool{}}
+	return &scribe{client: client, seed: maphash.MakeSeed(), told: lru.New(remembered), behind: map[*tale]bool{}}
 }
 
 // write writes an event, or that it happened again.
 func (s *scribe) write(ctx context.Context, event *eventsv1.Event) error {
-	key := storyOf(event)
+	key := maphash.Comparable(s.seed, storyOf(event))
 	now := event.EventTime.Time
 	if known, ok := s.told.Get(key); ok && now.Sub(known.(*tale).last) < seriesGap {
 		err := s.writeAgain(ctx, known.(*tale), now)
