@@ -19,8 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// pending is how many events can wait to be written. Those that come then are lost, and counted.
-const pending = 10_000
+const (
+	// pending is how many events can wait to be written. Those that come then are lost, and counted.
+	pending = 10_000
+
+	// An event gives way to work that is more needed for at most courtesy; it looks every glance.
+	courtesy = 500 * time.Millisecond
+	glance   = 10 * time.Millisecond
+)
 
 // Herald is a recorder of events. It also is a collector of its metric.
 type Herald struct {
@@ -30,14 +36,16 @@ type Herald struct {
 	controller, instance string
 	queue                chan *eventsv1.Event
 	dropped              prometheus.Counter
+	busy                 func() bool
 	scribe               *scribe
 	last                 atomic.Int64
 }
 
 var _ events.EventRecorder = &Herald{}
 
-// New makes a herald that tells in the name of this controller.
-func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controller string) *Herald {
+// New makes a herald that tells in the name of this controller. Busy says that there is work which
+// is more needed than events: an event waits for its end, but not for long.
+func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controller string, busy func() bool) *Herald {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -53,6 +61,7 @@ func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controll
 		instance:   controller + "-" + host,
 		queue:      make(chan *eventsv1.Event, pending),
 		dropped:    dropped,
+		busy:       busy,
 		scribe:     newScribe(client),
 	}
 }
@@ -117,12 +126,21 @@ func (h *Herald) Start(ctx context.Context) error {
 		case <-again.C:
 			h.scribe.catchUp(ctx)
 		case event := <-h.queue:
+			h.giveWay(ctx)
 			began := time.Now()
 			h.write(ctx, event)
 			rest(ctx, time.Since(began))
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// giveWay waits until there is nothing that is more needed, or it has waited long enough: work that
+// never ends must not keep everybody from knowing what is done.
+func (h *Herald) giveWay(ctx context.Context) {
+	for waited := time.Duration(0); waited < courtesy && h.busy() && ctx.Err() == nil; waited += glance {
+		rest(ctx, glance)
 	}
 }
 

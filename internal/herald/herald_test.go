@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,12 +33,14 @@ func node(name string) *corev1.Node {
 // hall is a herald, and an API server that hears it.
 type hall struct {
 	*herald.Herald
-	api *fake.Clientset
+	api  *fake.Clientset
+	busy atomic.Bool
 }
 
 func newHall() *hall {
-	api := fake.NewClientset()
-	return &hall{Herald: herald.New(api.EventsV1(), scheme.Scheme, "crier"), api: api}
+	h := &hall{api: fake.NewClientset()}
+	h.Herald = herald.New(h.api.EventsV1(), scheme.Scheme, "crier", h.busy.Load)
+	return h
 }
 
 // run lets the herald write in virtual time; the function tells it what.
@@ -277,4 +280,27 @@ func TestTellingNeverWaits(t *testing.T) {
 	if got := h.dropped(t); got != 5 {
 		t.Errorf("%v dropped, want 5", got)
 	}
+}
+
+func TestAnEventGivesWayToWhatIsMoreNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.busy.Store(true)
+		h.run(t, func() {
+			for i := range 5 {
+				h.tell(strconv.Itoa(i))
+			}
+			time.Sleep(time.Second + time.Millisecond) // twice as long as one gives way
+			synctest.Wait()
+			if written := len(h.api.Actions()); written != 2 {
+				t.Errorf("%d events are written while there is other work, must be 2: one in half a second", written)
+			}
+			h.busy.Store(false)
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			if written := len(h.api.Actions()); written != 5 {
+				t.Errorf("%d events are written when there is none, must be 5", written)
+			}
+		})
+	})
 }

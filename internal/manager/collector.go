@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// garbage is how much of it a small heap may hold before it is collected. Go's usual way, as
-	// much as is alive, collects a small heap all the time, and lets a large one double.
-	garbage = 10 << 20
+	// heapGoal is what the heap may grow to before it is collected. Go's usual way, twice what is
+	// alive, collects a small heap all the time, and lets a large one become larger than needed.
+	heapGoal = 44 << 20
 
-	// leastPercent and mostPercent bound that in percent of what is alive.
-	leastPercent, mostPercent = 33, 150
+	// leastPercent and mostPercent bound the growth in percent of what is alive.
+	leastPercent, mostPercent = 33, 400
 
 	// tuneEvery is how often what is alive is looked at: it grows and shrinks with the nodes. It
 	// is short because a manager that starts takes all nodes in within seconds.
@@ -45,7 +45,10 @@ func tuneCollector(ctx context.Context) error {
 
 // percentFor is how much a heap may grow before it is collected, in percent of what is alive.
 func percentFor(alive uint64) int {
-	return int(min(mostPercent, max(leastPercent, 100*garbage/max(1, alive)))) //nolint:gosec // it is bounded
+	if alive >= heapGoal {
+		return leastPercent
+	}
+	return int(min(mostPercent, max(leastPercent, 100*(heapGoal-alive)/max(1, alive)))) //nolint:gosec // it is bounded
 }
 
 // alive is what the last collection left, in bytes.

@@ -6,9 +6,10 @@ func TestALargeHeapGrowsLess(t *testing.T) {
 	for alive, want := range map[uint64]int{
 		0:         mostPercent,
 		1 << 20:   mostPercent,
-		8 << 20:   125,
-		10 << 20:  100,
-		20 << 20:  50,
+		11 << 20:  300,
+		22 << 20:  100,
+		33 << 20:  leastPercent,
+		44 << 20:  leastPercent,
 		500 << 20: leastPercent,
 	} {
 		if got := percentFor(alive); got != want {

@@ -8,24 +8,26 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/herald"
+	"github.com/readygate/readygate/internal/turnstile"
 )
 
-// Rate of events. They tell of what was done and may come late; the turnstile lets them in
-// last. One is written after another, so an API server that has much to do gets far fewer.
+// Rate of events. They tell of what was done and may come late: they give way to writes of nodes,
+// and the turnstile lets them in last. One is written after another, so an API server that has
+// much to do gets far fewer.
 const (
 	eventQPS   = 200
 	eventBurst = 200
 )
 
 // newEvents makes a recorder of events that sends them while the manager runs.
-func newEvents(mgr manager.Manager, registerer prometheus.Registerer) (*herald.Herald, error) {
+func newEvents(mgr manager.Manager, registerer prometheus.Registerer, gate *turnstile.Turnstile) (*herald.Herald, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS, config.Burst = eventQPS, eventBurst
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	events := herald.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter)
+	events := herald.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter, gate.WritesNodes)
 	registerer.MustRegister(events)
 	return events, mgr.Add(events)
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
+	"github.com/readygate/readygate/internal/turnstile"
 	"github.com/readygate/readygate/internal/version"
 )
 
@@ -67,12 +68,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	// After the lock, which has a copy: renewing the lease waits for nobody.
-	o.throughTurnstile(config)
+	gate := o.throughTurnstile(config)
 	mgr, err := o.newManager(config, lock)
 	if err != nil {
 		return err
 	}
-	if err := o.addControllers(ctx, mgr); err != nil {
+	if err := o.addControllers(ctx, mgr, gate); err != nil {
 		return err
 	}
 	if err := addHealth(mgr, lock); err != nil {
@@ -138,7 +139,7 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error {
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile) error {
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	everyNode := roster.New(informer.(toolscache.SharedIndexInformer).GetStore()) // the default cache has no other kind
-	events, err := newEvents(mgr, o.Registerer)
+	events, err := newEvents(mgr, o.Registerer, gate)
 	if err != nil {
 		return err
 	}

@@ -131,8 +131,9 @@ const extraPlaces = 4
 func (o *Options) Places() int { return o.NodeWorkers + extraPlaces }
 
 // throughTurnstile bounds the requests of all clients that are made of this configuration.
-func (o *Options) throughTurnstile(config *rest.Config) {
+func (o *Options) throughTurnstile(config *rest.Config) *turnstile.Turnstile {
 	gate := turnstile.New(o.Places())
 	o.Registerer.MustRegister(gate)
 	config.Wrap(gate.Wrap)
+	return gate
 }

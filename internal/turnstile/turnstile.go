@@ -22,6 +22,13 @@ func (t *Turnstile) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{turnstile: t, next: next}
 }
 
+// WritesNodes says whether a request about a node is under way or waits.
+func (t *Turnstile) WritesNodes() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.places.underWay[node] > 0 || t.places.waiting[node].Len() > 0
+}
+
 // enter returns when the request is let in, or its context ends: then it left the queue.
 func (t *Turnstile) enter(ctx context.Context, n need) (*pass, error) {
 	if err := ctx.Err(); err != nil {
