@@ -51,6 +51,27 @@ func TestWhoMayEnterDoesNotWaitForThoseWhoMayNot(t *testing.T) {
 	}
 }
 
+// Events ask this before they are sent.
+func TestItIsKnownWhetherNodesAreWritten(t *testing.T) {
+	gate := New(1)
+	want := func(writes bool, when string) {
+		t.Helper()
+		if gate.WritesNodes() != writes {
+			t.Errorf("%s: nodes are said to be written: %t", when, !writes)
+		}
+	}
+	want(false, "at first")
+	another, _ := gate.enter(t.Context(), other)
+	want(false, "while something else is under way")
+	waits := &pass{need: node}
+	gate.queue(waits)
+	want(true, "while one waits")
+	gate.leave(another, served, 0)
+	want(true, "while one is under way")
+	gate.leave(waits, served, 0)
+	want(false, "in the end")
+}
+
 // A context can end in the very moment in which its request is let in.
 func TestAPlaceGivenTooLateGoesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
