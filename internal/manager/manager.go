@@ -176,6 +176,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Events:   events,
 		Metrics:  rule.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
+		Busy:     gate.WritesNodes,
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
 	policies := &births.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Rules: rules, Coverage: covered, Clock: clock.RealClock{}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/policy"
@@ -64,10 +65,44 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
+// What each write of a node by the manager pays: the hold of so many rules.
+func BenchmarkLimitTheManager(b *testing.B) {
+	v := newValidatorFor(b, environment.DefaultCompatibilityVersion(), policy.Manager().Spec)
+	for _, count := range []int{1, 5} {
+		var holds []nodeOption
+		for i := range count {
+			holds = append(holds, tainted(fmt.Sprintf("readiness.k8s.io/rule-%d=pending:NoSchedule", i)), annotated(fmt.Sprintf("%s%d", v1alpha1.HoldPrefix, i), "{}"))
+		}
+		free, held := benchNode(), benchNode(holds...)
+		for name, r := range map[string]request{"hold": updated(free, held), "release": updated(held, free)} {
+			r = r.by(policy.ManagerUser)
+			b.Run(fmt.Sprintf("rules=%d/%s", count, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if messages, err := v.validate(r); err != nil || len(messages) > 0 {
+						b.Fatal(messages, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What every other write of a node pays: the question whose it is.
+func BenchmarkAskWhoseWriteItIs(b *testing.B) {
+	v := newValidatorFor(b, environment.DefaultCompatibilityVersion(), policy.Manager().Spec)
+	r := updated(benchNode(), benchNode()).by("system:node:n").of("status")
+	for b.Loop() {
+		if messages, err := v.validate(r); err != nil || len(messages) > 0 {
+			b.Fatal(messages, err)
+		}
+	}
+}
+
 // benchNode is a node as clouds make them.
 func benchNode(options ...nodeOption) *corev1.Node {
 	n := node(append([]nodeOption{tainted(notReady + ":NoSchedule"), annotated("node.alpha.kubernetes.io/ttl", "0")}, options...)...)
-	for i := range 12 {
+	for i := range 20 {
 		label(fmt.Sprintf("example.com/label-%d", i), "value")(n)
 		annotated(fmt.Sprintf("example.com/note-%d", i), "value")(n)
 	}

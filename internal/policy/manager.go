@@ -56,8 +56,7 @@ func managerValidations() []admissionv1.Validation {
 	foreign := "!(" + prefixed("t.key", v1alpha1.TaintPrefixes...) + ")"
 	validations := []admissionv1.Validation{
 		{Expression: "variables.update", Message: "the manager may only update nodes, and none of their subresources", Reason: ptr.To(metav1.StatusReasonForbidden)},
-		unchanged("annotations that are not Readygate's",
-			fmt.Sprintf("variables.annotations.all(k, %s || k in variables.before && variables.before[k] == variables.annotations[k]) && variables.before.all(k, %s || k in variables.annotations)", ours, ours)),
+		unchanged("annotations that are not Readygate's", onlyOurs(ours)),
 		unchanged("taints that no rule may manage",
 			fmt.Sprintf("object.?spec.?taints.orValue([]).filter(t, %s) == oldObject.?spec.?taints.orValue([]).filter(t, %s)", foreign, foreign)),
 	}
@@ -66,6 +65,17 @@ func managerValidations() []admissionv1.Validation {
 		"metadata": fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation"),
 		"spec":     fieldsOf(reflect.TypeFor[corev1.NodeSpec](), "taints"),
 	}))
+}
+
+// onlyOurs is the expression that of the annotations only ours changed. Nodes have dozens of them,
+// and every step of a loop costs: so it looks through the larger side once, and through the other
+// one only where the numbers say that something is there that the first look did not see.
+func onlyOurs(ours string) string {
+	differ := func(a, b string) string {
+		return fmt.Sprintf("[%[1]s.filter(k, !(k in %[2]s) || %[2]s[k] != %[1]s[k])].all(changed, changed.all(k, %[3]s) && "+
+			"(%[2]s.size() == %[1]s.size() - changed.size() + changed.filter(k, k in %[2]s).size() || %[2]s.all(k, k in %[1]s || %[3]s)))", a, b, ours)
+	}
+	return fmt.Sprintf("[variables.annotations].all(after, [variables.before].all(before, after.size() >= before.size() ? %s : %s))", differ("after", "before"), differ("before", "after"))
 }
 
 // unchangedFields is one validation for all fields: each costs every write of a node some ten

@@ -51,6 +51,7 @@ func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err 
 	}
 	phase.Load = time.Since(began)
 	phase.Took = phase.Load
+	phase.Work = b.world.metronome.mean(began)
 	if b.process != nil {
 		err = b.follow(ctx, c, quest, began, &phase)
 		phase.Latency = quantilesOf(b.world.witness.latencies(c.nodes))
@@ -66,6 +67,7 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began time.T
 	if !quest.last.IsZero() {
 		phase.Took = quest.last.Sub(began)
 	}
+	phase.Work = b.world.metronome.mean(began)
 	if c.restarts && !quest.first.IsZero() {
 		phase.First = quest.first.Sub(b.process.started)
 	}

@@ -43,6 +43,8 @@ type world struct {
 	api        kubernetes.Interface
 	metadata   metadata.Interface
 	witness    *witness
+	metronome  *metronome
+	stopClock  context.CancelFunc // ends the metronome
 	ledger     *ledger
 	proxy      *testkit.Proxy // between the subject and the API server; it can be slow or refuse
 	dir        string         // of files that are gone in the end
@@ -52,6 +54,8 @@ type world struct {
 // newWorld starts a world for a subject, with nothing in it; close ends it.
 func newWorld(ctx context.Context, s subject, size size, taints []string) (*world, error) {
 	w := &world{size: size}
+	ticking, stop := context.WithCancel(ctx)
+	w.metronome, w.stopClock = startMetronome(ticking), stop
 	if err := w.start(ctx, s, taints); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -127,6 +131,7 @@ func (w *world) admit(ctx context.Context, s subject) error {
 }
 
 func (w *world) close() error {
+	w.stopClock()
 	if w.witness != nil {
 		w.witness.stop()
 	}

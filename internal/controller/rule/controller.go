@@ -30,6 +30,11 @@ const (
 	// statusInterval is the least time between two status writes of one rule.
 	statusInterval = time.Second
 
+	// While nodes are being written, a status gives way to them: it is looked at again after
+	// busyRest, and written after busyInterval all the same.
+	busyInterval = 3 * time.Second
+	busyRest     = 300 * time.Millisecond
+
 	// nodeRest is how long a change of a node rests before the status follows: the node
 	// is then usually written, and the status needs to be written once, not twice.
 	nodeRest = 300 * time.Millisecond
@@ -54,6 +59,8 @@ type Reconciler struct {
 	Events   events.EventRecorder
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
+	// Busy says that nodes are being written, which matters more than to tell of it.
+	Busy func() bool
 
 	mu      sync.Mutex
 	written map[string]time.Time
@@ -188,7 +195,11 @@ func (r *Reconciler) untilNextWrite(rule string) time.Duration {
 	if !ok {
 		return 0
 	}
-	return statusInterval - r.Clock.Since(last)
+	since := r.Clock.Since(last)
+	if since >= statusInterval && since < busyInterval && r.Busy() {
+		return busyRest
+	}
+	return statusInterval - since
 }
 
 func (r *Reconciler) forget(rule string) {

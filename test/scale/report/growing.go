@@ -21,7 +21,7 @@ func (run *Run) effort(result *Result) effort {
 	known := true
 	for _, r := range run.read(result) {
 		t := tallyOf(r.Requests)
-		e.cpu += r.CPU
+		e.cpu += run.even(r.CPU, r.Phase)
 		e.requests += t.total()
 		e.writes += t.writes
 		own, ok := r.ownBytes()

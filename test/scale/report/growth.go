@@ -36,11 +36,11 @@ func Growth(run Run) []byte {
 	rules, unfinished := run.fewestRules(), run.unfinished()
 	left := panel{
 		title: "Time until the last taint changed", remark: "all nodes flip; a straight line is a flat cost for a node",
-		x: 24, width: 450, curves: run.curves(rules, slowest),
+		x: 24, width: 450, curves: run.curves(rules, run.slowest),
 	}
 	right := panel{
 		title: "CPU of the controller for one change", remark: "of one node; a level line is a flat cost for a node",
-		x: 492, width: 444, curves: run.curves(rules, cpuOfChange),
+		x: 492, width: 444, curves: run.curves(rules, run.cpuOfChange),
 	}
 	left.draw(c)
 	right.draw(c)
@@ -61,19 +61,19 @@ func (run *Run) fewestRules() int {
 }
 
 // slowest is the longest time of a phase.
-func slowest(r *Result) time.Duration {
+func (run *Run) slowest(r *Result) time.Duration {
 	var longest time.Duration
-	for _, phase := range r.Phases {
-		longest = max(longest, phase.Took)
+	for i := range r.Phases {
+		longest = max(longest, run.even(r.Phases[i].Took, &r.Phases[i]))
 	}
 	return longest
 }
 
 // cpuOfChange is the CPU for one change of one node.
-func cpuOfChange(r *Result) time.Duration {
+func (run *Run) cpuOfChange(r *Result) time.Duration {
 	var used time.Duration
-	for _, phase := range r.Phases {
-		used += phase.CPU
+	for i := range r.Phases {
+		used += run.even(r.Phases[i].CPU, &r.Phases[i])
 	}
 	return used / time.Duration(max(1, r.Nodes*len(r.Phases)))
 }

@@ -3,8 +3,8 @@ package report
 import "slices"
 
 // Add puts a result to the others of the run. Of several runs of one trial the faster of each
-// phase is kept, as what else the machine does only adds to it; and the most of memory and
-// status. A run that was not finished does not take the place of one that was.
+// phase is kept, as what else the machine does only adds to it, for as fast as the machine was;
+// and the most of memory and status. A run that was not finished does not take the place of one that was.
 func (run *Run) Add(r Result) {
 	r.Runs = max(r.Runs, 1)
 	at := slices.IndexFunc(run.Results, func(other Result) bool { return other.repeats(&r) })
@@ -32,7 +32,7 @@ func (r *Result) merge(o Result) {
 		r.Runs = max(r.Runs, 1) + o.Runs
 		r.Phases = slices.Clone(r.Phases)
 		for i, phase := range o.Phases {
-			if phase.Took < r.Phases[i].Took {
+			if phase.faster(&r.Phases[i]) {
 				r.Phases[i] = phase
 			}
 		}
@@ -44,4 +44,9 @@ func (r *Result) merge(o Result) {
 		larger = o
 	}
 	r.Heap, r.HeapEmpty = larger.Heap, larger.HeapEmpty // of one run: their difference counts
+}
+
+// faster says whether a phase took less than another, as fast as the machine was.
+func (p *Phase) faster(other *Phase) bool {
+	return float64(p.Took) < float64(other.Took)*float64(slower(p, other))
 }

@@ -81,3 +81,19 @@ func TestAddingKeepsWhatWasGiven(t *testing.T) {
 		t.Error("the phases of the first result were changed")
 	}
 }
+
+// A phase that was slower on a slower machine may be the faster one.
+func TestOfSeveralRunsTheFasterCountsForAsFastAsTheMachineWas(t *testing.T) {
+	slow, fast := took(8, 8), took(6, 6)
+	slow.Phases[0].Work, fast.Phases[0].Work = 2*time.Millisecond, time.Millisecond
+	slow.Phases[1].Work = 2 * time.Millisecond // of the other one nobody knows
+	for _, order := range [][]report.Result{{slow, fast}, {fast, slow}} {
+		var run report.Run
+		for _, r := range order {
+			run.Add(r)
+		}
+		if got := run.Results[0].Phases; got[0].Took != 8*time.Second || got[1].Took != 6*time.Second {
+			t.Errorf("got %v and %v, want that of the slow machine, and the shorter one", got[0].Took, got[1].Took)
+		}
+	}
+}

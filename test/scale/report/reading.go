@@ -13,6 +13,7 @@ type reading struct {
 	result *Result
 	floor  *Phase // the same phase of the floor; nil: not measured
 	nobody *Phase // and of the load alone
+	speed  ratio  // of the machine, beside the fastest phase of the run; 0: not known
 }
 
 // read finds what the phases of a result are compared with.
@@ -21,7 +22,7 @@ func (run *Run) read(result *Result) []reading {
 	var all []reading
 	for i := range result.Phases {
 		phase := &result.Phases[i]
-		r := reading{Phase: phase, result: result}
+		r := reading{Phase: phase, result: result, speed: run.speed(phase)}
 		if floor != nil {
 			r.floor = floor.phase(phase.Name)
 		}
@@ -116,7 +117,36 @@ func (r reading) timeRatio() ratio {
 	if r.floor == nil || r.result.Scenario == Steady || r.result.Scenario == Join {
 		return 0
 	}
-	return over(r.Took, r.floor.Took)
+	return over(r.Took, r.floor.Took) / slower(r.Phase, r.floor)
+}
+
+// slower is how much slower the machine was in one phase than in another; 1 where nobody knows.
+func slower(a, b *Phase) ratio {
+	if a.Work == 0 || b.Work == 0 {
+		return 1
+	}
+	return over(a.Work, b.Work)
+}
+
+// speed is how fast the machine was, beside the fastest phase of the run.
+func (run *Run) speed(phase *Phase) ratio {
+	var best time.Duration
+	for i := range run.Results {
+		for _, p := range run.Results[i].Phases {
+			if p.Work > 0 && (best == 0 || p.Work < best) {
+				best = p.Work
+			}
+		}
+	}
+	return over(best, phase.Work)
+}
+
+// even is a time as if the machine had been as fast as in the fastest phase of the run.
+func (run *Run) even(d time.Duration, phase *Phase) time.Duration {
+	if speed := run.speed(phase); speed > 0 {
+		return time.Duration(float64(d) * float64(speed))
+	}
+	return d
 }
 
 // took is nothing where no taint was to change.
@@ -139,7 +169,7 @@ func (r reading) cpuRatio() ratio {
 	if r.floor == nil {
 		return 0
 	}
-	return over(r.CPU, r.floor.CPU)
+	return over(r.CPU, r.floor.CPU) / slower(r.Phase, r.floor)
 }
 
 func (r reading) requestsRatio() ratio {

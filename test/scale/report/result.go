@@ -94,6 +94,10 @@ type Phase struct {
 	// an independent watch saw both.
 	Latency Quantiles `json:"latency"`
 
+	// Work is the CPU time of a piece of work that is always the same, on average until then: the
+	// more, the slower the machine was; 0: not measured.
+	Work time.Duration `json:"work,omitempty"`
+
 	// CPU is what the subject used from the first write until it was quiet.
 	CPU time.Duration `json:"cpu"`
 	// ServerCPU is what the API server used meanwhile, for whomever.

@@ -64,6 +64,7 @@ func (rs rows) pace() []column {
 	return []column{
 		rs.column("load", func(r reading) string { return span(r.Load) }),
 		rs.column("took", func(r reading) string { return span(r.took()) }),
+		rs.column("speed", reading.pace),
 		rs.column("floor", func(r reading) string { return r.timeRatio().String() }),
 		rs.column("first", reading.first),
 		rs.column("p50", func(r reading) string { return span(r.latency().P50) }),
@@ -129,6 +130,14 @@ func (rs rows) extra() []column {
 func (r reading) tellsChanges() bool {
 	changes, ok := r.Extra["changes"]
 	return ok && changes > 0 && int(changes) != r.result.Nodes
+}
+
+// pace is how fast the machine was.
+func (r reading) pace() string {
+	if r.speed == 0 {
+		return ""
+	}
+	return plain(float64(r.speed), 2)
 }
 
 // first is how long a restarted controller took for its first change.

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// beatEvery is the pause between two pieces of work: they must not take anything from the
+	// others that share the machine, and there must be many in the shortest phase.
+	beatEvery = 200 * time.Millisecond
+
+	walked  = 4 << 20 // numbers: more than a core's own cache holds
+	strides = 8 << 10
+)
+
+// metronome measures how fast the machine is: the CPU time of a piece of work that is always the
+// same. Machines share their cores, caches and memory with others, and can be half as fast a
+// minute later. How long the work had to wait for a core does not count.
+type metronome struct {
+	text []byte
+	next []uint32 // where to go from each number
+	at   uint32
+
+	mu    sync.Mutex
+	beats []beat
+}
+
+// beat is one piece of work.
+type beat struct {
+	at   time.Time
+	took time.Duration
+}
+
+// startMetronome runs until the context ends.
+func startMetronome(ctx context.Context) *metronome {
+	m := &metronome{text: []byte(`{"conditions":[` + strings.Repeat(`{"type":"Ready","status":"True","count":12.5},`, 4000) + `null]}`), next: paths()}
+	go func() {
+		runtime.LockOSThread() // its own CPU time, and nobody else's
+		defer runtime.UnlockOSThread()
+		for sleepUntil(ctx, time.Now().Add(beatEvery)) == nil {
+			took := m.work()
+			m.mu.Lock()
+			m.beats = append(m.beats, beat{time.Now(), took})
+			m.mu.Unlock()
+		}
+	}()
+	return m
+}
+
+// paths is made once: it takes a moment.
+var paths = sync.OnceValue(func() []uint32 { return cycle(walked) })
+
+// cycle goes through all numbers in an order that no cache can guess.
+func cycle(n int) []uint32 {
+	order := rand.New(rand.NewPCG(1, 2)).Perm(n)
+	next := make([]uint32, n)
+	for i, from := range order {
+		next[from] = uint32(order[(i+1)%n]) //nolint:gosec // n fits
+	}
+	return next
+}
+
+// work reads a text and walks through memory: a little of what an API server does all day.
+func (m *metronome) work() time.Duration {
+	began := threadTime()
+	_ = json.Valid(m.text)
+	at := m.at
+	for range strides {
+		at = m.next[at]
+	}
+	m.at = at
+	return threadTime() - began
+}
+
+// mean is that of the work since then; 0: there was none.
+func (m *metronome) mean(since time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sum time.Duration
+	n := 0
+	for i := len(m.beats) - 1; i >= 0 && m.beats[i].at.After(since); i-- {
+		sum += m.beats[i].took
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / time.Duration(n)
+}
