@@ -95,12 +95,12 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 	proxied := of(200, 1)
 	proxied.Proxied = true
 	lots := []lot{
-		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects, repeats: 3},
-		{scenarios: []string{report.Flip}, size: of(1000, 1), subjects: subjects, repeats: 3},
-		{scenarios: []string{report.Flip}, size: of(2000, 1), subjects: subjects, repeats: 2},
+		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects, repeats: 2},
+		{scenarios: []string{report.Flip}, size: of(1000, 1), subjects: subjects, repeats: 2},
+		{scenarios: []string{report.Flip}, size: of(2000, 1), subjects: subjects},
 		{scenarios: []string{report.Create, report.Flip, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: subjects},
 		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(1000, 5), subjects: subjects, repeats: 3},
+		{scenarios: []string{report.Flip}, size: of(1000, 5), subjects: subjects, repeats: 2},
 	}
 	// The bytes of the load, which differ little from run to run and not at all by rules.
 	for _, nodes := range []int{500, 1000, 2000, 5000} {
