@@ -137,7 +137,8 @@ const or = " ||\n"
 // concernsAny is the match condition that some rule could put something on the node, in a
 // request that creates it or changes its labels. It is one expression, which stops at the
 // first answer, and has no variables, because match conditions know none. A kubelet may not
-// change its taints, and would be refused if a policy did it for it.
+// change its taints, and would be refused if a policy did it for it. The manager changes no
+// labels, and writes the most: it is asked first, for the least.
 func (b Births) concernsAny() string {
 	if len(b.order) == 0 {
 		return "false"
@@ -150,7 +151,7 @@ func (b Births) concernsAny() string {
 }
 
 const (
-	concernsStart = "(" + created + " || !('system:nodes' in request.userInfo.?groups.orValue([])) && " +
+	concernsStart = "(" + created + " || request.userInfo.?username.orValue('') != \"" + ManagerUser + "\" && !('system:nodes' in request.userInfo.?groups.orValue([])) && " +
 		"object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})) &&\n" +
 		"[object.metadata.?labels.orValue({})].exists(labels, [object.?spec.?taints.orValue([])].exists(taints,\n"
 	concernsEnd = "))"
