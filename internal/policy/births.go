@@ -150,8 +150,8 @@ func (b Births) concernsAny() string {
 	return concernsStart + strings.Join(terms, or) + concernsEnd
 }
 
-const (
-	concernsStart = "(" + created + " || request.userInfo.?username.orValue('') != \"" + ManagerUser + "\" && !('system:nodes' in request.userInfo.?groups.orValue([])) && " +
+var (
+	concernsStart = "(" + created + " || " + username + " != " + quote(ManagerUser) + " && !('system:nodes' in request.userInfo.?groups.orValue([])) && " +
 		"object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})) &&\n" +
 		"[object.metadata.?labels.orValue({})].exists(labels, [object.?spec.?taints.orValue([])].exists(taints,\n"
 	concernsEnd = "))"

@@ -15,6 +15,9 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
+// username is the expression for who asks.
+const username = "request.userInfo.?username.orValue('')"
+
 // quote is the text as a CEL string literal. Everything but printable ASCII is escaped, in a
 // way that Go and CEL read alike, so that no text can end the literal.
 func quote(text string) string { return strconv.QuoteToASCII(strings.ToValidUTF8(text, "\uFFFD")) }

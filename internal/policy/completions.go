@@ -22,7 +22,7 @@ func Completions() *admissionv1.ValidatingAdmissionPolicy {
 			MatchConstraints: match("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Create, admissionv1.Update),
 			MatchConditions: []admissionv1.MatchCondition{
 				{Name: "by-a-kubelet-or-agent", Expression: "request.userInfo.?groups.orValue([]).exists(g, g in ['system:nodes', 'system:serviceaccounts'])"},
-				{Name: "not-by-the-manager", Expression: "request.userInfo.?username.orValue('') != " + quote(ManagerUser)},
+				{Name: "not-by-the-manager", Expression: username + " != " + quote(ManagerUser)},
 			},
 			Variables: []admissionv1.Variable{
 				{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
 )
 
 // changeCase is a node, a request that changes it, and what the policy adds to the request.
@@ -15,6 +16,7 @@ type changeCase struct {
 	rules  []*v1alpha1.NodeReadinessRule // network alone if there are none
 	old    *corev1.Node
 	change []nodeOption
+	by     string   // who asks, if it matters
 	groups []string // of who asks
 	held   []string // names of the rules whose taint and record are put on
 }
@@ -27,9 +29,12 @@ func (c changeCase) run(t *testing.T) {
 	for _, change := range c.change {
 		change(want)
 	}
+	if c.by == "" {
+		c.by = "somebody"
+	}
 	m := newMutator(t, births(c.rules...).Spec())
-	got := m.admit(t, updated(c.old, want.DeepCopy(), c.groups...))
-	if again := m.admit(t, updated(c.old, got.DeepCopy(), c.groups...)); !equality.Semantic.DeepEqual(again, got) {
+	got := m.admit(t, updated(c.old, want.DeepCopy(), c.groups...).by(c.by))
+	if again := m.admit(t, updated(c.old, got.DeepCopy(), c.groups...).by(c.by)); !equality.Semantic.DeepEqual(again, got) {
 		t.Errorf("the policy changes its own work:\n%+v\n%+v", got, again)
 	}
 	for _, name := range c.held {
@@ -87,6 +92,7 @@ func TestTheRequestThatMakesARuleSelectANodeHoldsIt(t *testing.T) {
 		"only rules that did not select it before": {rules: rules(rule("network"), linux), old: node(label("os", "linux")), change: relabelled(), held: network},
 		"two rules at once":                        {rules: rules(rule("network"), linux), old: node(), change: relabelled(label("os", "linux")), held: []string{"network", "linux"}},
 		"a kubelet labels its own node":            {old: node(), change: relabelled(), groups: []string{"system:authenticated", kubelets}},
+		"the manager, which changes no labels":     {old: node(), change: relabelled(), by: policy.ManagerUser},
 		"a controller of the cloud does":           {old: node(), change: relabelled(), groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}, held: network},
 	}
 	for name, c := range cases {

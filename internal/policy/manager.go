@@ -34,7 +34,7 @@ func Manager() *admissionv1.ValidatingAdmissionPolicy {
 			MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
 				admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
 			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "by-the-manager", Expression: "request.userInfo.?username.orValue('') == " + quote(ManagerUser)},
+				{Name: "by-the-manager", Expression: username + " == " + quote(ManagerUser)},
 			},
 			Variables: []admissionv1.Variable{
 				{Name: "update", Expression: "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''"},

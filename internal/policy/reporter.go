@@ -84,7 +84,7 @@ func OwnNodeBinding(namespace, account string) *admissionv1.ValidatingAdmissionP
 func limit(name, namespace, account string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
 	spec.FailurePolicy = ptr.To(admissionv1.Fail)
 	spec.MatchConditions = []admissionv1.MatchCondition{
-		{Name: "by-the-account", Expression: "request.userInfo.?username.orValue('') == " + quote(userOf(namespace, account))},
+		{Name: "by-the-account", Expression: username + " == " + quote(userOf(namespace, account))},
 	}
 	for i := range spec.Validations {
 		spec.Validations[i].Reason = ptr.To(metav1.StatusReasonForbidden)

@@ -28,8 +28,8 @@ func (r Reporter) Reserved() *admissionv1.ValidatingAdmissionPolicy {
 				{Name: "touched", Expression: "variables.types.filter(t, variables.conditions.filter(c, c.type == t) != variables.before.filter(c, c.type == t))"},
 			},
 			Validations: []admissionv1.Validation{{
-				Expression: "variables.touched.size() == 0 || request.userInfo.?username.orValue('') == variables.reporter || " +
-					"request.userInfo.?username.orValue('') == " + quote(CleanupUser) + " && !variables.conditions.exists(c, c.type in variables.touched)",
+				Expression: "variables.touched.size() == 0 || " + username + " == variables.reporter || " +
+					username + " == " + quote(CleanupUser) + " && !variables.conditions.exists(c, c.type in variables.touched)",
 				MessageExpression: "'only ' + variables.reporter + ' may add, change or remove the condition ' + variables.touched.join(', ')" +
 					" + ' of a node: leave it as it is, or delete the binding of this policy first'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),

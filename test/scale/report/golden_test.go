@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/readygate/readygate/test/scale/report"
@@ -27,6 +28,11 @@ func madeUp(t *testing.T) report.Run {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&run); err != nil {
 		t.Fatal(err)
+	}
+	for i := range run.Results {
+		for j := range run.Results[i].Phases {
+			run.Results[i].Phases[j].Work = 2 * time.Millisecond // the machine was as fast all the time
+		}
 	}
 	return run
 }

@@ -3,8 +3,8 @@ package report
 import "slices"
 
 // Add puts a result to the others of the run. Of several runs of one trial the faster of each
-// phase is kept, as what else the machine does only adds to it, for as fast as the machine was;
-// and the most of memory and status. A run that was not finished does not take the place of one that was.
+// phase is kept, for as fast as the machine was, as what else it does only adds; and the most of
+// memory and status. A run that was not finished does not take the place of one that was.
 func (run *Run) Add(r Result) {
 	r.Runs = max(r.Runs, 1)
 	at := slices.IndexFunc(run.Results, func(other Result) bool { return other.repeats(&r) })

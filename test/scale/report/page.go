@@ -109,7 +109,7 @@ func (p *page) scenario(run *Run, trials []*trial) {
 		all = append(all, run.rowsOf(t)...)
 	}
 	labels := append(all.sizes(), all.subjects()...)
-	p.block(grid{labels, append(all.pace(), all.runs())}.markdown())
+	p.block(grid{labels, append(all.pace(), all.speed(), all.runs())}.markdown())
 	p.block(grid{labels, append(all.work(), all.extra()...)}.markdown())
 	if all.withLoad() {
 		p.say("*: the bytes of the load are among them; it was not measured alone.\n")

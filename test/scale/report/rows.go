@@ -64,7 +64,6 @@ func (rs rows) pace() []column {
 	return []column{
 		rs.column("load", func(r reading) string { return span(r.Load) }),
 		rs.column("took", func(r reading) string { return span(r.took()) }),
-		rs.column("speed", reading.pace),
 		rs.column("floor", func(r reading) string { return r.timeRatio().String() }),
 		rs.column("first", reading.first),
 		rs.column("p50", func(r reading) string { return span(r.latency().P50) }),
@@ -132,14 +131,6 @@ func (r reading) tellsChanges() bool {
 	return ok && changes > 0 && int(changes) != r.result.Nodes
 }
 
-// pace is how fast the machine was.
-func (r reading) pace() string {
-	if r.speed == 0 {
-		return ""
-	}
-	return plain(float64(r.speed), 2)
-}
-
 // first is how long a restarted controller took for its first change.
 func (r reading) first() string {
 	if r.result.Scenario != Restart {
@@ -154,6 +145,16 @@ func (r reading) peak() string {
 		return ""
 	}
 	return size(r.result.Peak)
+}
+
+// speed is how fast the machine was.
+func (rs rows) speed() column {
+	return rs.column("speed", func(r reading) string {
+		if r.speed == 0 {
+			return ""
+		}
+		return plain(float64(r.speed), 2)
+	})
 }
 
 // runs is how often it was run, where that was more than once.

@@ -18,7 +18,7 @@ func Table(w io.Writer, run Run) {
 		all := run.rowsOf(t)
 		marked = marked || all.withLoad()
 		fmt.Fprintf(&b, "%s\n", t.heading())
-		for _, columns := range [][]column{all.pace(), all.work(), all.extra()} {
+		for _, columns := range [][]column{all.pace(), all.work(), append(all.extra(), all.speed())} {
 			if text := (grid{all.subjects(), columns}).text(); text != "" {
 				fmt.Fprintf(&b, "\n%s", indent(text))
 			}
@@ -28,7 +28,8 @@ func Table(w io.Writer, run Run) {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("floor: ratio to the floor. into etcd: bytes less those of the load. left: requests after quiet.\n")
+	b.WriteString("floor: ratio to the floor, at equal speeds. speed: of the machine, beside the fastest phase.\n" +
+		"into etcd: bytes less those of the load. left: requests after quiet.\n")
 	if marked {
 		b.WriteString("*: bytes of the load included, which was not measured alone.\n")
 	}
