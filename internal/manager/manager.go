@@ -36,6 +36,7 @@ import (
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
+	"github.com/readygate/readygate/internal/sieve"
 	"github.com/readygate/readygate/internal/turnstile"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -109,10 +110,15 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 			return nil, err
 		}
 	}
+	nodes, err := sieve.Nodes(cfg)
+	if err != nil {
+		return nil, err
+	}
 	options := manager.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
+			NewInformer:      informersThroughSieve(nodes),
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: (&node.Stripper{}).Strip}},
 		},
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
@@ -129,6 +135,16 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Controller:                          config.Controller{SkipNameValidation: ptr.To(true), ReconciliationTimeout: reconcileTimeout},
 	}
 	return manager.New(cfg, options)
+}
+
+// informersThroughSieve makes informers as usual, but for nodes.
+func informersThroughSieve(nodes toolscache.ListerWatcher) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(source toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if _, ok := obj.(*corev1.Node); ok {
+			source = nodes
+		}
+		return toolscache.NewSharedIndexInformer(source, obj, resync, indexers)
+	}
 }
 
 func (o *Options) metrics() metricsserver.Options {

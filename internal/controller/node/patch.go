@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,11 +53,15 @@ func jsonPatch(node *readiness.Node, plan *readiness.Plan) ([]byte, error) {
 	return json.Marshal(append(ops, annotationOperations(node, plan)...))
 }
 
+// unchecked spares the API server to look for fields in the node that it does not know: what the
+// patch names, it knows.
+const unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
+
 // send sends the patch: the one way in which nodes are written.
 func send(ctx context.Context, c client.Writer, node string, patch []byte) error {
 	obj := &corev1.Node{}
 	obj.Name = node
-	return c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))
+	return c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), unchecked)
 }
 
 func taintsOperation(node *readiness.Node, plan *readiness.Plan) operation {

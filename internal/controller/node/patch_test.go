@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/readygate/readygate/internal/readiness"
 )
@@ -114,5 +118,20 @@ func TestAnswersAreTold(t *testing.T) {
 				t.Errorf("conflict %v, refusal %v, server %v", isConflict(tc.err), isRefusal(tc.err), isServerError(tc.err))
 			}
 		})
+	}
+}
+
+// The API server decodes the whole node at every write: to look for unknown fields costs it a third
+// more.
+func TestThePatchIsNotCheckedForUnknownFields(t *testing.T) {
+	var asked client.PatchOptions
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, options ...client.PatchOption) error {
+			asked.ApplyOptions(options)
+			return nil
+		},
+	})
+	if err := send(t.Context(), c, "n", []byte("[]")); err != nil || asked.FieldValidation != metav1.FieldValidationIgnore {
+		t.Errorf("%v, asked for %q", err, asked.FieldValidation)
 	}
 }

@@ -1,0 +1,9 @@
+package sieve
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// Cut is cut with a buffer of its own.
+func Cut(data []byte) []byte { return cut(data, nil) }
+
+// Through is the serializer, with the sieve before it.
+func Through(s runtime.Serializer) runtime.Serializer { return decoder{s} }

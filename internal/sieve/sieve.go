@@ -1,0 +1,165 @@
+package sieve
+
+import (
+	"bytes"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// message says what is kept of a message: of the fields of some numbers all of it, nothing, or a
+// part. What it does not speak of is kept.
+type message struct {
+	drops map[protowire.Number]bool
+	parts map[protowire.Number]*message
+}
+
+// The numbers are those of generated.proto of k8s.io/api and k8s.io/apimachinery, which never change.
+var (
+	metadata = &message{drops: numbers(17)}   // managedFields
+	reported = &message{drops: numbers(5, 6)} // reason and message
+	status   = &message{
+		drops: numbers(1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14), // all but conditions
+		parts: map[protowire.Number]*message{4: reported},
+	}
+	node = &message{parts: map[protowire.Number]*message{1: metadata, 3: status}}
+	list = &message{parts: map[protowire.Number]*message{2: node}}
+
+	kinds = map[string]*message{"Node": node, "NodeList": list}
+)
+
+// Fields of the envelope that objects come in, and of its TypeMeta.
+const (
+	envelopeType = 1
+	envelopeBody = 2
+	typeVersion  = 1
+	typeKind     = 2
+)
+
+// magic begins an object in protobuf.
+var magic = []byte("k8s\x00")
+
+func numbers(all ...protowire.Number) map[protowire.Number]bool {
+	set := make(map[protowire.Number]bool, len(all))
+	for _, n := range all {
+		set[n] = true
+	}
+	return set
+}
+
+// cut is the data of an object without what is not needed, if it is one that is known; else, or if
+// it cannot be read, all of it: who decodes it then says what is wrong. It may use the buffer.
+func cut(data, buffer []byte) []byte {
+	envelope, ok := bytes.CutPrefix(data, magic)
+	if !ok {
+		return data
+	}
+	kind := kindOf(envelope)
+	if kind == nil {
+		return data
+	}
+	rest := &message{parts: map[protowire.Number]*message{envelopeBody: kind}}
+	out, ok := rest.append(append(buffer[:0], magic...), envelope)
+	if !ok {
+		return data
+	}
+	return out
+}
+
+// kindOf is what is kept of the kind of object in the envelope, nil if it is none that is known.
+func kindOf(envelope []byte) *message {
+	header, _ := field(envelope, envelopeType)
+	if version, _ := field(header, typeVersion); string(version) != "v1" {
+		return nil
+	}
+	kind, _ := field(header, typeKind)
+	return kinds[string(kind)]
+}
+
+// field is the first field of a message with this number, if it has bytes.
+func field(msg []byte, number protowire.Number) ([]byte, bool) {
+	for len(msg) > 0 {
+		n, kind, value, size := next(msg)
+		if size < 0 {
+			return nil, false
+		}
+		if n == number && kind == protowire.BytesType {
+			content, _ := protowire.ConsumeBytes(value)
+			return content, true
+		}
+		msg = msg[size:]
+	}
+	return nil, false
+}
+
+// next is the first field of a message: its number, its type, its value and its size with its tag.
+// The size is negative if it cannot be read.
+func next(msg []byte) (number protowire.Number, kind protowire.Type, value []byte, size int) {
+	number, kind, tag := protowire.ConsumeTag(msg)
+	if tag < 0 {
+		return 0, 0, nil, tag
+	}
+	length := protowire.ConsumeFieldValue(number, kind, msg[tag:])
+	if length < 0 {
+		return 0, 0, nil, length
+	}
+	return number, kind, msg[tag : tag+length], tag + length
+}
+
+// append appends what is kept of a message. It fails if the message cannot be read.
+func (m *message) append(out, msg []byte) ([]byte, bool) {
+	for len(msg) > 0 {
+		number, kind, value, size := next(msg)
+		if size < 0 {
+			return nil, false
+		}
+		part := m.parts[number]
+		switch {
+		case m.drops[number]:
+		case part != nil && kind == protowire.BytesType:
+			content, _ := protowire.ConsumeBytes(value)
+			var ok bool
+			if out, ok = part.appendPart(protowire.AppendTag(out, number, kind), content); !ok {
+				return nil, false
+			}
+		default:
+			out = append(out, msg[:size]...)
+		}
+		msg = msg[size:]
+	}
+	return out, true
+}
+
+// appendPart appends what is kept of a message, and before it how long that is.
+func (m *message) appendPart(out, msg []byte) ([]byte, bool) {
+	size, ok := m.size(msg)
+	if !ok {
+		return nil, false
+	}
+	return m.append(protowire.AppendVarint(out, uint64(size)), msg)
+}
+
+// size is how long what is kept of a message is.
+func (m *message) size(msg []byte) (int, bool) {
+	total := 0
+	for len(msg) > 0 {
+		number, kind, value, size := next(msg)
+		if size < 0 {
+			return 0, false
+		}
+		part := m.parts[number]
+		switch {
+		case m.drops[number]:
+		case part != nil && kind == protowire.BytesType:
+			content, _ := protowire.ConsumeBytes(value)
+			kept, ok := part.size(content)
+			if !ok {
+				return 0, false
+			}
+			total += protowire.SizeTag(number) + protowire.SizeBytes(kept)
+		default:
+			total += size
+		}
+		msg = msg[size:]
+	}
+	return total, true
+}
