@@ -23,8 +23,9 @@ const (
 	// pending is how many events can wait to be written. Those that come then are lost, and counted.
 	pending = 10_000
 
-	// An event gives way to work that is more needed for at most courtesy; it looks every glance.
-	courtesy = 500 * time.Millisecond
+	// An event gives way to work that is more needed for at most courtesy, and for less the more
+	// others wait behind it; it looks every glance.
+	courtesy = 2 * time.Second
 	glance   = 10 * time.Millisecond
 )
 
@@ -139,7 +140,8 @@ func (h *Herald) Start(ctx context.Context) error {
 // giveWay waits until there is nothing that is more needed, or it has waited long enough: work that
 // never ends must not keep everybody from knowing what is done.
 func (h *Herald) giveWay(ctx context.Context) {
-	for waited := time.Duration(0); waited < courtesy && h.busy() && ctx.Err() == nil; waited += glance {
+	patience := courtesy * time.Duration(pending-len(h.queue)) / pending
+	for waited := time.Duration(0); waited < patience && h.busy() && ctx.Err() == nil; waited += glance {
 		rest(ctx, glance)
 	}
 }

@@ -69,6 +69,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	// After the lock, which has a copy: renewing the lease waits for nobody.
+	config.Wrap(sieve.Wrap)
 	gate := o.throughTurnstile(config)
 	mgr, err := o.newManager(config, lock)
 	if err != nil {

@@ -121,8 +121,7 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 }
 
-// The API server decodes the whole node at every write: to look for unknown fields costs it a third
-// more.
+// The API server decodes the whole node at every write, and to look for unknown fields costs more.
 func TestThePatchIsNotCheckedForUnknownFields(t *testing.T) {
 	var asked client.PatchOptions
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
