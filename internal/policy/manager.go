@@ -60,11 +60,17 @@ func managerValidations() []admissionv1.Validation {
 		unchanged("taints that no rule may manage",
 			fmt.Sprintf("object.?spec.?taints.orValue([]).filter(t, %s) == oldObject.?spec.?taints.orValue([]).filter(t, %s)", foreign, foreign)),
 	}
-	// Of the metadata, the API server itself keeps what is left out here.
 	return append(validations, unchangedFields(map[string][]string{
-		"metadata": fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation"),
+		"metadata": fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), slices.Concat(keptByTheServer, []string{"annotations"})...),
 		"spec":     fieldsOf(reflect.TypeFor[corev1.NodeSpec](), "taints"),
 	}))
+}
+
+// keptByTheServer are fields of the metadata that nobody can change: the API server refuses it, or
+// sets them itself.
+var keptByTheServer = []string{
+	"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"managedFields", "resourceVersion", "generation",
 }
 
 // onlyOurs is the expression that of the annotations only ours changed. Nodes have dozens of them,
@@ -72,7 +78,7 @@ func managerValidations() []admissionv1.Validation {
 // one only where the numbers say that something is there that the first look did not see.
 func onlyOurs(ours string) string {
 	differ := func(a, b string) string {
-		return fmt.Sprintf("[%[1]s.filter(k, !(k in %[2]s) || %[2]s[k] != %[1]s[k])].all(changed, changed.all(k, %[3]s) && "+
+		return fmt.Sprintf("[%[1]s.filter(k, %[2]s[?k] != optional.of(%[1]s[k]))].all(changed, changed.all(k, %[3]s) && "+
 			"(%[2]s.size() == %[1]s.size() - changed.size() + changed.filter(k, k in %[2]s).size() || %[2]s.all(k, k in %[1]s || %[3]s)))", a, b, ours)
 	}
 	return fmt.Sprintf("[variables.annotations].all(after, [variables.before].all(before, after.size() >= before.size() ? %s : %s))", differ("after", "before"), differ("before", "after"))

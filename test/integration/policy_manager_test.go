@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -220,6 +221,29 @@ func limitedToUpdates(t *testing.T, c *testkit.Cluster) {
 	} {
 		if refused := limits(tc.answer) && strings.Contains(tc.answer.Error(), tc.refusal); refused != (tc.refusal != "") || !refused && tc.answer != nil {
 			t.Errorf("%s: want %q, got %v", name, tc.refusal, tc.answer)
+		}
+	}
+}
+
+// The policy does not look at what nobody can change.
+func TestTheServerKeepsWhatThePolicyDoesNotLookAt(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	node := testkit.Node(id, nil)
+	c.Create(t, node)
+	for field, value := range map[string]string{
+		"name": `"other"`, "namespace": `"default"`, "uid": `"00000000-0000-4000-8000-000000000000"`,
+		"creationTimestamp": `"2020-01-01T00:00:00Z"`, "deletionTimestamp": `"2020-01-01T00:00:00Z"`, "deletionGracePeriodSeconds": "7",
+	} {
+		patch := fmt.Appendf(nil, `[{"op": "add", "path": "/metadata/%s", "value": %s}]`, field, value)
+		answer := c.Client.Patch(t.Context(), node.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
+		now := node.DeepCopy()
+		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(node), now); err != nil {
+			t.Fatal(err)
+		}
+		now.ResourceVersion, now.ManagedFields = node.ResourceVersion, node.ManagedFields
+		if !equality.Semantic.DeepEqual(now.ObjectMeta, node.ObjectMeta) {
+			t.Errorf("%s: %v, and then it is %+v\nwas %+v", field, answer, now.ObjectMeta, node.ObjectMeta)
 		}
 	}
 }
