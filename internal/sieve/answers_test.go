@@ -35,8 +35,8 @@ func ask(t *testing.T, transport http.RoundTripper, method, path string) ([]byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
+	body, err := io.ReadAll(resp.Body)
+	return body, errors.Join(err, resp.Body.Close())
 }
 
 const inProtobuf = "application/vnd.kubernetes.protobuf"

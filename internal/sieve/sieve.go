@@ -67,28 +67,27 @@ func cut(data, buffer []byte) []byte {
 
 // kindOf is what is kept of the kind of object in the envelope, nil if it is none that is known.
 func kindOf(envelope []byte) *message {
-	header, _ := field(envelope, envelopeType)
-	if version, _ := field(header, typeVersion); string(version) != "v1" {
+	header := field(envelope, envelopeType)
+	if string(field(header, typeVersion)) != "v1" {
 		return nil
 	}
-	kind, _ := field(header, typeKind)
-	return kinds[string(kind)]
+	return kinds[string(field(header, typeKind))]
 }
 
-// field is the first field of a message with this number, if it has bytes.
-func field(msg []byte, number protowire.Number) ([]byte, bool) {
+// field is the content of the first field of a message with this number, nil if there is none.
+func field(msg []byte, number protowire.Number) []byte {
 	for len(msg) > 0 {
 		n, kind, value, size := next(msg)
 		if size < 0 {
-			return nil, false
+			return nil
 		}
 		if n == number && kind == protowire.BytesType {
 			content, _ := protowire.ConsumeBytes(value)
-			return content, true
+			return content
 		}
 		msg = msg[size:]
 	}
-	return nil, false
+	return nil
 }
 
 // next is the first field of a message: its number, its type, its value and its size with its tag.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func newFiller(seed int64) *randfill.Filler {
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
 		},
-		func(f *metav1.FieldsV1, c randfill.Continue) { f.Raw = []byte(`{"f:a":{}}`) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { *f = *metav1.NewFieldsV1(`{"f:a":{}}`) },
 	)
 }
 
@@ -158,7 +159,7 @@ func realistic() *corev1.Node {
 	for i := range 25 {
 		n.Labels[fmt.Sprint("example.com/label-", i)] = fmt.Sprint("value-", i)
 	}
-	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: bytes.Repeat([]byte("x"), 3000)}}}
+	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 3000))}}
 	for i := range 50 {
 		name := fmt.Sprintf("registry.example.com/project/image-%d", i)
 		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{name + "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", name + ":v1.2.3"}, SizeBytes: 1e8})
