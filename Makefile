@@ -57,7 +57,7 @@ endif
 
 .PHONY: fuzz
 fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).
-	@for target in readiness:FuzzPlan reporter:FuzzParseConfig check:FuzzParse check:FuzzServingOf; do \
+	@for target in readiness:FuzzPlan reporter:FuzzParseConfig check:FuzzParse check:FuzzServingOf sieve:FuzzCut; do \
 	  $(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),1m) ./internal/$${target%:*}; done
 
 .PHONY: manifests

@@ -24,8 +24,14 @@ var (
 	node = &message{parts: map[protowire.Number]*message{1: metadata, 3: status}}
 	list = &message{parts: map[protowire.Number]*message{2: node}}
 
-	kinds = map[string]*message{"Node": node, "NodeList": list}
+	// envelopes are by the kind of what is in them.
+	envelopes = map[string]*message{"Node": envelope(node), "NodeList": envelope(list)}
 )
+
+// envelope is one whose body is such a message.
+func envelope(body *message) *message {
+	return &message{parts: map[protowire.Number]*message{envelopeBody: body}}
+}
 
 // Fields of the envelope that objects come in, and of its TypeMeta.
 const (
@@ -49,29 +55,28 @@ func numbers(all ...protowire.Number) map[protowire.Number]bool {
 // cut is the data of an object without what is not needed, if it is one that is known; else, or if
 // it cannot be read, all of it: who decodes it then says what is wrong. It may use the buffer.
 func cut(data, buffer []byte) []byte {
-	envelope, ok := bytes.CutPrefix(data, magic)
+	content, ok := bytes.CutPrefix(data, magic)
 	if !ok {
 		return data
 	}
-	kind := kindOf(envelope)
-	if kind == nil {
+	kept := envelopeOf(content)
+	if kept == nil {
 		return data
 	}
-	rest := &message{parts: map[protowire.Number]*message{envelopeBody: kind}}
-	out, ok := rest.append(append(buffer[:0], magic...), envelope)
+	out, ok := kept.append(append(buffer[:0], magic...), content)
 	if !ok {
 		return data
 	}
 	return out
 }
 
-// kindOf is what is kept of the kind of object in the envelope, nil if it is none that is known.
-func kindOf(envelope []byte) *message {
-	header := field(envelope, envelopeType)
+// envelopeOf is what is kept of an envelope with such content, nil if the kind is none that is known.
+func envelopeOf(content []byte) *message {
+	header := field(content, envelopeType)
 	if string(field(header, typeVersion)) != "v1" {
 		return nil
 	}
-	return kinds[string(field(header, typeKind))]
+	return envelopes[string(field(header, typeKind))]
 }
 
 // field is the content of the first field of a message with this number, nil if there is none.
