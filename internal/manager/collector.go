@@ -11,7 +11,7 @@ import (
 const (
 	// heapGoal is what the heap may grow to before it is collected. Go's usual way, twice what is
 	// alive, collects a small heap all the time, and lets a large one become larger than needed.
-	heapGoal = 44 << 20
+	heapGoal = 52 << 20
 
 	// leastPercent and mostPercent bound the growth in percent of what is alive.
 	leastPercent, mostPercent = 33, 400

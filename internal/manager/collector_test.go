@@ -6,10 +6,10 @@ func TestALargeHeapGrowsLess(t *testing.T) {
 	for alive, want := range map[uint64]int{
 		0:         mostPercent,
 		1 << 20:   mostPercent,
-		11 << 20:  300,
-		22 << 20:  100,
-		33 << 20:  leastPercent,
-		44 << 20:  leastPercent,
+		13 << 20:  300,
+		26 << 20:  100,
+		39 << 20:  33,
+		52 << 20:  leastPercent,
 		500 << 20: leastPercent,
 	} {
 		if got := percentFor(alive); got != want {

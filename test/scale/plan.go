@@ -99,7 +99,7 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 		{scenarios: []string{report.Flip}, size: of(1000, 1), subjects: subjects, repeats: 2},
 		{scenarios: []string{report.Flip}, size: of(2000, 1), subjects: subjects},
 		{scenarios: []string{report.Create, report.Flip, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: subjects},
+		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: subjects, repeats: 3},
 		{scenarios: []string{report.Flip}, size: of(1000, 5), subjects: subjects, repeats: 2},
 	}
 	// The bytes of the load, which differ little from run to run and not at all by rules.

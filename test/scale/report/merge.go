@@ -29,13 +29,15 @@ func (r *Result) merge(o Result) {
 	case r.Problem != "":
 		*r = o
 	default:
-		r.Runs = max(r.Runs, 1) + o.Runs
 		r.Phases = slices.Clone(r.Phases)
 		for i, phase := range o.Phases {
+			attempts := slices.Concat(r.attempts(i), o.attempts(i))
 			if phase.faster(&r.Phases[i]) {
 				r.Phases[i] = phase
 			}
+			r.Phases[i].Attempts = attempts
 		}
+		r.Runs = max(r.Runs, 1) + o.Runs
 	}
 	r.Peak, r.Settled = max(before.Peak, o.Peak), max(before.Settled, o.Settled)
 	r.StatusBytes = max(before.StatusBytes, o.StatusBytes)
@@ -44,6 +46,15 @@ func (r *Result) merge(o Result) {
 		larger = o
 	}
 	r.Heap, r.HeapEmpty = larger.Heap, larger.HeapEmpty // of one run: their difference counts
+}
+
+// attempts are the runs of a phase; none where not all of them are known.
+func (r *Result) attempts(i int) []Attempt {
+	p := &r.Phases[i]
+	if r.Runs <= 1 && len(p.Attempts) == 0 {
+		return []Attempt{p.asAttempt()}
+	}
+	return p.Attempts
 }
 
 // faster says whether a phase took less than another, as fast as the machine was.

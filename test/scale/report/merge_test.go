@@ -27,6 +27,12 @@ func TestOfSeveralRunsTheFasterOfEachPhaseCountsAndTheMostMemory(t *testing.T) {
 		for _, r := range order {
 			run.Add(r)
 		}
+		for i := range run.Results[0].Phases {
+			if len(run.Results[0].Phases[i].Attempts) != 2 {
+				t.Errorf("%d attempts are known, want 2", len(run.Results[0].Phases[i].Attempts))
+			}
+			run.Results[0].Phases[i].Attempts = nil
+		}
 		if len(run.Results) != 1 || !reflect.DeepEqual(run.Results[0], want) {
 			t.Errorf("got %+v\nwant %+v", run.Results, want)
 		}
@@ -95,5 +101,31 @@ func TestOfSeveralRunsTheFasterCountsForAsFastAsTheMachineWas(t *testing.T) {
 		if got := run.Results[0].Phases; got[0].Took != 8*time.Second || got[1].Took != 6*time.Second {
 			t.Errorf("got %v and %v, want that of the slow machine, and the shorter one", got[0].Took, got[1].Took)
 		}
+	}
+}
+
+// How fast a machine is changes from minute to minute: runs are compared with those next to them.
+func TestOfSeveralRunsTheMedianRatioCounts(t *testing.T) {
+	subject := func(name string, seconds ...time.Duration) []report.Result {
+		var results []report.Result
+		for _, s := range seconds {
+			r := took(s, s)
+			r.Subject = name
+			results = append(results, r)
+		}
+		return results
+	}
+	ours, floor := subject(report.Ours, 11, 30, 60), subject(report.Floor, 10, 20, 50)
+	var run report.Run
+	for i := range ours {
+		run.Add(floor[i])
+		run.Add(ours[i])
+	}
+	if got := report.TimeRatio(&run, report.Ours, 0); got != 1.2 {
+		t.Errorf("the ratio is %v, want that of 60 to 50", got)
+	}
+	run.Results[0].Phases[0].Attempts = nil // as of a file from before
+	if got := report.TimeRatio(&run, report.Ours, 0); got != 1.1 {
+		t.Errorf("the ratio is %v, want that of 11 to 10: the faster ones", got)
 	}
 }

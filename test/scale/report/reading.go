@@ -117,8 +117,41 @@ func (r reading) timeRatio() ratio {
 	if r.floor == nil || r.result.Scenario == Steady || r.result.Scenario == Join {
 		return 0
 	}
-	return over(r.Took, r.floor.Took) / slower(r.Phase, r.floor)
+	return r.besideFloor(func(a Attempt) time.Duration { return a.Took })
 }
+
+// besideFloor is how much more of something a phase took than the floor, at equal speeds. Of several
+// runs each is compared with that of the floor next to it, and the median counts: how fast a machine is
+// changes from minute to minute.
+func (r reading) besideFloor(of func(Attempt) time.Duration) ratio {
+	ours, floors := r.runs(), r.floor.runs()
+	if len(ours) != len(floors) {
+		ours, floors = []Attempt{r.asAttempt()}, []Attempt{r.floor.asAttempt()}
+	}
+	ratios := make([]ratio, len(ours))
+	for i := range ours {
+		ratios[i] = over(of(ours[i]), of(floors[i]))
+		if ours[i].Work > 0 && floors[i].Work > 0 {
+			ratios[i] /= over(ours[i].Work, floors[i].Work)
+		}
+	}
+	slices.Sort(ratios)
+	half := len(ratios) / 2
+	if len(ratios)%2 == 0 {
+		return (ratios[half-1] + ratios[half]) / 2
+	}
+	return ratios[half]
+}
+
+// runs are all runs of a phase, or what is known of them.
+func (p *Phase) runs() []Attempt {
+	if len(p.Attempts) == 0 {
+		return []Attempt{p.asAttempt()}
+	}
+	return p.Attempts
+}
+
+func (p *Phase) asAttempt() Attempt { return Attempt{Took: p.Took, Work: p.Work, CPU: p.CPU} }
 
 // slower is how much slower the machine was in one phase than in another; 1 where nobody knows.
 func slower(a, b *Phase) ratio {
@@ -169,7 +202,7 @@ func (r reading) cpuRatio() ratio {
 	if r.floor == nil {
 		return 0
 	}
-	return over(r.CPU, r.floor.CPU) / slower(r.Phase, r.floor)
+	return r.besideFloor(func(a Attempt) time.Duration { return a.CPU })
 }
 
 func (r reading) requestsRatio() ratio {

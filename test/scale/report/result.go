@@ -100,6 +100,9 @@ type Phase struct {
 
 	// CPU is what the subject used from the first write until it was quiet.
 	CPU time.Duration `json:"cpu"`
+
+	// Attempts are all runs of the phase, in their order, if it was run several times.
+	Attempts []Attempt `json:"attempts,omitempty"`
 	// ServerCPU is what the API server used meanwhile, for whomever.
 	ServerCPU time.Duration `json:"serverCPU"`
 
@@ -128,4 +131,11 @@ type Quantiles struct {
 	P90   time.Duration `json:"p90"`
 	P99   time.Duration `json:"p99"`
 	Max   time.Duration `json:"max"`
+}
+
+// Attempt is what one of several runs of a phase took, and how slow the machine was: see Phase.
+type Attempt struct {
+	Took time.Duration `json:"took"`
+	Work time.Duration `json:"work,omitempty"`
+	CPU  time.Duration `json:"cpu"`
 }
