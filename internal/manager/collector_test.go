@@ -8,7 +8,7 @@ func TestALargeHeapGrowsLess(t *testing.T) {
 		1 << 20:   mostPercent,
 		13 << 20:  300,
 		26 << 20:  100,
-		39 << 20:  33,
+		39 << 20:  leastPercent,
 		52 << 20:  leastPercent,
 		500 << 20: leastPercent,
 	} {

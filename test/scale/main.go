@@ -187,6 +187,7 @@ func (o *options) run(ctx context.Context, command string) error {
 			return fmt.Errorf("--append: %w", err)
 		}
 		run.Results, run.Command = before.Results, before.Command+"\n"+run.Command
+		run.Version = report.BothVersions(before.Version, run.Version)
 	}
 	var errs []error
 	for _, l := range lots {

@@ -1,6 +1,9 @@
 package report
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Add puts a result to the others of the run. Of several runs of one trial the faster of each
 // phase is kept, for as fast as the machine was, as what else it does only adds; and the most of
@@ -31,7 +34,7 @@ func (r *Result) merge(o Result) {
 	default:
 		r.Phases = slices.Clone(r.Phases)
 		for i, phase := range o.Phases {
-			attempts := slices.Concat(r.attempts(i), o.attempts(i))
+			attempts := bothAttempts(r, &o, i)
 			if phase.faster(&r.Phases[i]) {
 				r.Phases[i] = phase
 			}
@@ -48,16 +51,29 @@ func (r *Result) merge(o Result) {
 	r.Heap, r.HeapEmpty = larger.Heap, larger.HeapEmpty // of one run: their difference counts
 }
 
-// attempts are the runs of a phase; none where not all of them are known.
-func (r *Result) attempts(i int) []Attempt {
-	p := &r.Phases[i]
-	if r.Runs <= 1 && len(p.Attempts) == 0 {
-		return []Attempt{p.asAttempt()}
+// bothAttempts are the runs of a phase in two results; none where not all of them are known: some
+// alone would hide the others.
+func bothAttempts(r, o *Result, i int) []Attempt {
+	known := func(r *Result) bool { return len(r.Phases[i].runs()) == max(r.Runs, 1) }
+	if !known(r) || !known(o) {
+		return nil
 	}
-	return p.Attempts
+	return slices.Concat(r.Phases[i].runs(), o.Phases[i].runs())
+}
+
+// BothVersions names the builds that were measured one after the other, each once.
+func BothVersions(before, now string) string {
+	switch {
+	case before == "":
+		return now
+	case slices.Contains(strings.Split(before, ", "), now):
+		return before
+	default:
+		return before + ", " + now
+	}
 }
 
 // faster says whether a phase took less than another, as fast as the machine was.
 func (p *Phase) faster(other *Phase) bool {
-	return float64(p.Took) < float64(other.Took)*float64(slower(p, other))
+	return float64(p.Took) < float64(other.Took)*float64(slower(p.Work, other.Work))
 }

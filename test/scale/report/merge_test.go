@@ -129,3 +129,26 @@ func TestOfSeveralRunsTheMedianRatioCounts(t *testing.T) {
 		t.Errorf("the ratio is %v, want that of 11 to 10: the faster ones", got)
 	}
 }
+
+// A file from before knows only the best of its runs: a run that is added to it must not stand for all.
+func TestRunsThatAreNotKnownAreNotHidden(t *testing.T) {
+	old, floor := took(8, 8), took(4, 4)
+	old.Runs, floor.Runs, floor.Subject = 2, 2, report.Floor
+	added, addedFloor := took(10, 10), took(10, 10)
+	addedFloor.Subject = report.Floor
+	var run report.Run
+	for _, r := range []report.Result{floor, old, addedFloor, added} {
+		run.Add(r)
+	}
+	if got := report.TimeRatio(&run, report.Ours, 0); got != 2 {
+		t.Errorf("the ratio is %v, want that of 8 to 4", got)
+	}
+}
+
+func TestEveryBuildThatWasMeasuredIsNamed(t *testing.T) {
+	for _, c := range [][3]string{{"", "a", "a"}, {"a", "a", "a"}, {"a", "b", "a, b"}, {"a, b", "a", "a, b"}} {
+		if got := report.BothVersions(c[0], c[1]); got != c[2] {
+			t.Errorf("%q and %q are named %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}

@@ -130,10 +130,7 @@ func (r reading) besideFloor(of func(Attempt) time.Duration) ratio {
 	}
 	ratios := make([]ratio, len(ours))
 	for i := range ours {
-		ratios[i] = over(of(ours[i]), of(floors[i]))
-		if ours[i].Work > 0 && floors[i].Work > 0 {
-			ratios[i] /= over(ours[i].Work, floors[i].Work)
-		}
+		ratios[i] = over(of(ours[i]), of(floors[i])) / slower(ours[i].Work, floors[i].Work)
 	}
 	slices.Sort(ratios)
 	half := len(ratios) / 2
@@ -153,12 +150,13 @@ func (p *Phase) runs() []Attempt {
 
 func (p *Phase) asAttempt() Attempt { return Attempt{Took: p.Took, Work: p.Work, CPU: p.CPU} }
 
-// slower is how much slower the machine was in one phase than in another; 1 where nobody knows.
-func slower(a, b *Phase) ratio {
-	if a.Work == 0 || b.Work == 0 {
+// slower is how much slower the machine was when the same work took a than when it took b; 1 where
+// nobody knows.
+func slower(a, b time.Duration) ratio {
+	if a == 0 || b == 0 {
 		return 1
 	}
-	return over(a.Work, b.Work)
+	return over(a, b)
 }
 
 // speed is how fast the machine was, beside the fastest phase of the run.

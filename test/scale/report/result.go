@@ -100,9 +100,6 @@ type Phase struct {
 
 	// CPU is what the subject used from the first write until it was quiet.
 	CPU time.Duration `json:"cpu"`
-
-	// Attempts are all runs of the phase, in their order, if it was run several times.
-	Attempts []Attempt `json:"attempts,omitempty"`
 	// ServerCPU is what the API server used meanwhile, for whomever.
 	ServerCPU time.Duration `json:"serverCPU"`
 
@@ -122,6 +119,10 @@ type Phase struct {
 	// Extra are numbers of single scenarios, e.g. "wasted patches": 0; and how many "changes" of
 	// nodes the phase asked for, "flips" of a node that flaps, and "births" of which events tell.
 	Extra map[string]float64 `json:"extra,omitempty"`
+
+	// Attempts are all runs of the phase, in their order, if it was run several times and all of them
+	// are known.
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
 // Quantiles of durations.
