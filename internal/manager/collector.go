@@ -3,9 +3,9 @@ package manager
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 const (
@@ -15,10 +15,6 @@ const (
 
 	// leastPercent and mostPercent bound the growth in percent of what is alive.
 	leastPercent, mostPercent = 33, 400
-
-	// tuneEvery is how often what is alive is looked at: it grows and shrinks with the nodes. It
-	// is short because a manager that starts takes all nodes in within seconds.
-	tuneEvery = 200 * time.Millisecond
 )
 
 // tuneCollector keeps the garbage collector's pace fit for the heap, unless the environment sets
@@ -27,21 +23,42 @@ func tuneCollector(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil
 	}
-	again := time.NewTicker(tuneEvery)
-	defer again.Stop()
-	pace := 0
+	collected, pace := collections(ctx), 0
 	for {
 		if fit := percentFor(alive()); fit != pace { // to set it stops the world for a moment
 			debug.SetGCPercent(fit)
 			pace = fit
 		}
 		select {
-		case <-again.C:
+		case <-collected:
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
+
+// collections tells of each collection when it is done: only then what is alive is known anew. A
+// manager that starts takes all nodes in within seconds, so to look now and then is too late.
+func collections(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{}, 1)
+	var found func(*litter)
+	found = func(l *litter) {
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case done <- struct{}{}:
+		default:
+		}
+		runtime.SetFinalizer(l, found)
+	}
+	runtime.SetFinalizer(&litter{}, found)
+	return done
+}
+
+// litter is what nobody needs, so that each collection finds it. It is too large to share its place
+// with what is needed.
+type litter [64]byte
 
 // percentFor is how much a heap may grow before it is collected, in percent of what is alive.
 func percentFor(alive uint64) int {

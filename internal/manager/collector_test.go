@@ -1,6 +1,11 @@
 package manager
 
-import "testing"
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+)
 
 func TestALargeHeapGrowsLess(t *testing.T) {
 	for alive, want := range map[uint64]int{
@@ -21,5 +26,32 @@ func TestALargeHeapGrowsLess(t *testing.T) {
 func TestWhatIsAliveIsKnown(t *testing.T) {
 	if alive() == 0 {
 		t.Error("Go does not tell how much of the heap is alive")
+	}
+}
+
+func TestEachCollectionIsTold(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	collected := collections(ctx)
+	for i := range 3 {
+		runtime.GC()
+		select {
+		case <-collected:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("collection %d was not told", i+1)
+		}
+	}
+	stop()
+	for range 3 {
+		runtime.GC() // the first may still be told
+	}
+	select {
+	case <-collected:
+	default:
+	}
+	runtime.GC()
+	select {
+	case <-collected:
+		t.Error("a collection was told after the end")
+	case <-time.After(100 * time.Millisecond):
 	}
 }

@@ -41,8 +41,12 @@ func NodeOf(n *corev1.Node) *Node {
 }
 
 // IsOurs says whether an annotation of this key takes part in decisions.
-func IsOurs(key string) bool {
-	return strings.HasPrefix(key, v1alpha1.HoldPrefix) || strings.HasPrefix(key, v1alpha1.CompletedPrefix)
+func IsOurs[K string | []byte](key K) bool {
+	return begins(key, v1alpha1.HoldPrefix) || begins(key, v1alpha1.CompletedPrefix)
+}
+
+func begins[K string | []byte](key K, prefix string) bool {
+	return len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix
 }
 
 // TaintID is the identity of a taint on a node. The value is not part of it.

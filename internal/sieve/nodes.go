@@ -1,6 +1,7 @@
 package sieve
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -51,23 +52,59 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	for i := range types {
 		if types[i].MediaType == runtime.ContentTypeProtobuf {
 			types[i].Serializer = decoder{types[i].Serializer}
+			stream := *types[i].StreamSerializer
+			stream.Serializer = frames{stream.Serializer}
+			types[i].StreamSerializer = &stream
 		}
 	}
 	return types
 }
 
-type decoder struct{ runtime.Serializer }
-
 // buffers are for what is kept: objects that are decoded from it have copies.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Decode decodes what is kept of the data.
-func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+// sifted calls use with what is kept of the data, which is there only until it returns.
+func sifted(data []byte, use func(kept []byte) error) error {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	kept := cut(data, *buffer)
 	if len(kept) < len(data) { // else it may be the caller's own
 		*buffer = kept
 	}
-	return d.Serializer.Decode(kept, defaults, into)
+	return use(kept)
+}
+
+// frames decodes the frames of a watch: one would copy all of the object that it carries.
+type frames struct{ runtime.Serializer }
+
+// Fields of a frame, and of the extension that its object is.
+const (
+	frameType   = 1
+	frameObject = 2
+	rawContent  = 1
+)
+
+// Decode decodes a frame with what is kept of its object.
+func (f frames) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	frame, ok := into.(*metav1.WatchEvent)
+	object := field(field(data, frameObject), rawContent)
+	if !ok || object == nil {
+		return f.Serializer.Decode(data, defaults, into)
+	}
+	err := sifted(object, func(kept []byte) error {
+		*frame = metav1.WatchEvent{Type: string(field(data, frameType)), Object: runtime.RawExtension{Raw: bytes.Clone(kept)}}
+		return nil
+	})
+	return frame, defaults, err
+}
+
+type decoder struct{ runtime.Serializer }
+
+// Decode decodes what is kept of the data.
+func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (obj runtime.Object, kind *schema.GroupVersionKind, err error) {
+	err = sifted(data, func(kept []byte) error {
+		obj, kind, err = d.Serializer.Decode(kept, defaults, into)
+		return err
+	})
+	return obj, kind, err
 }

@@ -4,25 +4,55 @@ import (
 	"bytes"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/internal/readiness"
 )
 
 // message says what is kept of a message: of the fields of some numbers all of it, nothing, or a
 // part. What it does not speak of is kept.
 type message struct {
-	drops map[protowire.Number]bool
-	parts map[protowire.Number]*message
+	drops fields
+	parts [16]*message
+	// whole says of which messages all is kept, if it is not nil.
+	whole func(msg []byte) bool
+}
+
+// fields are numbers of fields.
+type fields uint64
+
+func numbers(all ...protowire.Number) fields {
+	set := fields(0)
+	for _, n := range all {
+		set |= 1 << n
+	}
+	return set
+}
+
+func (f fields) has(n protowire.Number) bool { return n < 64 && f>>n&1 == 1 }
+
+// part is what is kept of a field, nil if nothing is said of it.
+func (m *message) part(n protowire.Number) *message {
+	if int(n) < len(m.parts) {
+		return m.parts[n]
+	}
+	return nil
 }
 
 // The numbers are those of generated.proto of k8s.io/api and k8s.io/apimachinery, which never change.
 var (
-	metadata = &message{drops: numbers(17)}   // managedFields
+	annotation = &message{drops: numbers(1, 2), whole: ours} // key and value
+	metadata   = &message{
+		drops: numbers(17), // managedFields
+		parts: [16]*message{12: annotation},
+	}
 	reported = &message{drops: numbers(5, 6)} // reason and message
 	status   = &message{
 		drops: numbers(1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14), // all but conditions
-		parts: map[protowire.Number]*message{4: reported},
+		parts: [16]*message{4: reported},
 	}
-	node = &message{parts: map[protowire.Number]*message{1: metadata, 3: status}}
-	list = &message{parts: map[protowire.Number]*message{2: node}}
+	node = &message{parts: [16]*message{1: metadata, 3: status}}
+	list = &message{parts: [16]*message{2: node}}
 
 	// envelopes are by the kind of what is in them.
 	envelopes = map[string]*message{"Node": envelope(node), "NodeList": envelope(list)}
@@ -30,7 +60,15 @@ var (
 
 // envelope is one whose body is such a message.
 func envelope(body *message) *message {
-	return &message{parts: map[protowire.Number]*message{envelopeBody: body}}
+	return &message{parts: [16]*message{envelopeBody: body}}
+}
+
+// ours says whether an annotation takes part in decisions, or tells a watch that it has seen all
+// nodes. Of one that does not the place is left, empty: a node that has none at all is told from one
+// that has others'.
+func ours(annotation []byte) bool {
+	key := field(annotation, 1)
+	return readiness.IsOurs(key) || string(key) == metav1.InitialEventsAnnotationKey
 }
 
 // Fields of the envelope that objects come in, and of its TypeMeta.
@@ -43,14 +81,6 @@ const (
 
 // magic begins an object in protobuf.
 var magic = []byte("k8s\x00")
-
-func numbers(all ...protowire.Number) map[protowire.Number]bool {
-	set := make(map[protowire.Number]bool, len(all))
-	for _, n := range all {
-		set[n] = true
-	}
-	return set
-}
 
 // cut is the data of an object without what is not needed, if it is one that is known; else, or if
 // it cannot be read, all of it: who decodes it then says what is wrong. It may use the buffer.
@@ -111,14 +141,17 @@ func next(msg []byte) (number protowire.Number, kind protowire.Type, value []byt
 
 // append appends what is kept of a message. It fails if the message cannot be read.
 func (m *message) append(out, msg []byte) ([]byte, bool) {
+	if m.whole != nil && m.whole(msg) {
+		return append(out, msg...), true
+	}
 	for len(msg) > 0 {
 		number, kind, value, size := next(msg)
 		if size < 0 {
 			return nil, false
 		}
-		part := m.parts[number]
+		part := m.part(number)
 		switch {
-		case m.drops[number]:
+		case m.drops.has(number):
 		case part != nil && kind == protowire.BytesType:
 			content, _ := protowire.ConsumeBytes(value)
 			var ok bool
@@ -135,35 +168,17 @@ func (m *message) append(out, msg []byte) ([]byte, bool) {
 
 // appendPart appends what is kept of a message, and before it how long that is.
 func (m *message) appendPart(out, msg []byte) ([]byte, bool) {
-	size, ok := m.size(msg)
+	begin := len(out)
+	out = protowire.AppendVarint(out, uint64(len(msg))) // room for the length: it is not more
+	content := len(out)
+	out, ok := m.append(out, msg)
 	if !ok {
 		return nil, false
 	}
-	return m.append(protowire.AppendVarint(out, uint64(size)), msg)
-}
-
-// size is how long what is kept of a message is.
-func (m *message) size(msg []byte) (int, bool) {
-	total := 0
-	for len(msg) > 0 {
-		number, kind, value, size := next(msg)
-		if size < 0 {
-			return 0, false
-		}
-		part := m.parts[number]
-		switch {
-		case m.drops[number]:
-		case part != nil && kind == protowire.BytesType:
-			content, _ := protowire.ConsumeBytes(value)
-			kept, ok := part.size(content)
-			if !ok {
-				return 0, false
-			}
-			total += protowire.SizeTag(number) + protowire.SizeBytes(kept)
-		default:
-			total += size
-		}
-		msg = msg[size:]
+	size := len(out) - content
+	moved := protowire.AppendVarint(out[:begin], uint64(size)) //nolint:gosec // it is a length
+	if len(moved) < content {
+		copy(out[len(moved):], out[content:])
 	}
-	return total, true
+	return out[:len(moved)+size], true
 }

@@ -12,15 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	restwatch "k8s.io/client-go/rest/watch"
 	"sigs.k8s.io/randfill"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controller/node"
+	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/sieve"
 )
 
-var wire = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+var (
+	wire = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	raw  = protobuf.NewRawSerializer(scheme.Scheme, scheme.Scheme)
+)
 
 func encode(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
@@ -45,6 +53,9 @@ func filled(filler *randfill.Filler) *corev1.Node {
 	n := &corev1.Node{}
 	filler.Fill(n)
 	n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+	if n.Annotations != nil && len(n.Name)%2 == 0 {
+		n.Annotations[v1alpha1.HoldPrefix+n.Name] = n.Name
+	}
 	return n
 }
 
@@ -77,6 +88,11 @@ func TestTheSieveKeepsWhatTheCacheKeeps(t *testing.T) {
 		}
 		if !reflect.DeepEqual(part.Spec, whole.(*corev1.Node).Spec) {
 			t.Fatalf("the spec is %+v\nwant %+v", part.Spec, whole.(*corev1.Node).Spec)
+		}
+		for key := range part.Annotations {
+			if key != "" && !readiness.IsOurs(key) {
+				t.Fatalf("the annotation %s is not needed", key)
+			}
 		}
 		if part.ManagedFields != nil || !reflect.DeepEqual(part.Status, corev1.NodeStatus{Conditions: part.Status.Conditions}) {
 			t.Fatalf("there is more than is needed: %+v", part)
@@ -140,7 +156,7 @@ func TestBrokenDataIsLeftAsItIs(t *testing.T) {
 
 func FuzzCut(f *testing.F) {
 	small := realistic() // a large one would be made smaller for a minute, again and again
-	small.Labels, small.ManagedFields, small.Status.Images, small.Status.Conditions = nil, nil, small.Status.Images[:1], small.Status.Conditions[:1]
+	small.Labels, small.Annotations, small.ManagedFields, small.Status.Images, small.Status.Conditions = nil, nil, nil, small.Status.Images[:1], small.Status.Conditions[:1]
 	f.Add(encode(f, small))
 	f.Add([]byte("k8s\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -161,6 +177,10 @@ func realistic() *corev1.Node {
 	for i := range 25 {
 		n.Labels[fmt.Sprint("example.com/label-", i)] = fmt.Sprint("value-", i)
 	}
+	n.Annotations = map[string]string{v1alpha1.HoldPrefix + "e1f5bf9a-0d3c-4a6a-9d62-0d6e5cf0a001": `{"rule":"a","taint":"readiness.k8s.io/a:NoSchedule","origin":"added"}`}
+	for i := range 15 {
+		n.Annotations[fmt.Sprint("example.com/annotation-", i)] = strings.Repeat("x", 60)
+	}
 	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 3000))}}
 	for i := range 50 {
 		name := fmt.Sprintf("registry.example.com/project/image-%d", i)
@@ -172,14 +192,77 @@ func realistic() *corev1.Node {
 	return n
 }
 
+// A frame of a watch brings the same as without the sieve, but for what is cut.
+func TestFramesGoThroughTheSieve(t *testing.T) {
+	filler := newFiller(4)
+	for _, event := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark} {
+		n := filled(filler)
+		got, obj, err := receiver(frame(t, event, n), true).Decode()
+		if want := decode(t, sieve.Cut(encode(t, n))); err != nil || got != event || !reflect.DeepEqual(obj, want) {
+			t.Errorf("%s: got %s %+v, %v\nwant %+v", event, got, obj, err, want)
+		}
+	}
+	end := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+	if _, obj, err := receiver(frame(t, watch.Bookmark, end), true).Decode(); err != nil || !reflect.DeepEqual(obj, end) {
+		t.Errorf("the end of the first list: got %+v, %v\nwant %+v", obj, err, end)
+	}
+	gone := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 410, Message: "too old"}
+	got, obj, err := receiver(frame(t, watch.Error, gone), true).Decode()
+	if status, ok := obj.(*metav1.Status); err != nil || got != watch.Error || !ok || status.Code != 410 {
+		t.Errorf("got %s %+v, %v", got, obj, err)
+	}
+}
+
+// A frame that breaks off is an error with the sieve where it is one without.
+func TestBrokenFramesAreErrors(t *testing.T) {
+	whole := frame(t, watch.Modified, realistic())
+	for i := range whole {
+		_, _, want := receiver(whole[:i], false).Decode()
+		if _, _, err := receiver(whole[:i], true).Decode(); (err == nil) != (want == nil) {
+			t.Fatalf("%d of %d bytes: got %v, without the sieve %v", i, len(whole), err, want)
+		}
+	}
+}
+
+// frame is what a watch sends of an event.
+func frame(t testing.TB, event watch.EventType, obj runtime.Object) []byte {
+	t.Helper()
+	data, err := (&metav1.WatchEvent{Type: string(event), Object: runtime.RawExtension{Raw: encode(t, obj)}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// one is a watch that brings one frame, and the same one again.
+type one struct {
+	serializer runtime.Serializer
+	frame      []byte
+}
+
+func (o one) Decode(defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	return o.serializer.Decode(o.frame, defaults, into)
+}
+
+func (one) Close() error { return nil }
+
+// receiver takes frames as the client does, with the sieve or without.
+func receiver(frame []byte, sieved bool) *restwatch.Decoder {
+	if sieved {
+		return restwatch.NewDecoder(one{sieve.Frames(raw), frame}, sieve.Through(wire))
+	}
+	return restwatch.NewDecoder(one{raw, frame}, wire)
+}
+
 // BenchmarkDecode is what one event of a watch costs, with the sieve and without.
 func BenchmarkDecode(b *testing.B) {
-	data := encode(b, realistic())
-	for name, serializer := range map[string]runtime.Serializer{"whole": wire, "sieve": sieve.Through(wire)} {
+	data := frame(b, watch.Modified, realistic())
+	for name, sieved := range map[string]bool{"whole": false, "sieve": true} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			events := receiver(data, sieved)
 			for b.Loop() {
-				if _, _, err := serializer.Decode(data, nil, nil); err != nil {
+				if _, _, err := events.Decode(); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"internal/turnstile":         {},
 	"internal/rulebook":          {"api/node/v1alpha1", "internal/readiness"},
 	"internal/roster":            {},
-	"internal/sieve":             {},
+	"internal/sieve":             {"internal/readiness"},
 	"internal/doorman":           {},
 	"internal/herald":            {},
 	"internal/controller/node":   {"api/node/v1alpha1", "internal/readiness", "internal/roster", "internal/rulebook", "internal/ledger", "internal/note"},

@@ -95,9 +95,9 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 	proxied := of(200, 1)
 	proxied.Proxied = true
 	lots := []lot{
-		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects, repeats: 2},
 		{scenarios: []string{report.Flip}, size: of(1000, 1), subjects: subjects, repeats: 2},
 		{scenarios: []string{report.Flip}, size: of(2000, 1), subjects: subjects},
+		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects}, // next to ten times as many
 		{scenarios: []string{report.Create, report.Flip, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: subjects},
 		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: subjects, repeats: 3},
 		{scenarios: []string{report.Flip}, size: of(1000, 5), subjects: subjects, repeats: 2},
@@ -113,7 +113,8 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 		{scenarios: []string{report.Many}, size: of(1000, 1), bystanders: 99, subjects: controllers},
 		{scenarios: []string{report.Flap}, size: of(500, 1), subjects: append(slices.Clone(subjects), nobody)},
 		{scenarios: []string{report.Slow, report.Busy}, size: proxied, subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(5000, 1), subjects: subjects}, // once more
+		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects}, // both once more
+		{scenarios: []string{report.Flip}, size: of(5000, 1), subjects: subjects},
 	}...)
 	for i := range lots {
 		lots[i].pace = usual

@@ -17,11 +17,10 @@ type effort struct {
 }
 
 func (run *Run) effort(result *Result) effort {
-	var e effort
+	e := effort{cpu: run.medianCPU(result)}
 	known := true
 	for _, r := range run.read(result) {
 		t := tallyOf(r.Requests)
-		e.cpu += run.even(r.CPU, r.Phase)
 		e.requests += t.total()
 		e.writes += t.writes
 		own, ok := r.ownBytes()
@@ -31,6 +30,20 @@ func (run *Run) effort(result *Result) effort {
 		e.bytes = 0
 	}
 	return e
+}
+
+// medianCPU is what the median run of a result used in all phases, at equal speeds.
+func (run *Run) medianCPU(result *Result) time.Duration {
+	var runs []time.Duration
+	for i := range result.Phases {
+		for j, a := range result.Phases[i].runs() {
+			if j == len(runs) {
+				runs = append(runs, 0)
+			}
+			runs[j] += run.even(a.CPU, a.Work)
+		}
+	}
+	return median(runs)
 }
 
 // flip is the finished flip of ours with so many nodes and rules; nil if there is none.

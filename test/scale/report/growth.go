@@ -64,18 +64,14 @@ func (run *Run) fewestRules() int {
 func (run *Run) slowest(r *Result) time.Duration {
 	var longest time.Duration
 	for i := range r.Phases {
-		longest = max(longest, run.even(r.Phases[i].Took, &r.Phases[i]))
+		longest = max(longest, run.even(r.Phases[i].Took, r.Phases[i].Work))
 	}
 	return longest
 }
 
 // cpuOfChange is the CPU for one change of one node.
 func (run *Run) cpuOfChange(r *Result) time.Duration {
-	var used time.Duration
-	for i := range r.Phases {
-		used += run.even(r.Phases[i].CPU, &r.Phases[i])
-	}
-	return used / time.Duration(max(1, r.Nodes*len(r.Phases)))
+	return run.medianCPU(r) / time.Duration(max(1, r.Nodes*len(r.Phases)))
 }
 
 // curves are those of all subjects that flipped so many rules. Of several modes or numbers of

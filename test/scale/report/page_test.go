@@ -138,6 +138,28 @@ func TestABudgetThatIsMissedIsSaidInBold(t *testing.T) {
 	}
 }
 
+// Of several runs the median's CPU counts, not that of the fastest.
+func TestWorkIsThatOfTheMedianRun(t *testing.T) {
+	run := madeUp(t)
+	large := find(t, &run, report.Flip, 5000, 1)
+	for i := range large.Phases {
+		p := &large.Phases[i]
+		once := report.Attempt{Took: p.Took, CPU: p.CPU, Work: p.Work}
+		slow := report.Attempt{Took: 2 * p.Took, CPU: 2 * p.CPU, Work: p.Work}
+		p.Attempts = []report.Attempt{once, slow, slow}
+	}
+	if got := line(t, run, "ten times the nodes"); !strings.HasSuffix(got, "| **missed** |") {
+		t.Errorf("two of three runs used twice the CPU: got %s", got)
+	}
+	for i := range large.Phases {
+		a := large.Phases[i].Attempts
+		a[1] = a[0]
+	}
+	if got := line(t, run, "ten times the nodes"); !strings.HasSuffix(got, "| met |") {
+		t.Errorf("one of three runs used twice the CPU: got %s", got)
+	}
+}
+
 func TestABudgetIsNotMetByWhatWasNotMeasured(t *testing.T) {
 	run := madeUp(t)
 	run.Results = slices.DeleteFunc(run.Results, func(r report.Result) bool {

@@ -22,7 +22,7 @@ func (run *Run) read(result *Result) []reading {
 	var all []reading
 	for i := range result.Phases {
 		phase := &result.Phases[i]
-		r := reading{Phase: phase, result: result, speed: run.speed(phase)}
+		r := reading{Phase: phase, result: result, speed: run.speed(phase.Work)}
 		if floor != nil {
 			r.floor = floor.phase(phase.Name)
 		}
@@ -132,12 +132,19 @@ func (r reading) besideFloor(of func(Attempt) time.Duration) ratio {
 	for i := range ours {
 		ratios[i] = over(of(ours[i]), of(floors[i])) / slower(ours[i].Work, floors[i].Work)
 	}
-	slices.Sort(ratios)
-	half := len(ratios) / 2
-	if len(ratios)%2 == 0 {
-		return (ratios[half-1] + ratios[half]) / 2
+	return median(ratios)
+}
+
+// median is that of the values, 0 of none.
+func median[T ~int64 | ~float64](values []T) T {
+	sorted, half := slices.Sorted(slices.Values(values)), len(values)/2
+	switch {
+	case len(values) == 0:
+		return 0
+	case len(values)%2 == 0:
+		return (sorted[half-1] + sorted[half]) / 2
 	}
-	return ratios[half]
+	return sorted[half]
 }
 
 // runs are all runs of a phase, or what is known of them.
@@ -159,8 +166,9 @@ func slower(a, b time.Duration) ratio {
 	return over(a, b)
 }
 
-// speed is how fast the machine was, beside the fastest phase of the run.
-func (run *Run) speed(phase *Phase) ratio {
+// speed is how fast the machine was when the piece of work took so long, beside the fastest phase of
+// the run.
+func (run *Run) speed(work time.Duration) ratio {
 	var best time.Duration
 	for i := range run.Results {
 		for _, p := range run.Results[i].Phases {
@@ -169,12 +177,12 @@ func (run *Run) speed(phase *Phase) ratio {
 			}
 		}
 	}
-	return over(best, phase.Work)
+	return over(best, work)
 }
 
 // even is a time as if the machine had been as fast as in the fastest phase of the run.
-func (run *Run) even(d time.Duration, phase *Phase) time.Duration {
-	if speed := run.speed(phase); speed > 0 {
+func (run *Run) even(d, work time.Duration) time.Duration {
+	if speed := run.speed(work); speed > 0 {
 		return time.Duration(float64(d) * float64(speed))
 	}
 	return d
