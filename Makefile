@@ -77,7 +77,7 @@ images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH
 	@$(if $(PUSH),$(IMAGES) push --to $(PUSH) $(if $(INSECURE),--insecure) dist/images/*.tar)
 
 .PHONY: e2e
-e2e: able kube helm images node ## Run the stories on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
+e2e: able build kube helm images node ## Run the stories on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
 	@hack/chart/plain bin/chart/helm dist
 	@echo "e2e: real nodes: about 6 minutes on 2 cores. When a story fails, what its nodes said is in bin/e2e/"
 	$(if $(RUN),,READYGATE_E2E=required $(GO) test -count=1 -v ./test/e2e/lab)

@@ -25,6 +25,7 @@ func chartPolicies() map[string][]runtime.Object {
 	files := map[string][]runtime.Object{
 		"births.yaml":              {policy.BirthsPolicy()},
 		"births-binding.yaml":      {policy.BirthsBinding()},
+		"tolerations.yaml":         {policy.Tolerations(), policy.TolerationsBinding()},
 		"completions-binding.yaml": {policy.CompletionsBinding()},
 		"reporter-policy.yaml":     limits(reporter),
 		"reserved-policy.yaml":     {reporter.Reserved(), reporter.ReservedBinding()},

@@ -66,9 +66,12 @@ func (r *run) settle(decide func(*readiness.Node) *readiness.Plan) visit {
 			}
 		}
 		for _, key := range plan.Remove {
-			if strings.HasPrefix(key, v1alpha1.HoldPrefix) {
+			switch {
+			case strings.HasPrefix(key, v1alpha1.HoldPrefix):
 				r.removed("records of holds", 1)
-			} else {
+			case strings.HasPrefix(key, v1alpha1.MemoryPrefix):
+				r.removed("notes about nodes that were not held", 1)
+			default:
 				r.removed("completion records", 1)
 			}
 		}

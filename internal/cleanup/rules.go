@@ -115,7 +115,7 @@ func (r *run) clearStatus(ctx context.Context, rule *v1alpha1.NodeReadinessRule)
 }
 
 func isOurs(condition metav1.Condition) bool {
-	return slices.Contains([]string{v1alpha1.ConditionAccepted, v1alpha1.ConditionEnforced, v1alpha1.ConditionBirthsCovered}, condition.Type)
+	return slices.Contains([]string{v1alpha1.ConditionAccepted, v1alpha1.ConditionEnforced, v1alpha1.ConditionBirthsCovered, v1alpha1.ConditionReportersRun}, condition.Type)
 }
 
 func (r *run) dropFinalizer(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {

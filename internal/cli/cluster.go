@@ -52,7 +52,7 @@ func (s *session) fleet(ctx context.Context, selector labels.Selector) ([]view.R
 	book := view.NewBook(rules)
 	nodes, tally := make([]view.Node, 0, len(objects)), view.Tally{}
 	for _, object := range objects {
-		row := book.Node(object)
+		row := book.Node(object, s.now())
 		tally.Add(row)
 		nodes = append(nodes, row)
 	}

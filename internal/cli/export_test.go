@@ -6,6 +6,9 @@ import (
 	"github.com/readygate/readygate/internal/live"
 )
 
+// LastHeartbeat is when nodes of a dump were last heard of.
+var LastHeartbeat = lastHeartbeat
+
 // Picture is what watch draws.
 var Picture = picture
 

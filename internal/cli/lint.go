@@ -9,6 +9,7 @@ import (
 
 func (s *session) lint() *cobra.Command {
 	var strict bool
+	nodes := lint.DefaultNodes
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
 		Short: "Check manifests before they are applied; needs no cluster",
@@ -25,13 +26,14 @@ Exit code 3 if there are errors; with --strict also if there are warnings.`,
 	}
 	manifests := addFiles(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "Fail on warnings too.")
+	cmd.Flags().IntVar(&nodes, "nodes", nodes, "How many nodes to count with, where something costs writes.")
 	out := addOutput(cmd, "json", "yaml")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		inputs, err := manifests.read(s.In)
 		if err != nil {
 			return err
 		}
-		report, err := lint.Check(inputs)
+		report, err := lint.Check(inputs, nodes)
 		if err != nil {
 			return err
 		}

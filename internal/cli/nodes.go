@@ -17,7 +17,9 @@ func (s *session) nodes() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "Show the nodes: held by which rule, what is missing, since when",
-		Long:  "Shows a line a node, held nodes first, the longest held on top.",
+		Long: `Shows a line a node, held nodes first, the longest held on top. A node is stuck if a rule holds
+it for longer than its deadline, and limited if a rule leaves it released only because of
+maxUnavailable. A condition that is reported and not believed says why.`,
 		Example: `  kubectl readiness nodes --held
   kubectl readiness nodes -l example.com/pool=workers -o wide`,
 		Args: cobra.NoArgs,

@@ -31,6 +31,14 @@ items:
 - {apiVersion: v1, kind: Node, metadata: {name: other, uid: c}}
 `
 
+// aged is a dump of nodes that is years old; one had been silent for a while by then.
+const aged = `apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: w-1, uid: a, labels: {example.com/pool: workers}}, status: {conditions: [{type: example.com/NetworkReady, status: "True", lastHeartbeatTime: "2020-02-02T12:00:00Z"}]}}
+- {apiVersion: v1, kind: Node, metadata: {name: w-2, uid: b, labels: {example.com/pool: workers}}, status: {conditions: [{type: example.com/NetworkReady, status: "True", lastHeartbeatTime: "2020-02-02T11:50:00Z"}]}}
+`
+
 // home is a directory without a kubeconfig, with the files of these tests.
 func home(t *testing.T) string {
 	t.Helper()
@@ -42,10 +50,13 @@ func home(t *testing.T) string {
 	for name, content := range map[string]string{
 		"rule.yaml":      rule,
 		"bad.yaml":       strings.Replace(rule, "NoSchedule", "NoScheduling", 1),
-		"warns.yaml":     strings.Replace(rule, "NoSchedule", "NoExecute", 1),
+		"warns.yaml":     strings.Replace(rule, "NoSchedule", "PreferNoSchedule", 1),
+		"evicts.yaml":    strings.Replace(rule, "NoSchedule", "NoExecute", 1),
 		"other.yaml":     strings.Replace(rule, "/NetworkReady", "/Other", 2),
 		"configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
 		"nodes.yaml":     nodes,
+		"fresh/nodes":    aged,
+		"fresh/a.yaml":   strings.Replace(rule, `requiredStatus: "True"`, `requiredStatus: "True", maxAge: 2m`, 1),
 		"below/bad.yaml": "a: [",
 		"empty/none.txt": "nothing",
 	} {
@@ -99,6 +110,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"lint, fine":                 {[]string{"lint", "-f", "rule.yaml"}, "", 0, "1 rule in 1 object: 0 errors, 0 warnings", ""},
 		"lint, error":                {[]string{"lint", "-f", "bad.yaml"}, "", 3, "error: bad.yaml NodeReadinessRule/network spec.taint.effect", ""},
 		"lint, warning":              {[]string{"lint", "-f", "warns.yaml"}, "", 0, "1 warning", ""},
+		"lint, evictions":            {[]string{"lint", "-f", "evicts.yaml"}, "", 3, "set maxUnavailable, e.g. 1 or 10%", ""},
 		"lint, warning, strict":      {[]string{"lint", "-f", "warns.yaml", "--strict"}, "", 3, "1 warning", ""},
 		"lint of a stream":           {[]string{"lint", "-f", "-"}, "a: [", 3, "error: standard input: is no YAML", ""},
 		"lint of two files":          {[]string{"lint", "-f", "rule.yaml", "-f", "other.yaml"}, "", 3, "another rule has this name, in rule.yaml", ""},
@@ -112,7 +124,9 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 
 		"simulate":                         {[]string{"simulate", "-f", "rule.yaml", "--nodes", "nodes.yaml"}, "", 0, "w-1    is held   network   example.com/NetworkReady is not reported, must be True", ""},
 		"simulate refuses errors":          {[]string{"simulate", "-f", "bad.yaml", "--nodes", "nodes.yaml"}, "", 3, "", "error: bad.yaml"},
-		"simulate, evictions":              {[]string{"simulate", "-f", "warns.yaml", "--nodes", "nodes.yaml"}, "", 0, "EVICTIONS: pods that do not tolerate readiness.k8s.io/NetworkReady:NoExecute would be evicted from 1 node.", ""},
+		"simulate, evictions":              {[]string{"simulate", "-f", "evicts.yaml", "--nodes", "nodes.yaml"}, "", 0, "EVICTIONS: pods that do not tolerate readiness.k8s.io/NetworkReady:NoExecute would be evicted from 1 node.", ""},
+		"simulate as of then":              {[]string{"simulate", "-f", "fresh/a.yaml", "--nodes", "fresh/nodes"}, "", 0, "1 node would change:", ""},
+		"simulate says when":               {[]string{"simulate", "-f", "fresh/a.yaml", "--nodes", "fresh/nodes"}, "", 0, "If this were applied at 2020-02-02T12:00:00Z (2 nodes looked at", ""},
 		"simulate with rules":              {[]string{"simulate", "-f", "rule.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "The taints of no node would change.", ""},
 		"simulate a change that is none":   {[]string{"simulate", "-f", "other.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "Other", "the API server would refuse this change of NodeReadinessRule/network"},
 		"simulate rules without nodes":     {[]string{"simulate", "-f", "rule.yaml", "--rules", "rule.yaml"}, "", 2, "", "--rules needs --nodes"},
@@ -134,7 +148,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 
 func TestDirectoriesAreReadBelowOnlyIfAsked(t *testing.T) {
 	home(t)
-	for _, name := range []string{"bad.yaml", "other.yaml", "warns.yaml"} {
+	for _, name := range []string{"bad.yaml", "other.yaml", "warns.yaml", "evicts.yaml"} {
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
 		}

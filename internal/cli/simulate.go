@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +27,8 @@ func (s *session) simulate() *cobra.Command {
 the rules of the files were applied now. Nothing is changed. A rule takes the place of one of
 the same name; one with dryRun is taken as if it were enforced.
 
-With --nodes the nodes come from a file and no cluster is asked. The files are linted first.`,
+With --nodes the nodes come from a file and no cluster is asked; the time is then that of the
+last heartbeat in it. The files are linted first.`,
 		Example: `  kubectl readiness simulate -f rule.yaml
   kubectl get nodes -o yaml >nodes.yaml; kubectl readiness simulate -f rule.yaml --nodes nodes.yaml`,
 		Args: cobra.NoArgs,
@@ -49,7 +52,14 @@ With --nodes the nodes come from a file and no cluster is asked. The files are l
 		if err := s.refused(rules, candidates); err != nil {
 			return err
 		}
-		simulation := view.Simulate(rules, candidates, nodes, s.now())
+		now, asOf := s.now(), time.Time{}
+		if nodeDump != "" {
+			if asOf = lastHeartbeat(nodes); !asOf.IsZero() {
+				now = asOf
+			}
+		}
+		simulation := view.Simulate(rules, candidates, nodes, now)
+		simulation.AsOf = asOf
 		return out.write(s.Out, simulation, func() text.Lines { return text.Simulation(simulation, out.wide()) })
 	}
 	return cmd
@@ -61,12 +71,12 @@ func (s *session) candidates(manifests *files) ([]*v1alpha1.NodeReadinessRule, e
 	if err != nil {
 		return nil, err
 	}
-	report, err := lint.Check(inputs)
+	report, err := lint.Check(inputs, lint.DefaultNodes)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case report.Count(lint.Error) > 0:
+	case report.Refused() > 0:
 		if err := writeLines(s.ErrOut, text.Findings(report)); err != nil {
 			return nil, err
 		}
@@ -98,6 +108,38 @@ func (s *session) world(ctx context.Context, nodeDump, ruleDump string) ([]*v1al
 	nodes, err := source.Nodes(ctx)
 	return rules, nodes, err
 }
+
+// lastHeartbeat is when nodes were last heard of: a dump of them is hardly older, and what had
+// been heard of a moment before is not silent because the dump is of yesterday. A node whose clock is
+// ahead of all others says nothing.
+func lastHeartbeat(nodes []*corev1.Node) time.Time {
+	var beats []time.Time // the last one of each node
+	for _, node := range nodes {
+		var last time.Time
+		for i := range node.Status.Conditions {
+			if beat := node.Status.Conditions[i].LastHeartbeatTime.Time; beat.After(last) {
+				last = beat
+			}
+		}
+		if !last.IsZero() {
+			beats = append(beats, last)
+		}
+	}
+	if len(beats) == 0 {
+		return time.Time{}
+	}
+	slices.SortFunc(beats, func(a, b time.Time) int { return b.Compare(a) })
+	for i := range beats[1:] {
+		if beats[i].Sub(beats[i+1]) <= company {
+			return beats[i]
+		}
+	}
+	return beats[0]
+}
+
+// company is how close the last heartbeats of two nodes are if both have a clock that is right, and
+// live: kubelets write their status every five minutes at least.
+const company = 6 * time.Minute
 
 // dumped are the objects of a kind in a file that kubectl get wrote.
 func dumped[T any](path, kind string) ([]*T, error) {

@@ -12,8 +12,10 @@ func (s *session) status() *cobra.Command {
 		Use:   "status",
 		Short: "Show the rules, how many nodes each selects, holds and has released",
 		Long: `Shows a line a rule. STANDING is Enforced, or why it is not; BIRTHS is Covered if the API
-server puts the taint on selected nodes as they are created, or why not. What only you can
-mend is said below the table.`,
+server puts the taint on selected nodes as they are created, or why not. Of the nodes that are
+held, those are stuck that are held longer than the rule's deadline; of those that are released,
+those are limited that stay so only because of maxUnavailable. What only you can mend is said
+below the table.`,
 		Example: "  kubectl readiness status\n  kubectl readiness status -o wide",
 		Args:    cobra.NoArgs,
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ func released(name string) *corev1.Node {
 }
 
 func fleet(nodes ...*corev1.Node) *live.Fleet {
-	f := live.NewFleet()
+	f := live.NewFleet(time.Now)
 	f.Put(rule("network"))
 	for _, node := range nodes {
 		f.Put(node)
@@ -72,6 +73,9 @@ type told struct {
 		Down, Moving bool
 		Rules        map[string]string
 		Missing      []string
+
+		Stuck, Limited, Causes []string
+		Until                  int64
 	}
 	Gone    []string
 	Cluster *struct {

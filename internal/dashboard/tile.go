@@ -24,6 +24,16 @@ type tile struct {
 	Rules map[string]readiness.State `json:"rules,omitempty"`
 	// Missing are the requirements that hold it back.
 	Missing []string `json:"missing,omitempty"`
+
+	// Stuck are the rules that have held the node for longer than their deadline, and Limited
+	// those that leave it released only because of maxUnavailable.
+	Stuck   []string `json:"stuck,omitempty"`
+	Limited []string `json:"limited,omitempty"`
+	// Until is when the last of its requirements will have been met for long enough, in seconds;
+	// 0 if no rule waits for that.
+	Until int64 `json:"until,omitempty"`
+	// Causes are the words for what else a rule waits for, or why it does not.
+	Causes []string `json:"causes,omitempty"`
 }
 
 func tileOf(n view.Node) tile {
@@ -40,16 +50,35 @@ func tileOf(n view.Node) tile {
 			t.Rules = map[string]readiness.State{}
 		}
 		t.Rules[s.Rule] = state
-		if s.Preview && !s.Held {
-			continue
-		}
-		for _, m := range s.Missing {
-			if text := m.String(); !slices.Contains(t.Missing, text) {
-				t.Missing = append(t.Missing, text)
-			}
+		if !s.Preview || s.Held {
+			t.explain(s)
 		}
 	}
 	return t
+}
+
+// explain adds why the rule holds the node, or does not.
+func (t *tile) explain(s view.Standing) {
+	for _, m := range s.Missing {
+		if text := m.String(); !slices.Contains(t.Missing, text) {
+			t.Missing = append(t.Missing, text)
+		}
+	}
+	if s.Stuck {
+		t.Stuck = append(t.Stuck, s.Rule)
+	}
+	switch s.Cause {
+	case readiness.CauseLimit:
+		t.Limited = append(t.Limited, s.Rule)
+	case readiness.CauseMinReady:
+		t.Until = max(t.Until, seconds(s.Until))
+	case readiness.CauseNotReady:
+		t.Causes = append(t.Causes, s.Rule+" holds it while it is not Ready: it may come back from a reboot")
+	case readiness.CauseDeadline:
+		t.Causes = append(t.Causes, s.Rule+" released it by the deadline")
+	case readiness.CauseDependency:
+		t.Causes = append(t.Causes, s.Rule+" waits for rule "+s.WaitsFor)
+	}
 }
 
 func tilesOf(nodes []view.Node) []tile {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,7 +103,8 @@ func (d *director) newNode(name string, labels map[string]string, taints []corev
 			Name: d.node(name), Labels: d.nodeLabels(name, labels),
 			Annotations: map[string]string{kwokAnnotation: "fake", SimulatedLabel: "no machine is behind this node: it is one of the demo's"},
 		},
-		Spec: corev1.NodeSpec{Taints: taints},
+		Spec:   corev1.NodeSpec{Taints: taints},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: string(uuid.NewUUID())}},
 	}
 }
 
@@ -123,26 +125,38 @@ const nodeCPU = 31000
 
 // deploy asks for pods, which only nodes of the demo can run.
 func (d *director) deploy(ctx context.Context, deploy *scenario.Deploy) error {
-	labels := map[string]string{"app": deploy.Name, partOfLabel: partOf}
-	container := corev1.Container{Name: "app", Image: "registry.k8s.io/pause:3.10"}
+	pods := d.podTemplate(deploy.Name, deploy.Where)
 	if deploy.PerNode != nil {
-		container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nodeCPU / *deploy.PerNode), resource.DecimalSI)}
+		pods.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nodeCPU / *deploy.PerNode), resource.DecimalSI)}
 	}
 	return d.create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: deploy.Name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: deploy.Name, Labels: pods.Labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(int32(deploy.Pods)), //nolint:gosec // the scenario is small
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": deploy.Name}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					Containers:                    []corev1.Container{container},
-					NodeSelector:                  d.podSelector(deploy.Where),
-					Tolerations:                   []corev1.Toleration{{Key: simulatedTaint.Key, Operator: corev1.TolerationOpExists}},
-					AutomountServiceAccountToken:  ptr.To(false),
-					TerminationGracePeriodSeconds: ptr.To(int64(0)),
-				},
-			},
+			Selector: selectorOf(deploy.Name),
+			Template: pods,
 		},
 	})
+}
+
+// appLabel is on the pods of a Deployment or DaemonSet, and is its name.
+const appLabel = "app"
+
+func selectorOf(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: name}}
+}
+
+// podTemplate is for pods that run on nodes of the demo with these labels, and tolerate no taint
+// of a rule.
+func (d *director) podTemplate(name string, where map[string]string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appLabel: name, partOfLabel: partOf}},
+		Spec: corev1.PodSpec{
+			Containers:                    []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}},
+			NodeSelector:                  d.podSelector(where),
+			Tolerations:                   []corev1.Toleration{{Key: simulatedTaint.Key, Operator: corev1.TolerationOpExists}},
+			AutomountServiceAccountToken:  ptr.To(false),
+			TerminationGracePeriodSeconds: ptr.To(int64(0)),
+		},
+	}
 }

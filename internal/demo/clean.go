@@ -22,7 +22,7 @@ func leftovers() []client.ObjectList {
 	return []client.ObjectList{
 		&v1alpha1.NodeReadinessRuleList{},
 		&corev1.NodeList{}, // so that no pod can run there
-		&appsv1.DeploymentList{},
+		&appsv1.DeploymentList{}, &appsv1.DaemonSetList{},
 		&admissionv1.ValidatingAdmissionPolicyBindingList{}, &admissionv1.ValidatingAdmissionPolicyList{},
 		&admissionv1.MutatingAdmissionPolicyBindingList{}, &admissionv1.MutatingAdmissionPolicyList{},
 		&rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{},

@@ -18,6 +18,8 @@ const (
 	Namespace = "readygate-demo"
 
 	kwokAnnotation = "kwok.x-k8s.io/node"
+	// awayAnnotation is on a node that is away for a reboot: KWOK does not make it Ready then.
+	awayAnnotation = "readygate.dev/demo-away"
 	partOfLabel    = "app.kubernetes.io/part-of"
 	partOf         = "readygate-demo"
 
@@ -67,7 +69,8 @@ func (n names) labels(given map[string]string) map[string]string {
 	return renamed
 }
 
-// rule confines a rule to nodes of the demo, and to a taint that no rule of others has.
+// confine confines a rule to nodes of the demo, to a taint that no rule of others has, and to
+// DaemonSets of the demo.
 func (n names) confine(rule *v1alpha1.NodeReadinessRule) {
 	if rule.Labels == nil {
 		rule.Labels = map[string]string{}
@@ -91,6 +94,12 @@ func (n names) confine(rule *v1alpha1.NodeReadinessRule) {
 	selector.MatchLabels = renamed
 	for i := range selector.MatchExpressions {
 		selector.MatchExpressions[i].Key = n.label(selector.MatchExpressions[i].Key)
+	}
+	for i, name := range rule.Spec.DependsOn {
+		rule.Spec.DependsOn[i] = n.rule(name)
+	}
+	if rule.Spec.Tolerations != nil {
+		rule.Spec.Tolerations.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]v1alpha1.LabelValue{corev1.LabelMetadataName: Namespace}}
 	}
 }
 

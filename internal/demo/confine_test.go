@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +23,7 @@ const root = "../.."
 // stateOn is what one rule says of a node with these labels.
 func stateOn(rule *v1alpha1.NodeReadinessRule, labels map[string]string) readiness.State {
 	book := view.NewBook([]*v1alpha1.NodeReadinessRule{rule})
-	row := book.Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}})
+	row := book.Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}}, time.Now())
 	if len(row.Rules) == 0 {
 		return readiness.NotSelected
 	}
@@ -95,6 +97,28 @@ func TestOnItsOwnControlPlaneARuleIsAsPeopleWriteIt(t *testing.T) {
 	}
 }
 
+func TestInAClusterOfOthersARuleKnowsRulesAndDaemonSetsOfTheDemoOnly(t *testing.T) {
+	everyone := &v1alpha1.LabelSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "agent"}}
+	rule := &v1alpha1.NodeReadinessRule{Spec: v1alpha1.NodeReadinessRuleSpec{
+		DependsOn:   []string{"network", "storage"},
+		Tolerations: &v1alpha1.DaemonSetTolerations{DaemonSetSelector: everyone},
+	}}
+	own := rule.DeepCopy()
+	demo.Confine(own, false)
+	if !slices.Equal(own.Spec.DependsOn, rule.Spec.DependsOn) || own.Spec.Tolerations.NamespaceSelector != nil {
+		t.Errorf("on the demo's own control plane it was changed: %+v", own.Spec)
+	}
+	ours := rule.DeepCopy()
+	demo.Confine(ours, true)
+	if want := []string{"demo-network", "demo-storage"}; !slices.Equal(ours.Spec.DependsOn, want) {
+		t.Errorf("it depends on %v, want %v", ours.Spec.DependsOn, want)
+	}
+	spaces := ours.Spec.Tolerations.NamespaceSelector
+	if spaces == nil || spaces.MatchLabels[corev1.LabelMetadataName] != demo.Namespace || len(spaces.MatchLabels) != 1 {
+		t.Errorf("it changes DaemonSets in %+v, want those in %s only", spaces, demo.Namespace)
+	}
+}
+
 func TestAScenarioWhoseRuleIsNoneIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	for manifest, want := range map[string]string{
@@ -114,7 +138,7 @@ func TestAScenarioWhoseRuleIsNoneIsRefused(t *testing.T) {
 func TestAnUnknownScenarioListsThoseThereAre(t *testing.T) {
 	_, err := demo.RulesOf(root, "nope")
 	var unknown *demo.UnknownScenarioError
-	if !errors.As(err, &unknown) || len(unknown.Known) < 6 || !strings.Contains(err.Error(), "cni-guide") {
+	if !errors.As(err, &unknown) || len(unknown.Known) < 13 || !strings.Contains(err.Error(), "cni-guide") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -69,10 +69,14 @@ func (d *director) act(ctx context.Context, act scenario.Act) error {
 		return d.join(ctx, act.Join)
 	case act.Deploy != nil:
 		return d.deploy(ctx, act.Deploy)
+	case act.DaemonSet != nil:
+		return d.daemonSet(ctx, act.DaemonSet)
 	case act.Turn != nil:
 		d.endpoints.turn(d.node(act.Turn.Node), act.Turn.Component, act.Turn.Is)
 	case act.Reporter != nil:
 		return d.reporters.run(ctx, d.node(act.Reporter.Node), act.Reporter.Run)
+	case act.Boot != nil:
+		return d.boot(ctx, act.Boot)
 	case act.Expect != nil:
 		return d.expect(ctx, act.Expect)
 	}
@@ -137,24 +141,23 @@ func (d *director) stays(ctx context.Context, e *scenario.Expect) error {
 
 // world is the cluster as it is now, in the names of the story.
 func (d *director) world(ctx context.Context) scenario.World {
-	snapshot := d.fleet.Snapshot()
-	states := map[string]scenario.NodeState{}
-	for _, node := range snapshot.Nodes {
-		states[node.Name] = scenario.NodeState{
-			Held:     node.Settled && node.State == readiness.Held,
-			Released: node.Settled && node.State == readiness.Released,
-		}
-	}
 	world := scenario.World{Rules: map[string]scenario.RuleState{}}
 	world.Running, world.Waiting, _ = d.witness.count()
+	now := time.Now()
 	for _, name := range d.joined {
-		state := states[d.node(name)]
-		state.Name = name
-		world.Nodes = append(world.Nodes, state)
+		// Not a line of a snapshot, which is as old as the node's last change: time and the status
+		// of rules change nodes too.
+		node, _ := d.fleet.Story(d.node(name), now)
+		world.Nodes = append(world.Nodes, scenario.NodeState{
+			Name:     name,
+			Held:     node.Settled && node.State == readiness.Held,
+			Released: node.Settled && node.State == readiness.Released,
+		})
 	}
 	named := d.script.ruleNames()
+	rules := d.fleet.Snapshot().Rules
 	for _, name := range named {
-		for _, rule := range snapshot.Rules {
+		for _, rule := range rules {
 			if rule.Name == d.rule(name) {
 				world.Rules[name] = scenario.RuleState{Standing: rule.Standing, Message: d.told(rule.Message, named)}
 			}
@@ -162,6 +165,7 @@ func (d *director) world(ctx context.Context) scenario.World {
 	}
 	world.Why = func(node string) (string, error) { return d.why(ctx, node) }
 	world.BornHeld = func(labels map[string]string) (bool, error) { return d.bornHeld(ctx, labels) }
+	world.Tolerated = func(labels map[string]string) (bool, error) { return d.tolerated(ctx, labels) }
 	return world
 }
 
@@ -171,7 +175,14 @@ func (d *director) why(ctx context.Context, node string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := story.Headline + ". " + strings.Join(story.Next, " ")
+	said := []string{story.Headline + "."}
+	for _, chapter := range story.Chapters {
+		said = append(said, "Rule "+chapter.Rule+" "+chapter.Text+".")
+	}
+	for _, event := range story.Events {
+		said = append(said, event.Note+".")
+	}
+	text := strings.Join(append(said, story.Next...), " ")
 	return d.told(text, append(d.script.ruleNames(), d.joined...)), nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter"
 	"github.com/readygate/readygate/internal/scenario"
 	"github.com/readygate/readygate/internal/terminal"
 	"github.com/readygate/readygate/internal/view"
@@ -47,6 +50,7 @@ func (w Witness) SawNode(node *corev1.Node)                 { w.sawNode(node) }
 func (w Witness) SawPod(pod *corev1.Pod)                    { w.sawPod(pod) }
 func (w Witness) Early() ([]string, int)                    { return w.early() }
 func (w Witness) Taken() ([]string, int)                    { return w.taken() }
+func (w Witness) Unready() ([]string, int)                  { return w.unready() }
 func (w Witness) Numbers() string                           { return w.numbers() }
 func (w Witness) Count() (int, int, map[string]int)         { return w.count() }
 
@@ -74,6 +78,43 @@ func ServeEndpoints(ctx context.Context) (Endpoints, error) {
 func (e Endpoints) URL(node, component string) string               { return e.url(node, component) }
 func (e Endpoints) Turn(node, component string, is scenario.Health) { e.turn(node, component, is) }
 func (e Endpoints) Close() error                                    { return e.close() }
+
+// Reporters are those of a story whose nodes run these components.
+type Reporters struct{ *reporters }
+
+func NewReporters(dir string, e Endpoints, components map[string]scenario.Component) Reporters {
+	return Reporters{newReporters(dir, nodestatus.Connection{}, e.endpoints, components)}
+}
+
+func (r Reporters) Install(node string, components ...string) error {
+	return r.install(node, components)
+}
+func (r Reporters) Run(ctx context.Context, node string, run bool) error {
+	return r.run(ctx, node, run)
+}
+func (r Reporters) Fall(node string)                            { r.fall(node) }
+func (r Reporters) Wake(ctx context.Context, node string) error { return r.wake(ctx, node) }
+func (r Reporters) Stop()                                       { r.stop() }
+func (r Reporters) Runs(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[node] != nil
+}
+
+// Config is the configuration of the reporter of a node.
+func (r Reporters) Config(node string) (*reporter.Config, error) {
+	data, err := os.ReadFile(r.files[node])
+	if err != nil {
+		return nil, err
+	}
+	return reporter.ParseConfig(data)
+}
+
+// KWOKConfig is how KWOK plays nodes, and AwayAnnotation on those that it leaves alone.
+var (
+	KWOKConfig     = string(kwokConfig)
+	AwayAnnotation = awayAnnotation
+)
 
 // InvariantFails says whether an invariant that was looked at so often, and broken so often, fails.
 func InvariantFails(looks int, broken ...string) error {

@@ -106,13 +106,30 @@ func naturally(a, b string) int {
 	)
 }
 
-// missing is what rules that are enforced miss on the node.
+// missing is what rules that are enforced miss on the node. One that waits for another rule has
+// not looked yet.
 func missing(node view.Node) []view.Missing {
 	var all []view.Missing
 	for _, s := range node.Rules {
-		if !s.Preview {
+		if !s.Preview && s.Cause != readiness.CauseDependency {
 			all = append(all, s.Missing...)
 		}
 	}
 	return all
+}
+
+// besides is what a held node waits for that is no condition.
+func besides(node view.Node) []string {
+	var all []string
+	for _, s := range node.Rules {
+		if word := besidesWords[s.Cause]; word != "" && s.Held && !s.Preview && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+var besidesWords = map[readiness.Cause]string{
+	readiness.CauseMinReady: "its conditions to last",
+	readiness.CauseNotReady: "the node to be Ready",
 }

@@ -124,6 +124,24 @@ func TestARuleThatOnlyPreviewsMissesNothing(t *testing.T) {
 	}
 }
 
+func TestAHoldWithoutAMissingConditionSaysWhatTheNodeWaitsFor(t *testing.T) {
+	for cause, want := range map[readiness.Cause]string{
+		readiness.CauseMinReady:   "its conditions to last",
+		readiness.CauseNotReady:   "the node to be Ready",
+		readiness.CauseDependency: "Net is not reported",
+	} {
+		waiting := heldNode("w")
+		waiting.Rules = append(waiting.Rules, view.Standing{Rule: "other", Held: true, Taint: "readiness.k8s.io/Other:NoSchedule", Cause: cause})
+		if cause == readiness.CauseDependency {
+			waiting.Rules[1].Missing = []view.Missing{{Type: "example.com/Storage", Absent: true}}
+		}
+		got := strings.Join(demo.Lines([]view.Node{waiting}, nil, noon, 120, 30), "\n")
+		if !strings.Contains(got, want) || strings.Contains(got, "Storage") {
+			t.Errorf("%s: drawn:\n%s\nwant %q", cause, got, want)
+		}
+	}
+}
+
 func TestNamesOfOthersCannotSteerTheTerminal(t *testing.T) {
 	hostile := heldNode("w\x1b[2J")
 	hostile.Rules[0].Missing[0].Type = "a\nb\x1b]0;x\x07"

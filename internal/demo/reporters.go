@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -25,8 +26,18 @@ type reporters struct {
 
 	mu      sync.Mutex
 	files   map[string]string             // by node
+	checks  map[string][]string           // components that it checks, by node
 	running map[string]context.CancelFunc // by node
+	waking  map[string]bool               // nodes that are down, and whose reporter is to run again
+	booted  map[string]time.Time          // nodes that have booted in the story
 	ended   sync.WaitGroup
+}
+
+func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component) *reporters {
+	return &reporters{
+		dir: dir, connection: connection, endpoints: endpoints, components: components,
+		files: map[string]string{}, checks: map[string][]string{}, running: map[string]context.CancelFunc{}, waking: map[string]bool{}, booted: map[string]time.Time{},
+	}
 }
 
 // install writes what the reporter of a node is to check. It does not run yet.
@@ -41,6 +52,9 @@ func (r *reporters) install(node string, components []string) error {
 		if component.HoldDown != nil {
 			one.HoldDown = check.For(component.HoldDown.Duration)
 		}
+		if beat := component.Heartbeat; beat != nil && (config.HeartbeatPeriod == nil || beat.Duration < config.HeartbeatPeriod.Duration) {
+			config.HeartbeatPeriod = check.For(beat.Duration)
+		}
 		one.HTTP = &check.HTTP{URL: r.endpoints.url(node, name)}
 		config.Checks = append(config.Checks, one)
 	}
@@ -51,7 +65,7 @@ func (r *reporters) install(node string, components []string) error {
 	file := filepath.Join(r.dir, node+".yaml")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.files[node] = file
+	r.files[node], r.checks[node] = file, components
 	return os.WriteFile(file, data, 0o600)
 }
 
@@ -59,6 +73,7 @@ func (r *reporters) install(node string, components []string) error {
 func (r *reporters) run(ctx context.Context, node string, run bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.waking, node)
 	if stop, runs := r.running[node]; runs {
 		if !run {
 			stop()
@@ -69,7 +84,7 @@ func (r *reporters) run(ctx context.Context, node string, run bool) error {
 	if !run {
 		return nil
 	}
-	environment := reporter.Environment{Node: node, Heartbeat: reporter.DefaultHeartbeat}
+	environment := reporter.Environment{Node: node, Heartbeat: reporter.DefaultHeartbeat, Booted: r.booted[node]}
 	one, err := reporter.New(environment, r.files[node], r.connection)
 	if err != nil {
 		return fmt.Errorf("starting the reporter of %s: %w", node, err)
@@ -77,6 +92,32 @@ func (r *reporters) run(ctx context.Context, node string, run bool) error {
 	ctx, r.running[node] = context.WithCancel(ctx)
 	r.ended.Go(func() { one.Run(ctx, nil) })
 	return nil
+}
+
+// fall ends the reporter of a node that goes down, and everything that it checks.
+func (r *reporters) fall(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stop, runs := r.running[node]; runs {
+		stop()
+		delete(r.running, node)
+		r.waking[node] = true
+	}
+	for _, component := range r.checks[node] {
+		r.endpoints.turn(node, component, scenario.Down)
+	}
+}
+
+// wake starts the reporter of a node that has just booted, if it ran before.
+func (r *reporters) wake(ctx context.Context, node string) error {
+	r.mu.Lock()
+	due := r.waking[node]
+	r.booted[node] = time.Now()
+	r.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return r.run(ctx, node, true)
 }
 
 // stop ends all of them, and returns when they have ended.

@@ -173,10 +173,7 @@ func (s *show) newReporters(ctx context.Context) (*reporters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reporters{
-		dir: s.dir, connection: connection, endpoints: s.director.endpoints, components: s.script.Components,
-		files: map[string]string{}, running: map[string]context.CancelFunc{},
-	}, nil
+	return newReporters(s.dir, connection, s.director.endpoints, s.script.Components), nil
 }
 
 // serveDashboard serves the page until the context is over.

@@ -22,6 +22,8 @@ func (d *director) invariants() []proof {
 			broken, looks = d.witness.early()
 		case scenario.ForeignTaintsStay:
 			broken, looks = d.witness.taken()
+		case scenario.HeldBeforeBack:
+			broken, looks = d.witness.unready()
 		}
 		proofs = append(proofs, invariantProof(invariant.Text(), broken, looks))
 	}
@@ -44,6 +46,13 @@ func (w *witness) taken() (lost []string, looks int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.lost), w.looks
+}
+
+// unready are the nodes that came back from a reboot unheld, and how often one came back.
+func (w *witness) unready() (unheld []string, looks int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.unheld), w.backs
 }
 
 // numbers say how much happened, and how fast.

@@ -107,7 +107,7 @@ func waitsFor(node view.Node) []string {
 			texts = append(texts, text)
 		}
 	}
-	return texts
+	return append(texts, besides(node)...)
 }
 
 // short leaves out whose name it is: CalicoReady of projectcalico.org/CalicoReady.

@@ -158,7 +158,7 @@ func (t *teller) sayOnce(said map[string]string, about, line string) {
 
 // tellable says that the state is one to speak of, and not one on the way to the next.
 func tellable(node view.Node) bool {
-	return node.State == readiness.Released || node.State == readiness.Held && len(missing(node)) > 0
+	return node.State == readiness.Released || node.State == readiness.Held && len(missing(node))+len(besides(node)) > 0
 }
 
 // changeLine reads as in "worker-1 is held: NetworkReady is False, must be True".
@@ -168,6 +168,9 @@ func changeLine(node view.Node) string {
 		var texts []string
 		for _, m := range missing(node) {
 			texts = append(texts, m.String())
+		}
+		for _, word := range besides(node) {
+			texts = append(texts, "waits for "+word)
 		}
 		line += ": " + strings.Join(texts, "; ")
 	}

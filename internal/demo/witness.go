@@ -33,6 +33,8 @@ type witness struct {
 
 	looks    int // at taints that nodes joined with
 	lost     []string
+	backs    int      // of nodes that were away for a reboot
+	unheld   []string // those that no rule held when they came back
 	holds    int
 	releases int
 	delays   []time.Duration // from the last condition's turn to True until the node was free
@@ -44,6 +46,7 @@ type history struct {
 	held     bool
 	turned   time.Time         // when a condition last became True
 	statuses map[string]string // of conditions
+	boot     string            // bootID
 }
 
 // version is a state of a node that differs from the one before in what rules put there.
@@ -120,8 +123,9 @@ func (w *witness) sawNode(node *corev1.Node) {
 		seen = &history{statuses: map[string]string{}}
 		w.nodes[node.Name] = seen
 	}
-	w.turn(seen, node)
 	taints := ofRules(node)
+	w.back(seen, node, len(taints) > 0)
+	w.turn(seen, node)
 	if n := len(seen.versions); n == 0 || !slices.Equal(seen.versions[n-1].taints, taints) {
 		seen.versions = append(seen.versions, version{number: numberOf(node), taints: taints})
 	}
@@ -135,6 +139,19 @@ func (w *witness) sawNode(node *corev1.Node) {
 		}
 	}
 	seen.held = len(taints) > 0
+}
+
+// back notes whether a node that was not Ready and is in another boot now was held before that.
+func (w *witness) back(seen *history, node *corev1.Node, held bool) {
+	before, boot := seen.boot, node.Status.NodeInfo.BootID
+	seen.boot = boot
+	if before == "" || before == boot || seen.statuses[string(corev1.NodeReady)] == string(corev1.ConditionTrue) {
+		return
+	}
+	w.backs++
+	if !held {
+		w.unheld = append(w.unheld, fmt.Sprintf("node %s came back from a reboot without the taint of a rule", node.Name))
+	}
 }
 
 // turn notes that a condition which is not the kubelet's became True.
@@ -152,11 +169,16 @@ func (w *witness) turn(seen *history, node *corev1.Node) {
 func ofRules(node *corev1.Node) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && slices.ContainsFunc(v1alpha1.TaintPrefixes, func(p string) bool { return strings.HasPrefix(taint.Key, p) }) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && ofRule(taint.Key) {
 			taints = append(taints, taint)
 		}
 	}
 	return taints
+}
+
+// ofRule says whether a taint of this key is one that only rules may manage.
+func ofRule(key string) bool {
+	return slices.ContainsFunc(v1alpha1.TaintPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 func (w *witness) sawPod(pod *corev1.Pod) {

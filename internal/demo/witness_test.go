@@ -109,6 +109,40 @@ func TestHoldsReleasesAndDelaysAreCounted(t *testing.T) {
 	}
 }
 
+// booted is a node in a boot, with a status of Ready.
+func booted(version, boot string, ready corev1.ConditionStatus, taints ...corev1.Taint) *corev1.Node {
+	n := node(version, taints...)
+	n.Status.NodeInfo.BootID = boot
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	return n
+}
+
+func TestANodeThatWasAwayMustBeHeldBeforeItIsBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		versions     []*corev1.Node
+		looks, early int
+	}{
+		"held while it was away":    {[]*corev1.Node{booted("2", "a", corev1.ConditionUnknown), booted("3", "a", corev1.ConditionUnknown, hold), booted("4", "b", corev1.ConditionTrue, hold)}, 1, 0},
+		"held as it was back":       {[]*corev1.Node{booted("2", "a", corev1.ConditionUnknown), booted("3", "b", corev1.ConditionTrue), booted("4", "b", corev1.ConditionTrue, hold)}, 1, 1},
+		"too quick to be noticed":   {[]*corev1.Node{booted("2", "b", corev1.ConditionTrue), booted("3", "b", corev1.ConditionTrue, hold)}, 0, 0},
+		"back in the same boot":     {[]*corev1.Node{booted("2", "a", corev1.ConditionUnknown), booted("3", "a", corev1.ConditionTrue)}, 0, 0},
+		"held with a foreign taint": {[]*corev1.Node{booted("2", "a", corev1.ConditionFalse, foreign), booted("3", "b", corev1.ConditionTrue, foreign)}, 1, 1},
+		"away twice, and held but once": {[]*corev1.Node{
+			booted("2", "a", corev1.ConditionUnknown, hold), booted("3", "b", corev1.ConditionTrue, hold),
+			booted("4", "b", corev1.ConditionUnknown), booted("5", "c", corev1.ConditionTrue),
+		}, 2, 1},
+	} {
+		w := demo.NewWitness(time.Now)
+		w.SawNode(booted("1", "a", corev1.ConditionTrue))
+		for _, version := range test.versions {
+			w.SawNode(version)
+		}
+		if early, looks := w.Unready(); len(early) != test.early || looks != test.looks {
+			t.Errorf("%s: %v, %d looks; want %d, %d looks", name, early, looks, test.early, test.looks)
+		}
+	}
+}
+
 func TestPodsAreCountedWhereTheyAre(t *testing.T) {
 	w := story()
 	w.SawPod(pod("5", ""))

@@ -5,20 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/workload"
 )
 
 // checkWorkloads compares the rules with what reports in the same files: who must run on a
 // held node has to tolerate its taint, and every requirement needs somebody who reports it.
 func (r *Report) checkWorkloads(documents []document) {
-	reporters := reportersIn(documents)
+	reporters, spaces := reportersIn(documents), namespacesIn(documents)
 	for _, it := range reporters {
 		for _, rule := range r.Rules {
-			r.checkTolerates(it, rule)
+			if !spaces.addsToleration(rule, it.document) {
+				r.checkTolerates(it, rule)
+			}
+			r.checkHeartbeats(it, rule)
 		}
 	}
 	r.checkReported(reporters)
@@ -28,7 +31,7 @@ func (r *Report) checkWorkloads(documents []document) {
 // never lets the node go, or another one that can hold the same nodes.
 func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
 	taint := taintOf(rule)
-	if taint.Effect == corev1.TaintEffectPreferNoSchedule || tolerates(it.pod, taint) {
+	if workload.Tolerates(&it.pod, &taint) {
 		return
 	}
 	field := strings.Join(append(slices.Clone(podSpecs[it.GetKind()]), "tolerations"), ".")
@@ -67,12 +70,6 @@ func overlap(a, b *v1alpha1.NodeReadinessRule) bool {
 
 func taintOf(rule *v1alpha1.NodeReadinessRule) corev1.Taint {
 	return corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
-}
-
-func tolerates(pod corev1.PodSpec, taint corev1.Taint) bool {
-	return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
-		return t.TolerationSeconds == nil && t.ToleratesTaint(logr.Discard(), &taint, false)
-	})
 }
 
 // checkReported looks for requirements that nobody reports. Files without reporters say

@@ -32,7 +32,7 @@ func TestEveryExampleLints(t *testing.T) {
 	}
 	rules := 0
 	for directory, inputs := range directories {
-		report, err := lint.Check(inputs)
+		report, err := lint.Check(inputs, lint.DefaultNodes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestEveryRuleInTheDocsLints(t *testing.T) {
 				continue
 			}
 			rules++
-			report, err := lint.Check([]lint.Input{{File: page, Data: []byte(manifest)}})
+			report, err := lint.Check([]lint.Input{{File: page, Data: []byte(manifest)}}, lint.DefaultNodes)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,8 @@ import (
 type Severity string
 
 const (
-	// Error is what the API server refuses, or a rule that would do nothing.
+	// Error is what the API server refuses, a rule that would do nothing, or one that could empty
+	// all nodes.
 	Error Severity = "error"
 	// Warning is what applies and will hurt.
 	Warning Severity = "warning"
@@ -28,6 +29,20 @@ type Finding struct {
 	Message string `json:"message"`
 	// Do is what to do about it; empty where the message says so.
 	Do string `json:"do,omitempty"`
+
+	// unsafe says that the rule works, and should not be let.
+	unsafe bool
+}
+
+// Refused is how many errors keep the rules from working at all.
+func (r *Report) Refused() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == Error && !f.unsafe {
+			n++
+		}
+	}
+	return n
 }
 
 // Count is how many findings have this severity.

@@ -25,17 +25,22 @@ type Report struct {
 	Judged  int `json:"rules"`
 
 	places map[types.UID]document // of each rule
+	nodes  int
 }
+
+// DefaultNodes is for how many nodes costs are told, if nobody says.
+const DefaultNodes = 1000
 
 const ruleKind = "NodeReadinessRule"
 
-// Check looks at all files together: a rule of one can be in conflict with that of another.
-func Check(inputs []Input) (*Report, error) {
+// Check looks at all files together: a rule of one can be in conflict with that of another. What
+// costs something is told for so many nodes.
+func Check(inputs []Input, nodes int) (*Report, error) {
 	definition, err := ruleDefinition()
 	if err != nil {
 		return nil, fmt.Errorf("reading the definition of rules: %w", err)
 	}
-	r := &Report{Findings: []Finding{}, places: map[types.UID]document{}}
+	r := &Report{Findings: []Finding{}, places: map[types.UID]document{}, nodes: nodes}
 	var others []document
 	for _, input := range inputs {
 		findings, objects := len(r.Findings), r.documents(input)

@@ -34,7 +34,7 @@ func check(t *testing.T, files ...string) *lint.Report {
 	for i, text := range files {
 		inputs = append(inputs, lint.Input{File: string(rune('a'+i)) + ".yaml", Data: []byte(text)})
 	}
-	report, err := lint.Check(inputs)
+	report, err := lint.Check(inputs, lint.DefaultNodes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestARuleThatIsFineHasNoFindings(t *testing.T) {
 
 func TestWhatTheAPIServerRefusesIsAnError(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"unknown field":            {rule("  taint:", "  tolerations: []\n  taint:"), "error | a.yaml | NodeReadinessRule/network | spec.tolerations | is no field"},
+		"unknown field":            {rule("  taint:", "  toleration: []\n  taint:"), "error | a.yaml | NodeReadinessRule/network | spec.toleration | is no field"},
 		"field of another case":    {rule("requiredStatus", "requiredstatus"), "error … spec.conditions[0].requiredstatus … is no field\x00error … spec.conditions[0].requiredStatus … Required value"},
 		"unknown field in a list":  {rule(`requiredStatus: "True"`, "requiredStatus: \"True\"\n    color: red"), "error … spec.conditions[0].color … is no field"},
 		"unknown field in meta":    {rule("  name: network", "  name: network\n  title: x"), "error … metadata.title … is no field"},
@@ -125,7 +125,7 @@ func TestAPreviewConflictsWithNobodyYet(t *testing.T) {
 func TestWhatWillHurtIsAWarning(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
 		"label that is set later":    {rule("example.com/pool: workers", `node-role.kubernetes.io/worker: ""`), "warning … spec.nodeSelector … node-role.kubernetes.io/worker, which no kubelet may set"},
-		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "warning … spec.taint.effect … one condition that flips empties the node"},
+		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "error … spec.maxUnavailable … a reporter that goes wrong everywhere would empty all nodes at once"},
 		"a taint that holds nothing": {rule("NoSchedule", "PreferNoSchedule"), "warning … spec.taint.effect … only asks the scheduler"},
 		"a condition of the kubelet": {rule("example.com/NetworkReady", "Ready"), "warning … spec.conditions[0].type … Ready is written by the kubelet"},
 		"no kind":                    {"apiVersion: v1\nmetadata: {name: x}\n", "warning … has no kind, and was not looked at"},

@@ -21,18 +21,23 @@ var kubeletTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPress
 func (r *Report) checkTogether() {
 	r.checkNames()
 	told := map[string]bool{}
-	for _, rule := range readiness.NewRulebook(r.Rules).Rules() {
+	book := readiness.NewRulebook(r.Rules)
+	for _, rule := range book.Rules() {
 		at := r.places[rule.UID]
 		switch {
 		case rule.Problem != nil && rule.Problem.Reason == v1alpha1.ReasonConflict:
 			r.add(Error, at, "spec.taint", "applied in this order, "+rule.Problem.Message, "")
 		case rule.Problem != nil:
 			r.add(Error, at, "spec", rule.Problem.Message, "")
+		case rule.Unordered != "":
+			r.add(Error, at, "spec.dependsOn", rule.Unordered, "")
 		case rule.Rival != nil:
 			r.add(Info, at, "spec.dryRun", fmt.Sprintf("only previews; enforced, it would be in conflict with rule %q, which manages the same taint on nodes that this rule can select too", rule.Rival.Name), "")
 		}
 		if rule.Problem == nil || rule.Problem.Reason == v1alpha1.ReasonConflict {
 			r.checkHurts(at, rule)
+			r.checkDependencies(at, book, rule)
+			r.checkAges(at, rule)
 			r.checkAutoscalers(at, rule, told)
 		}
 	}
@@ -50,7 +55,7 @@ func (r *Report) checkNames() {
 			continue
 		}
 		if !reflect.DeepEqual(first.Spec, rule.Spec) {
-			r.add(Error, r.places[rule.UID], "metadata.name", "another rule has this name, in "+r.places[first.UID].file+": the API server refuses to change one into the other", "give one of them another name, or apply only one")
+			r.add(Error, r.places[rule.UID], "metadata.name", "another rule has this name, in "+r.places[first.UID].file+": one would take the place of the other, or be refused", "give one of them another name, or apply only one")
 		}
 	}
 	r.Rules = once
@@ -79,16 +84,6 @@ func (r *Report) checkHurts(at document, rule *readiness.Rule) {
 				"require a condition that your component or a reporter writes, e.g. example.com/NetworkReady")
 		}
 	}
-}
-
-func (r *Report) checkEvictions(at document, rule *readiness.Rule) {
-	if !rule.Bootstrap {
-		r.add(Warning, at, "spec.taint.effect", "NoExecute evicts: with enforcementMode continuous, one condition that flips empties the node, and a reporter that goes wrong everywhere empties them all",
-			"use NoSchedule, which keeps running pods")
-		return
-	}
-	r.add(Info, at, "spec.taint.effect", "NoExecute evicts: nodes that run pods already lose them if the conditions are not met when the rule is applied",
-		"look first: kubectl readiness simulate -f "+at.file)
 }
 
 // checkAutoscalers says once a prefix which autoscaler has to be told of it.

@@ -1,14 +1,16 @@
 package lint
 
 import (
-	"path"
+	"cmp"
 	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/internal/workload"
 )
 
 // podSpecs are where the kinds that make pods have the description of one.
@@ -22,23 +24,28 @@ var podSpecs = map[string][]string{
 	"CronJob":     {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
-// reporterName is the name of the reporter's program and image.
-const reporterName = "readygate-reporter"
-
 // reporter is something in the files that writes conditions.
 type reporter struct {
 	document
 	pod corev1.PodSpec
 	// types are the conditions that it writes; none if the files do not tell.
 	types []string
+	// heartbeat is how often it writes them; zero if nobody knows.
+	heartbeat time.Duration
+}
+
+// config is what a configuration of a reporter tells.
+type config struct {
+	types     []string
+	heartbeat time.Duration
 }
 
 // reportersIn are the workloads that report, as far as the files tell.
 func reportersIn(documents []document) []reporter {
-	configs := map[string][]string{} // condition types, by namespace and name of the ConfigMap
+	configs := map[string]config{} // by namespace and name of the ConfigMap
 	for _, d := range documents {
 		if d.GetKind() == "ConfigMap" {
-			configs[d.GetNamespace()+"/"+d.GetName()] = typesInConfigMap(d)
+			configs[d.GetNamespace()+"/"+d.GetName()] = configIn(d)
 		}
 	}
 	var reporters []reporter
@@ -60,52 +67,49 @@ func reportersIn(documents []document) []reporter {
 }
 
 // read finds out what the pod reports, and whether it reports at all.
-func (r *reporter) read(configs map[string][]string) bool {
-	reports := false
+func (r *reporter) read(configs map[string]config) (reports bool) {
+	r.types, reports = workload.Reports(r.GetAnnotations(), &r.pod)
+	ours := false
 	for _, c := range slices.Concat(r.pod.InitContainers, r.pod.Containers) {
-		for _, env := range c.Env {
-			if env.Name == "CONDITION_TYPE" && env.Value != "" {
-				reports = true
-				r.types = append(r.types, env.Value)
-			}
-		}
-		if !runsReporter(c) {
+		r.heartbeat = cmp.Or(heartbeatIn(c), r.heartbeat)
+		if !workload.RunsReporter(&c) {
 			continue
 		}
-		reports = true
+		ours = true
 		for _, volume := range r.pod.Volumes {
 			if volume.ConfigMap != nil {
-				r.types = append(r.types, configs[r.GetNamespace()+"/"+volume.ConfigMap.Name]...)
+				known := configs[r.GetNamespace()+"/"+volume.ConfigMap.Name]
+				r.types, r.heartbeat = append(r.types, known.types...), cmp.Or(known.heartbeat, r.heartbeat)
 			}
 		}
+	}
+	if ours && r.heartbeat == 0 {
+		r.heartbeat = defaultHeartbeat
 	}
 	return reports
 }
 
-// runsReporter says whether the container's image or command is that of the reporter.
-func runsReporter(c corev1.Container) bool {
-	image, _, _ := strings.Cut(path.Base(c.Image), "@")
-	image, _, _ = strings.Cut(image, ":")
-	return image == reporterName || len(c.Command) > 0 && path.Base(c.Command[0]) == reporterName
-}
-
-// typesInConfigMap are the conditions that configurations of reporters in the ConfigMap name.
-func typesInConfigMap(d document) []string {
+// configIn is what configurations of reporters in the ConfigMap tell.
+func configIn(d document) config {
 	data, _, _ := unstructured.NestedStringMap(d.Object, "data")
-	var types []string
+	var found config
 	for _, text := range data {
-		var config struct {
-			Kind   string `json:"kind"`
-			Checks []struct {
+		var written struct {
+			Kind            string `json:"kind"`
+			HeartbeatPeriod string `json:"heartbeatPeriod"`
+			Checks          []struct {
 				ConditionType string `json:"conditionType"`
 			} `json:"checks"`
 		}
-		if checkText([]byte(text)) != nil || yaml.Unmarshal([]byte(text), &config) != nil || config.Kind != "ReporterConfig" {
+		if checkText([]byte(text)) != nil || yaml.Unmarshal([]byte(text), &written) != nil || written.Kind != "ReporterConfig" {
 			continue
 		}
-		for _, check := range config.Checks {
-			types = append(types, check.ConditionType)
+		if period, err := time.ParseDuration(written.HeartbeatPeriod); err == nil {
+			found.heartbeat = period
+		}
+		for _, check := range written.Checks {
+			found.types = append(found.types, check.ConditionType)
 		}
 	}
-	return types
+	return found
 }

@@ -3,6 +3,7 @@ package live_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 
 // fleetOf is this many nodes, and rules that select all of them.
 func fleetOf(rules, nodes int) (*live.Fleet, func(i int, status corev1.ConditionStatus) *corev1.Node) {
-	fleet := live.NewFleet()
+	fleet := live.NewFleet(time.Now)
 	node := func(i int, status corev1.ConditionStatus) *corev1.Node {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%05d", i), Labels: map[string]string{"role": "worker"}},

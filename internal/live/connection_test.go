@@ -8,7 +8,7 @@ import (
 )
 
 func TestAFleetIsLostUntilEverythingIsHeardAgain(t *testing.T) {
-	fleet := live.NewFleet()
+	fleet := live.NewFleet(time.Now)
 	follower, before := fleet.Follow()
 	defer follower.Stop()
 	if before.Connection != (live.Connection{}) {

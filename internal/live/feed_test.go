@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ func fedNode(name string, taints ...corev1.Taint) *corev1.Node {
 }
 
 func TestAFleetCanBeFedByHand(t *testing.T) {
-	fleet := live.NewFleet()
+	fleet := live.NewFleet(time.Now)
 	fleet.Put(fedRule(), fedNode("a"))
 	follower, before := fleet.Follow()
 	defer follower.Stop()

@@ -18,6 +18,7 @@ import (
 // Fleet is the lines about all rules and nodes, kept up to date. A change of one node costs
 // one line, whatever the number of nodes.
 type Fleet struct {
+	now     func() time.Time
 	mu      sync.Mutex
 	filling bool // nobody looks yet: lines are made when everything is there
 	rules   map[string]*v1alpha1.NodeReadinessRule
@@ -50,8 +51,9 @@ type Snapshot struct {
 }
 
 // NewFleet is an empty fleet that follows no cluster: Put and Drop feed it.
-func NewFleet() *Fleet {
+func NewFleet(now func() time.Time) *Fleet {
 	return &Fleet{
+		now:   now,
 		rules: map[string]*v1alpha1.NodeReadinessRule{}, objects: map[string]*corev1.Node{}, book: view.NewBook(nil),
 		nodes: map[string]view.Node{}, tally: view.Tally{}, silent: map[string]struct{}{}, followers: map[*Follower]struct{}{},
 	}
@@ -62,7 +64,7 @@ func (f *Fleet) putRule(rule *v1alpha1.NodeReadinessRule) {
 	defer f.mu.Unlock()
 	before, known := f.rules[rule.Name]
 	f.rules[rule.Name] = rule
-	f.reread(!known || !readiness.SameRule(before, rule))
+	f.reread(!known || !readiness.SameRule(before, rule) || !sameLimits(&before.Status, &rule.Status))
 }
 
 func (f *Fleet) dropRule(rule *v1alpha1.NodeReadinessRule) {
@@ -73,7 +75,8 @@ func (f *Fleet) dropRule(rule *v1alpha1.NodeReadinessRule) {
 }
 
 // reread reads the rules again and, if they say something else now, looks at every node with
-// their eyes. Most changes of rules are of their status, which says nothing new of nodes.
+// their eyes. Most changes of rules are of their status, which says nothing new of nodes but which
+// are limited.
 func (f *Fleet) reread(news bool) {
 	if f.filling {
 		return
@@ -85,7 +88,7 @@ func (f *Fleet) reread(news bool) {
 	}
 	f.tally = view.Tally{}
 	for name, obj := range f.objects {
-		row := f.book.Node(obj)
+		row := f.book.Node(obj, f.now())
 		f.tally.Add(row)
 		f.changed(name, row)
 	}
@@ -109,7 +112,7 @@ func (f *Fleet) putNode(obj *corev1.Node) {
 	if f.filling {
 		return
 	}
-	row := f.book.Node(obj)
+	row := f.book.Node(obj, f.now())
 	f.tally.Add(row)
 	f.changed(obj.Name, row)
 }
@@ -168,4 +171,14 @@ func (f *Fleet) Story(name string, now time.Time) (view.Story, bool) {
 		return view.Story{}, false
 	}
 	return f.book.Story(obj, nil, f.unseen, now), true
+}
+
+// sameLimits says whether two statuses of a rule name the same nodes as limited, and as many more.
+func sameLimits(a, b *v1alpha1.NodeReadinessRuleStatus) bool {
+	return slices.Equal(a.LimitedNodes, b.LimitedNodes) && unlisted(a) == unlisted(b)
+}
+
+// unlisted says whether more nodes are limited than the status lists.
+func unlisted(s *v1alpha1.NodeReadinessRuleStatus) bool {
+	return s.Summary != nil && int(s.Summary.Limited) > len(s.LimitedNodes)
 }

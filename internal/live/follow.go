@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,7 @@ import (
 // been seen once. Pods are counted if they are asked for and may be seen. If the cluster is lost
 // later, the fleet says so and comes back by itself.
 func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
-	f := NewFleet()
+	f := NewFleet(time.Now)
 	f.filling = true
 	if err := s.mayFollow(ctx, &v1alpha1.NodeReadinessRuleList{}, "nodereadinessrules"); err != nil {
 		return nil, err

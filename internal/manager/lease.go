@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/tenure"
 )
 
 // Times of the election. A standby asks every retryPeriod (to 2.2 times that), which bounds
@@ -37,7 +38,13 @@ type neighbours struct {
 	own    string
 	clock  clock.PassiveClock
 	seen   map[string]sighting
+	// haunted says that one of them did not give its lease back, not long ago.
+	haunted bool
 }
+
+// haunting is for how long after its last renewal, by its own clock, a leader elsewhere that did not
+// give its lease back is feared.
+const haunting = 10 * time.Minute
 
 // maxLease is the longest time for which a silent lease of somebody else is believed,
 // whatever it says of itself.
@@ -70,8 +77,15 @@ func (n *neighbours) leader(ctx context.Context) (other string, proved bool, err
 	if err != nil {
 		return "", false, fmt.Errorf("looking for other controllers of this API: %w", err)
 	}
+	n.haunted = false
 	for i := range list.Items {
-		if lease := &list.Items[i]; lease.Namespace != n.own && n.alive(lease) {
+		lease := &list.Items[i]
+		if lease.Namespace == n.own {
+			continue
+		}
+		renew := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+		n.haunted = n.haunted || ptr.Deref(lease.Spec.HolderIdentity, "") != "" && n.clock.Since(renew) < haunting
+		if n.alive(lease) {
 			return fmt.Sprintf("%s (lease %s/%s)", *lease.Spec.HolderIdentity, lease.Namespace, lease.Name), n.seen[lease.Namespace].lives, nil
 		}
 	}
@@ -95,8 +109,12 @@ func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
 type exclusiveLock struct {
 	resourcelock.Interface
 	neighbours *neighbours
-	held       bool
-	seen       sighting
+	// tenure is for how long this process is sure to have the lease.
+	tenure *tenure.Tenure
+	held   bool
+	seen   sighting
+	// feared says that whoever had the lease before us did not give it back.
+	feared bool
 
 	// outdone is told of a leader in another namespace that has proved to be alive; nil: wait
 	// until it stops.
@@ -128,6 +146,7 @@ func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		neighbours: &neighbours{leases: client, own: namespace, clock: clock.RealClock{}},
+		tenure:     tenure.New(clock.RealClock{}, renewDeadline),
 	}
 	if namespace == "" {
 		lock.Interface = &memoryLock{identity: identity}
@@ -144,6 +163,13 @@ func (l *exclusiveLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRe
 	}
 	var renewed bool
 	l.seen, renewed = l.seen.next(record.HolderIdentity, record.RenewTime.Time, l.neighbours.clock.Now())
+	switch l.seen.holder {
+	case "":
+		l.feared = false
+	case l.Identity(): // also by a write of which we heard nothing: who was before us was before us
+	default:
+		l.feared = true
+	}
 	switch {
 	case l.seen.holder == "" || l.neighbours.clock.Since(l.seen.at) > leaseDuration:
 		l.setLeader("")
@@ -165,26 +191,51 @@ func (l *exclusiveLock) Update(ctx context.Context, record resourcelock.LeaderEl
 }
 
 func (l *exclusiveLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	if l.held || record.HolderIdentity != l.Identity() { // renewing or releasing
-		l.held = l.held && record.HolderIdentity == l.Identity()
-		return do(ctx, record)
+	if record.HolderIdentity != l.Identity() {
+		return l.release(ctx, record, do)
 	}
-	if err := l.alone(ctx); err != nil {
-		return err
+	if !l.held {
+		if err := l.alone(ctx); err != nil {
+			return err
+		}
 	}
+	sent := l.neighbours.clock.Now()
 	if err := do(ctx, record); err != nil {
 		return err
 	}
-	// Another may have acquired its own lease at the same moment. Both look again after
-	// writing, so at least one sees the other and steps back.
-	if err := l.alone(ctx); err != nil {
-		record.HolderIdentity, record.LeaseDurationSeconds = "", 1
-		_ = l.Interface.Update(ctx, record) // if it fails, the lease runs out
-		return err
+	if !l.held {
+		// Another may have acquired its own lease at the same moment. Both look again after
+		// writing, so at least one sees the other and steps back.
+		if err := l.alone(ctx); err != nil {
+			if !l.feared { // else nobody may believe that it was given back: it runs out
+				record.HolderIdentity, record.LeaseDurationSeconds = "", 1
+				_ = l.Interface.Update(ctx, record) // if it fails, it runs out, too
+			}
+			return err
+		}
+		if l.feared || l.neighbours.haunted {
+			l.tenure.Succeed(l.neighbours.clock.Now())
+		}
+		l.feared = false
 	}
 	l.held = true
+	l.tenure.Renew(sent)
 	l.setLeader(record.HolderIdentity)
 	return nil
+}
+
+// release gives the lease back, if it is ours and nothing that this process wrote can still happen.
+// Else it runs out, and whoever takes it then waits.
+func (l *exclusiveLock) release(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	l.held = false
+	l.tenure.End()
+	switch {
+	case l.seen.holder != "" && l.seen.holder != l.Identity():
+		return fmt.Errorf("not given back: the lease is that of %s", l.seen.holder)
+	case !l.tenure.Clean():
+		return errors.New("not given back: a write got no answer yet; the lease runs out")
+	}
+	return do(ctx, record)
 }
 
 func (l *exclusiveLock) setLeader(identity string) {

@@ -2,18 +2,23 @@ package manager
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/tenure"
 )
 
 func lease(namespace, holder string, renewed time.Time) *coordinationv1.Lease {
@@ -36,6 +41,7 @@ func testLock(objs ...*coordinationv1.Lease) (*exclusiveLock, *fake.Clientset, *
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "me"},
 		},
 		neighbours: &neighbours{leases: client.CoordinationV1(), own: "own", clock: clock},
+		tenure:     tenure.New(clock, renewDeadline),
 	}, client, clock
 }
 
@@ -128,6 +134,63 @@ func TestAReleasedLeaseElsewhereIsNoObstacle(t *testing.T) {
 	}
 }
 
+// A leader is sure to lead for a while after each renewal that succeeded, and not after one that
+// did not.
+func TestATenureBeginsWithEveryRenewal(t *testing.T) {
+	lock, client, clock := testLock()
+	want := func(what string, holds bool) {
+		t.Helper()
+		if lock.tenure.Holds() != holds {
+			t.Errorf("%s: leads for sure: %v", what, !holds)
+		}
+	}
+	want("before", false)
+	if err := lock.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	want("acquired", true)
+	clock.Step(renewDeadline - time.Second)
+	if err := lock.Update(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(renewDeadline - time.Second)
+	want("renewed", true)
+	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("gone") })
+	if err := lock.Update(t.Context(), mine); err == nil {
+		t.Fatal("renewed, though the API server is gone")
+	}
+	clock.Step(time.Second)
+	want("not renewed", false)
+	lock.tenure.Renew(clock.Now())
+	_ = lock.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+	want("released", false)
+}
+
+// A lease that was not given back is that of somebody whose last writes may still happen.
+func TestWritesOfALeaderThatIsGoneMayBeLate(t *testing.T) {
+	for holder, late := range map[string]bool{"": false, "twin": true} {
+		lock, _, clock := testLock(lease("own", holder, time.Unix(0, 0)))
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(leaseDuration + time.Second)
+		if err := lock.Update(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		if until := lock.tenure.Late(); until.After(clock.Now()) != late {
+			t.Errorf("after %q: late writes are feared until %v, it is %v", holder, until, clock.Now())
+		}
+		before := lock.tenure.Late()
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(time.Second)
+		if err := lock.Update(t.Context(), mine); err != nil || !lock.tenure.Late().Equal(before) {
+			t.Errorf("after %q: a renewal makes late writes feared again: %v", holder, err)
+		}
+	}
+}
+
 // Two managers in two namespaces acquire their own leases in the same moment: who looks
 // after writing and sees the other steps back.
 func TestALeaderThatComesAtTheSameMomentMakesUsStepBack(t *testing.T) {
@@ -147,5 +210,133 @@ func TestALeaderThatComesAtTheSameMomentMakesUsStepBack(t *testing.T) {
 	}
 	if holder := ptr.Deref(got.Spec.HolderIdentity, ""); holder != "" || lock.held {
 		t.Errorf("the lease is still held by %q", holder)
+	}
+}
+
+// holderNow is who holds the lease.
+func holderNow(t *testing.T, client *fake.Clientset) string {
+	t.Helper()
+	got, err := client.CoordinationV1().Leases("own").Get(t.Context(), v1alpha1.LeaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(got.Spec.HolderIdentity, "")
+}
+
+// unanswered lets the lock's process write something that gets no answer.
+func unanswered(t *testing.T, lock *exclusiveLock) {
+	t.Helper()
+	broken := lock.tenure.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") }))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://localhost", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := broken.RoundTrip(req); err == nil || errors.Is(err, tenure.ErrEnded) { //nolint:bodyclose // there is none
+		t.Fatalf("the write was answered or not sent: %v", err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// A lease is given back only when nothing that was written can still happen.
+func TestALeaseIsNotGivenBackWhileAWriteIsOpen(t *testing.T) {
+	lock, client, clock := testLock()
+	if err := lock.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := lock.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	unanswered(t, lock)
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil || holderNow(t, client) != "me" {
+		t.Errorf("given back (%v), now that of %q, though a write may still happen", err, holderNow(t, client))
+	}
+	if lock.tenure.Holds() {
+		t.Error("who wants to give it back still writes")
+	}
+	clock.Step(2 * time.Minute)
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || holderNow(t, client) != "" {
+		t.Errorf("not given back though nothing can happen any more: %v", err)
+	}
+}
+
+// Who wakes up late must not give back the lease of somebody else.
+func TestNobodyGivesBackTheLeaseOfAnother(t *testing.T) {
+	lock, client, _ := testLock(lease("own", "twin", time.Unix(5, 0)))
+	lock.held = true // it slept, and knows nothing
+	if _, _, err := lock.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil || holderNow(t, client) != "twin" {
+		t.Errorf("the lease of twin was given back: %v, now that of %q", err, holderNow(t, client))
+	}
+}
+
+// Who was before us is not forgotten because the answer to our own write was lost, or because the
+// second look failed.
+func TestTheOneBeforeIsNotForgotten(t *testing.T) {
+	for name, trouble := range map[string]func(*fake.Clientset){
+		"the answer is lost": func(client *fake.Clientset) {
+			once := false
+			client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if once {
+					return false, nil, nil
+				}
+				once = true
+				update := action.(clienttesting.UpdateAction)
+				if err := client.Tracker().Update(update.GetResource(), update.GetObject(), update.GetNamespace()); err != nil {
+					return true, nil, err
+				}
+				return true, nil, errors.New("timeout")
+			})
+		},
+		"the second look fails": func(client *fake.Clientset) {
+			looks := 0
+			client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				looks++
+				if looks == 2 {
+					return true, nil, errors.New("overloaded")
+				}
+				return false, nil, nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock, client, clock := testLock(lease("own", "twin", time.Unix(0, 0)))
+			trouble(client)
+			var err error
+			for range 3 {
+				if _, _, err = lock.Get(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				clock.Step(leaseDuration + time.Second)
+				if err = lock.Update(t.Context(), mine); err == nil {
+					break
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if until := lock.tenure.Late(); !until.After(clock.Now()) {
+				t.Errorf("late writes are feared until %v, it is %v", until, clock.Now())
+			}
+		})
+	}
+}
+
+// A leader elsewhere that died is one before us, too; one that died long ago is not.
+func TestALeaderThatDiedElsewhereIsFeared(t *testing.T) {
+	for age, feared := range map[time.Duration]bool{time.Minute: true, time.Hour: false} {
+		lock, _, clock := testLock(lease("other", "them", time.Unix(1e9, 0).Add(-age)))
+		_ = lock.Create(t.Context(), mine) // it may live
+		clock.Step(maxLease)
+		if err := lock.Create(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		if until := lock.tenure.Late(); until.After(clock.Now()) != feared {
+			t.Errorf("%v after its last sign of life: late writes are feared until %v, it is %v", age, until, clock.Now())
+		}
 	}
 }

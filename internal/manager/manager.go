@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/allotment"
 	"github.com/readygate/readygate/internal/controller/births"
 	"github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/controller/rule"
@@ -39,6 +42,7 @@ import (
 	"github.com/readygate/readygate/internal/sieve"
 	"github.com/readygate/readygate/internal/turnstile"
 	"github.com/readygate/readygate/internal/version"
+	"github.com/readygate/readygate/internal/workload"
 )
 
 var log = logf.Log.WithName("manager")
@@ -68,14 +72,17 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// After the lock, which has a copy: renewing the lease waits for nobody.
+	// After the lock, which has a copy: renewing the lease waits for nobody. Who waits at the
+	// turnstile may have lost the lease by then.
+	config.Wrap(lock.tenure.Wrap)
 	config.Wrap(sieve.Wrap)
 	gate := o.throughTurnstile(config)
-	mgr, err := o.newManager(config, lock)
+	strip := (&node.Stripper{}).Strip
+	mgr, err := o.newManager(config, lock, strip)
 	if err != nil {
 		return err
 	}
-	if err := o.addControllers(ctx, mgr, gate); err != nil {
+	if err := o.addControllers(ctx, mgr, gate, strip, lock.tenure.Late); err != nil {
 		return err
 	}
 	if err := addHealth(mgr, lock); err != nil {
@@ -104,9 +111,9 @@ func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 	return newLock(config, namespace)
 }
 
-func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Manager, error) {
+func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolscache.TransformFunc) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -120,7 +127,10 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock) (manager.Man
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			NewInformer:      informersThroughSieve(nodes),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: (&node.Stripper{}).Strip}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}:      {Transform: strip},
+				&appsv1.DaemonSet{}: {Transform: workload.Strip},
+			},
 		},
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Metrics:                             o.metrics(),
@@ -156,7 +166,7 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile) error {
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, late func() time.Time) error {
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -169,6 +179,10 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	everyNode := roster.New(informer.(toolscache.SharedIndexInformer).GetStore()) // the default cache has no other kind
+	daemonSets, err := everyDaemonSet(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
 	events, err := newEvents(mgr, o.Registerer, gate)
 	if err != nil {
 		return err
@@ -183,6 +197,9 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Events:   events,
 		Metrics:  node.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
+
+		Allotment: allotment.New(everyNode.All, late, clock.RealClock{}),
+		Strip:     strip,
 	}
 	status := &rule.Reconciler{
 		Client:   mgr.GetClient(),
@@ -190,14 +207,34 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Rules:    rules,
 		Failures: failures,
 		Coverage: covered,
-		Events:   events,
-		Metrics:  rule.NewMetrics(o.Registerer),
-		Clock:    clock.RealClock{},
-		Busy:     gate.WritesNodes,
+
+		DaemonSets: daemonSets,
+		Events:     events,
+		Metrics:    rule.NewMetrics(o.Registerer),
+		Clock:      clock.RealClock{},
+		Busy:       gate.WritesNodes,
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
 	policies := &births.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Rules: rules, Coverage: covered, Clock: clock.RealClock{}}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr))
+}
+
+// everyDaemonSet goes through all DaemonSets of the cache.
+func everyDaemonSet(ctx context.Context, c cache.Cache) (func() iter.Seq[*appsv1.DaemonSet], error) {
+	informer, err := c.GetInformer(ctx, &appsv1.DaemonSet{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching DaemonSets: %w", err)
+	}
+	store := informer.(toolscache.SharedIndexInformer).GetStore() // the default cache has no other kind
+	return func() iter.Seq[*appsv1.DaemonSet] {
+		return func(yield func(*appsv1.DaemonSet) bool) {
+			for _, obj := range store.List() {
+				if !yield(obj.(*appsv1.DaemonSet)) {
+					return
+				}
+			}
+		}
+	}, nil
 }
 
 // waitForCRD gives the API a moment to come: it is often installed along with the manager.

@@ -164,16 +164,19 @@ func concernsOf(expression string) []string {
 
 // birth is the expression of one rule that is concerned: what to put on the node. On an update
 // that is only where the request makes the rule select the node; and never with NoExecute,
-// which would evict what runs there before anybody has looked.
+// which would evict what runs there before anybody has looked, nor with maxUnavailable, which
+// the manager alone can keep. Where time matters it holds, and the manager releases.
 func birth(rule *readiness.Rule) string {
 	when := []string{created}
-	if rule.Taint.Effect != corev1.TaintEffectNoExecute {
+	if rule.Taint.Effect != corev1.TaintEffectNoExecute && rule.MaxUnavailable == nil {
 		when = []string{fmt.Sprintf("(%s || !%s)", created, selects(rule, "variables.before"))}
 	}
 	if rule.Bootstrap {
 		when = append(when, "!"+completed(rule))
 	}
-	when = append(when, "!"+met(rule))
+	if !rule.Boot && (!rule.Bootstrap || rule.MinReady == 0) { // else that they are met is not enough
+		when = append(when, "!"+met(rule))
+	}
 
 	path, born := readiness.AdmissionRecord(rule, readiness.OriginBorn)
 	_, labelled := readiness.AdmissionRecord(rule, readiness.OriginLabelled)
@@ -200,6 +203,7 @@ func (b Births) Spec() admissionv1.MutatingAdmissionPolicySpec {
 		{Name: "taints", Expression: "object.?spec.?taints.orValue([])"},
 		// What a request says of the status is dropped, except as the node is created.
 		{Name: "conditions", Expression: "(" + created + " ? object : oldObject).?status.?conditions.orValue([])"},
+		{Name: "boot", Expression: "(" + created + " ? object : oldObject).?status.?nodeInfo.?bootID.orValue('')"},
 	}
 	list := make([]string, 0, len(b.order))
 	for _, name := range b.order {

@@ -73,8 +73,11 @@ func met(rule *readiness.Rule) string {
 }
 
 // requirementMet looks at the first condition of the type; behind it stands the status that
-// counts where there is none.
+// counts where there is none. Admission has no clock: what may be too old is not met.
 func requirementMet(r v1alpha1.ConditionRequirement) string {
+	if r.MaxAge != nil {
+		return "false"
+	}
 	missing := r.DefaultStatus
 	if missing == "" {
 		missing = corev1.ConditionUnknown
@@ -88,9 +91,13 @@ func requirementMet(r v1alpha1.ConditionRequirement) string {
 }
 
 // completed is the expression that a bootstrap-only rule that was taken over is done with the
-// node.
+// node, or with this boot of it.
 func completed(rule *readiness.Rule) string {
 	key, older := rule.CompletedKeys()
+	if rule.Boot {
+		ready := requirementMet(v1alpha1.ConditionRequirement{Type: string(corev1.NodeReady), RequiredStatus: corev1.ConditionTrue})
+		return fmt.Sprintf("(%[1]s in variables.annotations && variables.boot != '' && variables.annotations[%[1]s].contains(variables.boot) && %[2]s)", quote(key), ready)
+	}
 	return fmt.Sprintf("(%s in variables.annotations || %s in variables.annotations && variables.born != null && timestamp(variables.born) < timestamp(%s))",
 		quote(key), quote(older), quote(rule.TakenOver.UTC().Format(time.RFC3339)))
 }

@@ -60,7 +60,7 @@ func CleanupBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 // touchedByCleanup is the expression for the names of what is changed and must not be. Of the
 // metadata, the API server itself keeps what is left out.
 func touchedByCleanup() string {
-	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix)
+	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix)
 	managed := prefixed("t.key", v1alpha1.TaintPrefixes...)
 	touched := []string{
 		unless("variables.annotations.all(k, k in variables.annotationsBefore && variables.annotationsBefore[k] == variables.annotations[k]) && "+

@@ -9,7 +9,7 @@ import (
 )
 
 // Completions refuses kubelets, and service accounts other than the manager's, that mark a
-// node as completed: as it registers, or later, also through its status. What a request
+// node as completed, or as one in use: as it registers, or later, also through its status. What a request
 // leaves as it is, or removes, is none of its business.
 //
 // It sees everybody's requests for nodes, so it fails open, and does nothing until it is bound.
@@ -27,12 +27,12 @@ func Completions() *admissionv1.ValidatingAdmissionPolicy {
 			Variables: []admissionv1.Variable{
 				{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
 				{Name: "before", Expression: "oldObject == null ? {} : oldObject.metadata.?annotations.orValue({})"},
-				{Name: "forged", Expression: "variables.annotations.filter(k, " + prefixed("k", v1alpha1.CompletedPrefix) +
-					" && !(k in variables.before && variables.before[k] == variables.annotations[k]))"},
+				{Name: "forged", Expression: "variables.annotations.filter(k, (" + prefixed("k", v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix) +
+					") && !(k in variables.before && variables.before[k] == variables.annotations[k]))"},
 			},
 			Validations: []admissionv1.Validation{{
 				Expression: "variables.forged.size() == 0",
-				MessageExpression: "'only people and the manager of Readygate (" + ManagerUser + ") may mark a node as completed: remove the annotation ' + variables.forged.join(', ')" +
+				MessageExpression: "'only people and the manager of Readygate (" + ManagerUser + ") may mark a node as completed or in use: remove the annotation ' + variables.forged.join(', ')" +
 					" + ' from the request'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}},

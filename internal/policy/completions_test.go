@@ -31,6 +31,7 @@ func TestOnlyTheManagerAndPeopleMarkANodeAsCompleted(t *testing.T) {
 		"with an empty name":                  {request: created(node(annotated(v1alpha1.CompletedPrefix, ""))), forged: v1alpha1.CompletedPrefix},
 		"created with a record of a hold":     {request: created(node(annotated(holdKey("network"), "{}")))},
 		"with what only looks like it":        {request: created(node(annotated("my."+older, "")))},
+		"created as in use":                   {request: created(node(annotated(v1alpha1.MemoryPrefix+"x", "{}"))), forged: v1alpha1.MemoryPrefix + "x"},
 		"marked later":                        {request: updated(node(), marked()), forged: completedKey("network")},
 		"marked later in the older form":      {request: updated(node(annotated("a", "b")), node(annotated(older, ""))), forged: older},
 		"marked through the status":           {request: updated(node(), marked()).of("status"), forged: completedKey("network")},
@@ -47,7 +48,7 @@ func TestOnlyTheManagerAndPeopleMarkANodeAsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var refused []string
 			if c.forged != "" {
-				refused = []string{"only people and the manager of Readygate (" + policy.ManagerUser + ") may mark a node as completed: remove the annotation " + c.forged + " from the request"}
+				refused = []string{"only people and the manager of Readygate (" + policy.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + c.forged + " from the request"}
 			}
 			for _, who := range []struct {
 				name   string

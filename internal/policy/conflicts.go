@@ -28,8 +28,7 @@ func Conflicts() *admissionv1.ValidatingAdmissionPolicy {
 				{Name: "enforced", Expression: "!object.spec.?dryRun.orValue(false)"},
 				{Name: "another-rule", Expression: "object.metadata.name != params.metadata.name"},
 				{Name: "same-taint", Expression: "object.spec.taint.key == params.spec.taint.key && object.spec.taint.effect == params.spec.taint.effect"},
-				{Name: "takes-part", Expression: "!has(params.metadata.deletionTimestamp) && !params.spec.?dryRun.orValue(false) && " +
-					"!params.?status.?conditions.orValue([]).exists(c, c.type == 'Accepted' && c.status == 'False')"},
+				{Name: "takes-part", Expression: takesPart},
 			},
 			Variables: []admissionv1.Variable{
 				{Name: "expressions", Expression: "object.spec.nodeSelector.?matchExpressions.orValue([]) + params.spec.nodeSelector.?matchExpressions.orValue([])"},
@@ -65,6 +64,10 @@ func ConflictsBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	b.Spec.ParamRef = everyRule()
 	return b
 }
+
+// takesPart is the expression that the rule in params is enforced.
+const takesPart = "!has(params.metadata.deletionTimestamp) && !params.spec.?dryRun.orValue(false) && " +
+	"!params.?status.?conditions.orValue([]).exists(c, c.type == 'Accepted' && c.status == 'False')"
 
 func rulesAsParams() *admissionv1.ParamKind {
 	return &admissionv1.ParamKind{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"}

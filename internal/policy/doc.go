@@ -7,6 +7,8 @@
 //   - readygate-manager limits the manager's own account to what it needs on nodes.
 //   - readygate-cleanup limits the account that uninstalls to removals.
 //   - readygate-removal warns who removes a part that others need.
+//   - readygate-advice warns who creates a rule that could evict everything.
+//   - readygate-tolerations lets DaemonSets that a rule names tolerate its taint.
 //   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
 //     no binding, and so does nothing, until somebody applies one.
 //   - readygate-reporter-… limits the account of a reporter to its conditions on its own node;

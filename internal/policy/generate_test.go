@@ -71,6 +71,12 @@ func genRule(t *rapid.T, name string) *v1alpha1.NodeReadinessRule {
 	}
 	if rapid.Bool().Draw(t, "bootstrap-only") {
 		options = append(options, bootstrapOnly)
+		if oneIn(t, 3, "each boot") {
+			options = append(options, func(r *v1alpha1.NodeReadinessRule) { r.Spec.BootstrapScope = v1alpha1.BootstrapScopeBoot })
+		}
+	}
+	if oneIn(t, 4, "settles") {
+		options = append(options, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = 60 })
 	}
 	return rule(name, options...)
 }
@@ -106,6 +112,9 @@ func genRequirements(t *rapid.T) ruleOption {
 		if oneIn(t, 3, "has default") {
 			q.DefaultStatus = rapid.SampledFrom(allStatuses).Draw(t, "default")
 		}
+		if oneIn(t, 4, "limits the age") {
+			q.MaxAge = &metav1.Duration{Duration: time.Minute}
+		}
 		requirements = append(requirements, q)
 	}
 	return requires(requirements...)
@@ -116,6 +125,7 @@ func genRequirements(t *rapid.T) ruleOption {
 func genNode(t *rapid.T) *corev1.Node {
 	n := node(born(dayOne.Add(time.Duration(rapid.IntRange(10, 14).Draw(t, "born")) * time.Hour)))
 	n.Labels, n.Spec.Taints, n.Annotations, n.Status.Conditions = genLabels(t), genTaints(t), genAnnotations(t), genConditions(t)
+	n.Status.NodeInfo.BootID = rapid.SampledFrom([]string{"", "boot-1", "boot-2"}).Draw(t, "boot")
 	return n
 }
 
@@ -164,7 +174,7 @@ func genAnnotations(t *rapid.T) map[string]string {
 			holdKey(name), completedKey(name), v1alpha1.CompletedPrefix + name, v1alpha1.HoldPrefix, "example.com/" + name, "",
 		}).Draw(t, "annotation key")
 		annotations[key] = rapid.SampledFrom([]string{
-			fmt.Sprintf(`{"rule":%q,"taint":%q,"origin":"added"}`, name, taint), fmt.Sprintf(`{"rule-name":%q}`, name), "", "{",
+			fmt.Sprintf(`{"rule":%q,"taint":%q,"origin":"added"}`, name, taint), fmt.Sprintf(`{"rule-name":%q}`, name), fmt.Sprintf(`{"boot-id":"boot-1","rule-name":%q}`, name), "", "{",
 		}).Draw(t, "annotation value")
 	}
 	return annotations

@@ -52,7 +52,7 @@ func ManagerBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 }
 
 func managerValidations() []admissionv1.Validation {
-	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix)
+	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix)
 	foreign := "!(" + prefixed("t.key", v1alpha1.TaintPrefixes...) + ")"
 	validations := []admissionv1.Validation{
 		{Expression: "variables.update", Message: "the manager may only update nodes, and none of their subresources", Reason: ptr.To(metav1.StatusReasonForbidden)},

@@ -10,6 +10,8 @@ func Installed() []runtime.Object {
 		Manager(), ManagerBinding(),
 		Cleanup(), CleanupBinding(),
 		Removal(), RemovalBinding(),
+		Advice(), AdviceBinding(),
+		Tolerations(), TolerationsBinding(),
 		Completions(),
 	}
 }

@@ -14,6 +14,8 @@ const (
 	RemovalName     = "readygate-removal"
 	CompletionsName = "readygate-completions"
 	CleanupName     = "readygate-cleanup"
+	TolerationsName = "readygate-tolerations"
+	AdviceName      = "readygate-advice"
 )
 
 // The label that every policy and binding of ours carries.

@@ -82,7 +82,7 @@ func TestOddTextsMeanToThePolicyWhatTheyMeanToTheCore(t *testing.T) {
 			n := genNodeFor(t, odd)
 			after := w.mutator.admit(t, created(n.DeepCopy()))
 			w.check(t, n, after, readiness.OriginBorn, func(rule *readiness.Rule) bool {
-				return readiness.Evaluate(rule, readiness.NodeOf(n)).State == readiness.Held
+				return readiness.Evaluate(rule, readiness.NodeOf(n), noon).State == readiness.Held
 			})
 		}
 	})

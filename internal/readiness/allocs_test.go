@@ -31,7 +31,7 @@ func TestVerdictsWithoutAReasonDoNotAllocate(t *testing.T) {
 		"anyOf":                       {rule("any", anyOf, requires(requirement("A", True), requirement("B", True))), worker(reports("B", True))},
 	} {
 		r := compiled(c.rule)
-		wantNoAllocs(t, name, func() { readiness.Evaluate(r, c.node) })
+		wantNoAllocs(t, name, func() { readiness.Evaluate(r, c.node, noon) })
 	}
 }
 
@@ -71,7 +71,6 @@ func TestHeartbeatsDoNotAllocate(t *testing.T) {
 	for name, book := range map[string]*readiness.Rulebook{"one rule": benchBook(1), "a hundred rules": benchBook(100)} {
 		before := settled(book, benchNode("n", 10))
 		after := heartbeat(before)
-		wantNoAllocs(t, name+", Differs", func() { readiness.Differs(before, after) })
 		wantNoAllocs(t, name+", Concerns", func() { book.Concerns(before, after) })
 		wantNoAllocs(t, name+", Concerned", func() { book.Concerned(before, after) })
 		wantNoAllocs(t, name+", Admitted", func() { book.Admitted(before, after) })
@@ -91,7 +90,7 @@ func TestASummaryOfManyNodesAllocatesNoMoreThanOneOfFew(t *testing.T) {
 	few, many := benchFleet(100), benchFleet(1000)
 	for _, limit := range []int{0, 10} {
 		allocs := func(nodes []*readiness.Node) float64 {
-			return testing.AllocsPerRun(10, func() { book.Summaries(slices.Values(nodes), limit) })
+			return testing.AllocsPerRun(10, func() { book.Summaries(slices.Values(nodes), noon, limit) })
 		}
 		if of100, of1000 := allocs(few), allocs(many); of1000 > of100 {
 			t.Errorf("limit %d: %v allocations for 1000 nodes, %v for 100", limit, of1000, of100)

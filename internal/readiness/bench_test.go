@@ -78,7 +78,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				readiness.Evaluate(c.rule, c.node)
+				readiness.Evaluate(c.rule, c.node, noon)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func BenchmarkPlanFor(b *testing.B) {
 	for _, name := range names {
 		book := books[name]
 		n := settled(book, benchNode("n", len(book.Rules())))
-		verdicts := book.Verdicts(n)
+		verdicts := book.Verdicts(n, noon)
 		b.Run(name+"/settled", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -219,7 +219,7 @@ func BenchmarkSummarize(b *testing.B) {
 			b.Run(fmt.Sprintf("nodes=%d/limit=%d", count, limit), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					readiness.Summarize(r, slices.Values(nodes), limit)
+					readiness.Summarize(r, slices.Values(nodes), noon, limit)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(count), "ns/node")
 			})
@@ -235,7 +235,7 @@ func BenchmarkSummarizeEveryRule(b *testing.B) {
 		b.Run(name+"/nodes=5000", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				books[name].Summaries(slices.Values(nodes), 0)
+				books[name].Summaries(slices.Values(nodes), noon, 0)
 			}
 		})
 	}

@@ -190,7 +190,7 @@ func completedKey(name string) string { return v1alpha1.CompletedPrefix + string
 
 // verdictOf is the only rule's answer.
 func verdictOf(r *v1alpha1.NodeReadinessRule, n *readiness.Node) readiness.Verdict {
-	return readiness.Evaluate(compiled(r), n)
+	return readiness.Evaluate(compiled(r), n, noon)
 }
 
 // compiled is the rule as it stands alone.

@@ -21,6 +21,8 @@ type Node struct {
 	Labels     labels.Set
 	Taints     []corev1.Taint
 	Conditions []corev1.NodeCondition
+	// BootID is another one after each boot; empty if the node has not said it yet.
+	BootID string
 
 	// Annotations may be cut down to those that IsOurs accepts. Nil means that the node has
 	// no annotation at all.
@@ -36,13 +38,14 @@ func NodeOf(n *corev1.Node) *Node {
 		Labels:      n.Labels,
 		Taints:      n.Spec.Taints,
 		Conditions:  n.Status.Conditions,
+		BootID:      n.Status.NodeInfo.BootID,
 		Annotations: n.Annotations,
 	}
 }
 
 // IsOurs says whether an annotation of this key takes part in decisions.
 func IsOurs[K string | []byte](key K) bool {
-	return begins(key, v1alpha1.HoldPrefix) || begins(key, v1alpha1.CompletedPrefix)
+	return begins(key, v1alpha1.HoldPrefix) || begins(key, v1alpha1.CompletedPrefix) || begins(key, v1alpha1.MemoryPrefix)
 }
 
 func begins[K string | []byte](key K, prefix string) bool {
@@ -85,6 +88,12 @@ func (n *Node) condition(conditionType string) *corev1.NodeCondition {
 		}
 	}
 	return nil
+}
+
+// ready says whether the node is Ready: kubelet runs and reports.
+func (n *Node) ready() bool {
+	ready := n.condition(string(corev1.NodeReady))
+	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
 // LastTransition is when a condition that the rule names last changed; zero if never.

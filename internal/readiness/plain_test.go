@@ -23,17 +23,17 @@ import (
 func TestAVerdictIsWhatTheObservationsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, n := compiled(genRule(t, "r0", managedTaints)), genNode(t)
-		v := readiness.Evaluate(r, n)
+		v := readiness.Evaluate(r, n, noon)
 		if v.State == readiness.NotSelected || v.Completed {
 			if v.Unmet != nil {
 				t.Fatalf("%s, and yet there is a reason: %v", v.State, v.Unmet)
 			}
 			return
 		}
-		unmet := slices.DeleteFunc(readiness.Observe(r, n), readiness.Observation.Met)
+		unmet := slices.DeleteFunc(readiness.Observe(r, n, noon), readiness.Observation.Met)
 		held := len(unmet) > 0 && (!r.AnyOf || len(unmet) == len(r.Requirements))
 		if held != (v.State == readiness.Held) || held && !reflect.DeepEqual(v.Unmet, unmet) || !held && v.Unmet != nil {
-			t.Fatalf("got %s %v, observed %v", v.State, v.Unmet, readiness.Observe(r, n))
+			t.Fatalf("got %s %v, observed %v", v.State, v.Unmet, readiness.Observe(r, n, noon))
 		}
 	})
 }
@@ -41,7 +41,7 @@ func TestAVerdictIsWhatTheObservationsSay(t *testing.T) {
 func TestAPlanIsTheSameWithVerdictsAtHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := readiness.NewRulebook(genRules(t, managedTaints)), genNode(t)
-		got, want := book.Plan(n, noon), readiness.PlanFor(n, book.Verdicts(n), noon)
+		got, want := book.Plan(n, noon), readiness.PlanFor(n, book.Verdicts(n, noon), noon)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("planned %+v, with verdicts %+v", got, want)
 		}
@@ -73,7 +73,7 @@ func differences(r *readiness.Rule, before, after *readiness.Node) (differ []str
 	note("selected", r.Selects(before), selected)
 	if selected {
 		note("created", before.UID, after.UID)
-		was, is := readiness.Observe(r, before), readiness.Observe(r, after)
+		was, is := readiness.Observe(r, before, noon), readiness.Observe(r, after, noon)
 		for i := range is {
 			note(is[i].Requirement.Type, statusOf(before, was[i]), statusOf(after, is[i]))
 		}
@@ -114,7 +114,7 @@ func TestARuleIsConcernedExactlyByWhatItNames(t *testing.T) {
 				t.Fatalf("rule %s: said to be concerned: %t; what differs: %v", r.Name, slices.Contains(concerned, r), differ)
 			}
 		}
-		if len(concerned) > 0 && (!readiness.Differs(before, after) || !book.Concerns(before, after)) {
+		if len(concerned) > 0 && !book.Concerns(before, after) {
 			t.Fatal("rules are concerned, and yet nothing is said to differ")
 		}
 	})
@@ -136,9 +136,9 @@ func TestASummaryNamesTheFirstOfAllNodes(t *testing.T) {
 		}
 		nodes = rapid.Permutation(nodes).Draw(t, "order of nodes")
 		limit := rapid.IntRange(0, 7).Draw(t, "limit")
-		summaries := book.Summaries(slices.Values(nodes), limit)
+		summaries := book.Summaries(slices.Values(nodes), noon, limit)
 		for i, r := range book.Rules() {
-			if one := readiness.Summarize(r, slices.Values(nodes), limit); !reflect.DeepEqual(summaries[i], one) {
+			if one := readiness.Summarize(r, slices.Values(nodes), noon, limit); !reflect.DeepEqual(summaries[i], one) {
 				t.Fatalf("rule %s: %+v among all, %+v alone", r.Name, summaries[i], one)
 			}
 			if got, want := summaries[i].Nodes, firstOf(r, nodes, limit); !reflect.DeepEqual(got, want) {
@@ -152,8 +152,8 @@ func TestASummaryNamesTheFirstOfAllNodes(t *testing.T) {
 func firstOf(r *readiness.Rule, nodes []*readiness.Node, limit int) []readiness.NodeSummary {
 	var all []readiness.NodeSummary
 	for _, n := range nodes {
-		if s := readiness.Stand(r, n); s.State != readiness.NotSelected {
-			all = append(all, readiness.NodeSummary{Name: n.Name, State: s.State, Tainted: s.Tainted, Settled: s.Settled(), Observations: readiness.Observe(r, n)})
+		if s := readiness.Stand(r, n, noon); s.State != readiness.NotSelected {
+			all = append(all, readiness.NodeSummary{Name: n.Name, State: s.State, Tainted: s.Tainted, Settled: s.Settled(), Observations: readiness.Observe(r, n, noon)})
 		}
 	}
 	slices.SortFunc(all, func(a, b readiness.NodeSummary) int {

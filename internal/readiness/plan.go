@@ -42,6 +42,12 @@ const (
 	Completed ChangeKind = "Completed"
 	// Forgotten: what the node remembers of the rule is deleted, and no taint is.
 	Forgotten ChangeKind = "Forgotten"
+	// Noted: what the node remembers of the rule is another, and nothing else changes.
+	Noted ChangeKind = "Noted"
+	// Stuck: the node has been held longer than the rule's deadline.
+	Stuck ChangeKind = "Stuck"
+	// Expired: the taint is taken off because the node is stuck.
+	Expired ChangeKind = "Expired"
 )
 
 // Change is one thing that a plan does, and the rule for which it does it.
@@ -82,11 +88,8 @@ func planFor(node *Node, verdicts []Verdict, now time.Time) Plan {
 	for i := range verdicts {
 		rules[i] = verdicts[i].Rule
 	}
-	p := newPlanner(node, rules, now)
-	for i := range verdicts {
-		p.settle(verdicts[i].Rule, verdicts[i].State, verdicts[i].Completed)
-	}
-	p.sweep()
+	p := planner{node: node, rules: rules, verdicts: verdicts, now: now}
+	p.run()
 	return p.plan
 }
 
@@ -97,6 +100,8 @@ func Disown(node *Node) *Plan {
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		if uid, ok := holderOf(key); ok {
 			p.remove(key, claimIn(key, uid, node.Annotations[key]))
+		} else if uid, ok := rememberer(key); ok {
+			p.remove(key, claim{rule: unknownRule, uid: uid})
 		}
 	}
 	return &p.plan

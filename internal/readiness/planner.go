@@ -16,12 +16,27 @@ import (
 type planner struct {
 	node  *Node
 	rules []*Rule
-	now   time.Time
-	plan  Plan
+	// verdicts are those of all rules, in their order; nil if the rules and the node alone decide.
+	verdicts []Verdict
+	now      time.Time
+	plan     Plan
 }
 
-func newPlanner(node *Node, rules []*Rule, now time.Time) planner {
-	return planner{node: node, rules: rules, now: now, plan: Plan{Taints: node.Taints}}
+// rulingOf is what the rule of this place says of the node.
+func (p *planner) rulingOf(i int) ruling {
+	if p.verdicts != nil {
+		return p.verdicts[i].ruling()
+	}
+	return judge(p.rules[i], p.node, p.now)
+}
+
+// run settles all rules, and sweeps what others left.
+func (p *planner) run() {
+	p.plan.Taints = p.node.Taints
+	for i, rule := range p.rules {
+		p.settle(rule, p.rulingOf(i))
+	}
+	p.sweep()
 }
 
 // claim is a rule's claim to a taint: of a rule that exists, or of one that left a record.
@@ -36,37 +51,127 @@ func claimOf(rule *Rule) claim {
 	return claim{rule: rule.Name, uid: rule.UID, taint: rule.ID(), record: rule.holdKey}
 }
 
-func (p *planner) settle(rule *Rule, state State, completed bool) {
+func (p *planner) settle(rule *Rule, r ruling) {
 	switch {
 	case rule.frozen() && bornLate(rule, p.node):
 		p.takeBack(claimOf(rule))
 	case rule.frozen():
-	case !rule.Active() || state == NotSelected || completed:
+	case !rule.Active() || r.state == NotSelected:
 		p.letGo(rule)
-	case state == Held:
-		p.hold(rule)
-	case state == Released:
-		p.release(rule)
+	case r.completed:
+		p.letGo(rule)
+		p.noteBoot(rule)
+	case r.cause == CauseDependency && r.state != Held: // it stays as it is
+	case r.state == Held:
+		p.hold(rule, r)
+	case r.state == Released:
+		p.release(rule, r)
 	}
 }
 
-func (p *planner) hold(rule *Rule) {
+func (p *planner) hold(rule *Rule, r ruling) {
 	switch {
 	case !p.has(rule.ID()):
 		p.plan.Taints = append(p.ownTaints(), rule.Taint)
-		p.set(recordOf(rule, OriginAdded, p.now))
 		p.change(Added, claimOf(rule))
+		p.own(rule, r, newRecord(rule, OriginAdded, p.now))
 	case !owns(rule, p.node):
-		p.set(recordOf(rule, OriginAdopted, p.now))
 		p.change(Adopted, claimOf(rule))
+		p.own(rule, r, newRecord(rule, OriginAdopted, p.now))
+	case rule.timed:
+		p.own(rule, r, recall(rule, p.node))
 	}
 }
 
-func (p *planner) release(rule *Rule) {
-	p.takeBack(claimOf(rule))
+// own writes the rule's record of a node that it holds.
+func (p *planner) own(rule *Rule, r ruling, rec record) {
+	if rule.timed {
+		p.keepRecord(&rec, rule, r)
+	}
+	p.note(rule.holdKey, rec.String(), claimOf(rule))
+	if rule.MaxUnavailable != nil || has(p.node.Annotations, rule.memoryKey) {
+		p.remember(rule, r, inUse(rule, p.node))
+	}
+}
+
+// keepRecord brings a record up to date with what the ruling says of time.
+func (p *planner) keepRecord(rec *record, rule *Rule, r ruling) {
+	if rule.Boot {
+		known := recall(rule, p.node)
+		rec.Boot, rec.Armed, rec.Beats = known.Boot, known.Armed, known.Beats
+	}
+	if rule.Boot && !p.node.ready() && hasCompleted(rule, p.node) {
+		arm(rec, p.node)
+		p.noteBoot(rule)
+	}
+	rec.Ahead = aheadOf(rule, p.node, rec, p.now)
+	if r.cause == CauseDependency { // its clocks do not run
+		rec.Met, rec.Waits = "", rule.Deadline > 0
+		return
+	}
+	switch {
+	case r.cause != CauseMinReady:
+		rec.Met = ""
+	case rec.Met == "":
+		rec.Met = timeOf(p.now)
+	}
+	if rec.Waits || (rule.Deadline > 0 || rule.Boot) && rec.since(p.node).IsZero() {
+		rec.Waits, rec.Since, rec.Stuck = false, p.now.UTC().Format(time.RFC3339), ""
+	}
+	if r.stuck && rec.Stuck == "" {
+		rec.Stuck = timeOf(p.now)
+		p.change(Stuck, claimOf(rule))
+	}
+}
+
+func (p *planner) release(rule *Rule, r ruling) {
+	held := owns(rule, p.node) || p.node.Has(rule.ID())
+	if r.cause != CauseLimit {
+		p.takeBack(claimOf(rule))
+	}
+	if r.stuck {
+		p.change(Expired, claimOf(rule))
+	}
 	if rule.Bootstrap {
-		p.set(completion(rule))
+		p.set(completion(rule, p.node, r.cause == CauseDeadline))
 		p.change(Completed, claimOf(rule))
+	}
+	if rule.remembers() || has(p.node.Annotations, rule.memoryKey) {
+		p.remember(rule, r, held || inUse(rule, p.node))
+	}
+}
+
+// remember writes what the rule has to know of the node later: that it is in use, which a node
+// that is older than the rule is anyway, and that it was released by the deadline.
+func (p *planner) remember(rule *Rule, r ruling, used bool) {
+	m := remembered(rule, p.node)
+	if rule.MaxUnavailable != nil && used && m.InUse == "" && !p.node.Created.Before(rule.Created) {
+		m.InUse = timeOf(p.now)
+	}
+	switch {
+	case r.cause != CauseDeadline:
+		m.Expired = ""
+	case m.Expired == "":
+		m.Expired = timeOf(p.now)
+	}
+	if value := m.String(); value != "" {
+		p.note(rule.memoryKey, value, claimOf(rule))
+	} else {
+		p.remove(rule.memoryKey, claimOf(rule))
+	}
+}
+
+// noteBoot adds the boot to a completion that was written before the rule looked at boots, in
+// whichever form, and drops it when the rule looks at them no more: it would be another one by the
+// time it does again.
+func (p *planner) noteBoot(rule *Rule) {
+	value, there := p.node.Annotations[rule.completedKey]
+	if !there && !rule.Boot || rule.Boot && p.node.BootID == "" {
+		return
+	}
+	if _, told := completedIn(value); told != rule.Boot {
+		key, noted := completion(rule, p.node, byDeadline(value))
+		p.note(key, noted, claimOf(rule))
 	}
 }
 
@@ -78,6 +183,9 @@ func (p *planner) letGo(rule *Rule) {
 	}
 	if rule.Deleting {
 		p.remove(rule.completedKey, claimOf(rule))
+	}
+	if rule.Deleting || rule.Withdrawn {
+		p.remove(rule.memoryKey, claimOf(rule)) // nobody else reads it
 	}
 }
 
@@ -109,6 +217,9 @@ func (p *planner) strayOf(key, value string) (types.UID, bool) {
 	if uid, ok := holderOf(key); ok {
 		return uid, !p.exists(uid)
 	}
+	if uid, ok := rememberer(key); ok {
+		return uid, !p.exists(uid)
+	}
 	if id, ok := strings.CutPrefix(key, v1alpha1.CompletedPrefix); !ok || p.exists(types.UID(id)) || p.isName(id) {
 		return "", false
 	}
@@ -125,16 +236,14 @@ func (p *planner) isName(name string) bool {
 	return slices.ContainsFunc(p.rules, func(r *Rule) bool { return r.Name == name })
 }
 
-// wants says whether some rule holds the node with the taint. It judges by itself, which is the
-// same as long as a verdict depends on nothing but the rule and the node.
+// wants says whether some rule holds the node with the taint.
 func (p *planner) wants(id TaintID) bool {
-	return slices.ContainsFunc(p.rules, func(r *Rule) bool {
-		if r.ID() != id || !r.Active() {
-			return false
+	for i, rule := range p.rules {
+		if rule.ID() == id && rule.Active() && p.rulingOf(i).state == Held {
+			return true
 		}
-		state, _ := judge(r, p.node)
-		return state == Held
-	})
+	}
+	return false
 }
 
 // takeBack removes a taint and the record of it.
@@ -168,9 +277,25 @@ func (p *planner) remove(key string, c claim) {
 		return
 	}
 	p.plan.Remove = append(p.plan.Remove, key)
-	if !slices.ContainsFunc(p.plan.Changes, func(change Change) bool { return change.UID == c.uid }) {
+	if !p.serves(c.uid) {
 		p.change(Forgotten, c)
 	}
+}
+
+// note writes an annotation, if it is not there already.
+func (p *planner) note(key, value string, c claim) {
+	if p.node.Annotations[key] == value {
+		return
+	}
+	p.set(key, value)
+	if !p.serves(c.uid) {
+		p.change(Noted, c)
+	}
+}
+
+// serves says whether the plan has a change for the rule.
+func (p *planner) serves(uid types.UID) bool {
+	return slices.ContainsFunc(p.plan.Changes, func(change Change) bool { return change.UID == uid })
 }
 
 func (p *planner) set(key, value string) {

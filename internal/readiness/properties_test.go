@@ -132,7 +132,7 @@ type demands struct {
 
 func demandsOn(book *readiness.Rulebook, n *readiness.Node) demands {
 	d := demands{held: map[readiness.TaintID]bool{}, released: map[readiness.TaintID]bool{}, removable: map[readiness.TaintID]bool{}}
-	for _, v := range book.Verdicts(n) {
+	for _, v := range book.Verdicts(n, noon) {
 		previews := v.Rule.DryRun && !v.Rule.Deleting && v.Rule.Problem == nil
 		if !previews {
 			d.add(v, n)
@@ -221,7 +221,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		if a, b := standings(book), standings(other); !slices.Equal(a, b) {
 			t.Fatalf("rulebooks differ: %v and %v", a, b)
 		}
-		if a, b := sayAll(book.Verdicts(n)), sayAll(other.Verdicts(&shuffled)); !slices.Equal(a, b) {
+		if a, b := sayAll(book.Verdicts(n, noon)), sayAll(other.Verdicts(&shuffled, noon)); !slices.Equal(a, b) {
 			t.Fatalf("verdicts differ: %v and %v", a, b)
 		}
 		a, b := book.Plan(n, noon), other.Plan(&shuffled, noon)

@@ -36,16 +36,88 @@ type record struct {
 	Taint  string `json:"taint"`
 	Origin Origin `json:"origin"`
 	Since  string `json:"since,omitempty"`
+
+	// Met is since when the requirements have been met, if the rule waits for some time.
+	Met string `json:"met,omitempty"`
+	// Stuck is when it was told that the node is stuck.
+	Stuck string `json:"stuck,omitempty"`
+	// Waits says that another rule comes first: the deadline begins when that has released the
+	// node.
+	Waits bool `json:"waits,omitempty"`
+	// Boot is the boot of the node that the record speaks of. Armed says that the node was not
+	// Ready then, and may be in another one when it comes back. Beats are the heartbeats of the
+	// conditions that were there before this boot, by type: they do not count.
+	Boot  string            `json:"boot,omitempty"`
+	Armed bool              `json:"armed,omitempty"`
+	Beats map[string]string `json:"beats,omitempty"`
+	// Ahead are heartbeats that were from a time to come when they were first seen, by type: they
+	// do not count, then or later.
+	Ahead map[string]string `json:"ahead,omitempty"`
+}
+
+// since is when the hold began; zero if nobody knows.
+func (r *record) since(node *Node) time.Time {
+	if r.Origin == OriginBorn && r.Since == "" {
+		return node.Created
+	}
+	return timeIn(r.Since)
+}
+
+// metTime is since when the requirements have been met; zero if that is not written.
+func (r *record) metTime() time.Time { return timeIn(r.Met) }
+
+// String is the value of the annotation.
+func (r *record) String() string {
+	value, _ := json.Marshal(r) // strings only: cannot fail
+	return string(value)
+}
+
+// recordIn is the record that a value tells; an empty one if it cannot be read.
+func recordIn(value string) record {
+	r, _ := readRecord(value)
+	return r
+}
+
+func readRecord(value string) (r record, ok bool) {
+	if value == "" || json.Unmarshal([]byte(value), &r) != nil {
+		return record{}, false
+	}
+	return r, true
+}
+
+// timeIn is the time that a record tells; zero if it tells none.
+func timeIn(s string) time.Time {
+	if s == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// timeOf is a time as records tell it: in whole seconds, and never one too early.
+func timeOf(t time.Time) string {
+	whole := t.UTC().Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return whole.Format(time.RFC3339)
 }
 
 // recordOf is the key and value of the annotation.
 func recordOf(rule *Rule, origin Origin, since time.Time) (string, string) {
+	r := newRecord(rule, origin, since)
+	return rule.holdKey, r.String()
+}
+
+func newRecord(rule *Rule, origin Origin, since time.Time) record {
 	r := record{Rule: rule.Name, Taint: rule.ID().String(), Origin: origin}
 	if !since.IsZero() {
 		r.Since = since.UTC().Format(time.RFC3339)
 	}
-	value, _ := json.Marshal(r) // strings only: cannot fail
-	return rule.holdKey, string(value)
+	return r
 }
 
 // AdmissionRecord is the key and value of the annotation that the API server puts on a node
@@ -63,16 +135,19 @@ func bornLate(rule *Rule, node *Node) bool {
 
 // originIn is the origin that the value of a record tells; empty if it cannot be read.
 func originIn(value string) Origin {
-	var r record
-	if json.Unmarshal([]byte(value), &r) != nil {
-		return ""
-	}
+	r := recordIn(value)
 	return r.Origin
 }
 
 // holderOf is the UID of the rule that a record speaks of, if the key is that of a record.
 func holderOf(key string) (types.UID, bool) {
 	uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix)
+	return types.UID(uid), ok
+}
+
+// rememberer is the UID of the rule that remembers something, if the key is that of a memory.
+func rememberer(key string) (types.UID, bool) {
+	uid, ok := strings.CutPrefix(key, v1alpha1.MemoryPrefix)
 	return types.UID(uid), ok
 }
 
@@ -96,10 +171,39 @@ func claimIn(key string, uid types.UID, value string) claim {
 	return c
 }
 
-// completion is the annotation that remembers a bootstrap-only rule's release.
-func completion(rule *Rule) (string, string) {
-	value, _ := json.Marshal(map[string]string{"rule-name": rule.Name}) // cannot fail
+// completion is the annotation that remembers a bootstrap-only rule's release of a node, and in
+// which boot it was if the rule looks at each.
+func completion(rule *Rule, node *Node, deadline bool) (string, string) {
+	words := map[string]string{"rule-name": rule.Name}
+	if rule.Boot && node.BootID != "" {
+		words[bootWord] = node.BootID
+	}
+	if deadline {
+		words[byWord] = "deadline"
+	}
+	value, _ := json.Marshal(words) // cannot fail
 	return rule.completedKey, string(value)
+}
+
+// What a completion calls the boot, and what released the node if it was not the conditions.
+const (
+	bootWord = "boot-id"
+	byWord   = "by"
+)
+
+// byDeadline says whether the value of a completion tells that the deadline released the node.
+func byDeadline(value string) bool { return strings.Contains(value, `"`+byWord+`":"deadline"`) }
+
+// completedIn is the boot in which a rule has completed, as the value of a completion tells. It
+// reads what completion writes, and does not allocate.
+func completedIn(value string) (boot string, told bool) {
+	const before = `"` + bootWord + `":"`
+	_, rest, ok := strings.Cut(value, before)
+	if !ok {
+		return "", false
+	}
+	boot, _, told = strings.Cut(rest, `"`)
+	return boot, told
 }
 
 // completionOf is the UID of the rule that an annotation says has completed, if it is such

@@ -9,23 +9,16 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Differs says whether two states of a node differ in anything that a rule could name. It
-// is cheap and needs no rules: most changes of nodes are heartbeats.
-func Differs(before, after *Node) bool {
-	c := changeOf(before, after)
-	return !c.none()
-}
-
 // Concerns says whether the change of a node from before to after can change any plan.
 // What no rule names does not: a heartbeat, a foreign label, taint or condition.
 func (b *Rulebook) Concerns(before, after *Node) bool {
-	c := changeOf(before, after)
+	c := b.changeOf(before, after)
 	return !c.none() && (b.stray(&c) || slices.ContainsFunc(b.rules, c.concerns))
 }
 
 // Concerned are the rules for which the change of a node from before to after can matter.
 func (b *Rulebook) Concerned(before, after *Node) []*Rule {
-	c := changeOf(before, after)
+	c := b.changeOf(before, after)
 	if c.none() {
 		return nil
 	}
@@ -44,6 +37,9 @@ func (b *Rulebook) stray(c *change) bool {
 		value, there := c.after.Annotations[key]
 		uid, ok := holderOf(key)
 		if !ok {
+			uid, ok = rememberer(key)
+		}
+		if !ok {
 			uid, ok = completionOf(key, value)
 		}
 		return ok && there && b.byUID[uid] == nil
@@ -58,10 +54,15 @@ type change struct {
 	conditions    []corev1.NodeConditionType
 	taints        []TaintID
 	annotations   []string
+
+	// Only if some rule looks at such things: whether the node has booted, whether it stopped or
+	// began to be Ready, and which conditions got a heartbeat, or one that is older than before.
+	boot, ready    bool
+	beats, setBack []corev1.NodeConditionType
 }
 
-func changeOf(before, after *Node) change {
-	return change{
+func (b *Rulebook) changeOf(before, after *Node) change {
+	c := change{
 		before:      before,
 		after:       after,
 		recreated:   before.UID != after.UID,
@@ -70,10 +71,17 @@ func changeOf(before, after *Node) change {
 		taints:      changedTaints(before, after),
 		annotations: changedAnnotations(before.Annotations, after.Annotations),
 	}
+	if b.watchful {
+		c.boot = before.BootID != after.BootID
+		c.ready = before.ready() != after.ready()
+		c.beats, c.setBack = changedBeats(before, after)
+	}
+	return c
 }
 
 func (c *change) none() bool {
-	return !c.recreated && !c.labels && len(c.conditions) == 0 && len(c.taints) == 0 && len(c.annotations) == 0
+	return !c.recreated && !c.labels && len(c.conditions) == 0 && len(c.taints) == 0 && len(c.annotations) == 0 &&
+		!c.boot && !c.ready && len(c.beats) == 0
 }
 
 func (c *change) concerns(rule *Rule) bool {
@@ -90,11 +98,44 @@ func (c *change) concerns(rule *Rule) bool {
 	return tainted && owns(rule, c.after) || (tainted || c.touches(rule)) && rule.Selects(c.after)
 }
 
-// touches says whether a condition changed that the rule names.
+// touches says whether a condition changed that the rule names, or something else that the rule
+// looks at. A heartbeat matters only to a node that is held, or was released by the deadline: that
+// of another one is looked at when it would become too old, unless it makes that earlier.
 func (c *change) touches(rule *Rule) bool {
-	return len(c.conditions) > 0 && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool {
-		return slices.Contains(c.conditions, corev1.NodeConditionType(r.Type))
+	if rule.Boot && (c.boot || c.ready) || rule.MaxUnavailable != nil && c.ready {
+		return true
+	}
+	if rule.timed && names(rule, c.beats) && (owns(rule, c.after) || rule.forgives() && remembered(rule, c.after).Expired != "") {
+		return true
+	}
+	if rule.Ages() && names(rule, c.setBack) {
+		return true
+	}
+	return names(rule, c.conditions) || slices.ContainsFunc(rule.after, c.touches)
+}
+
+// names says whether the rule names one of the conditions.
+func names(rule *Rule, types []corev1.NodeConditionType) bool {
+	return len(types) > 0 && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool {
+		return slices.Contains(types, corev1.NodeConditionType(r.Type))
 	})
+}
+
+// changedBeats are the types of conditions that have another heartbeat, and of those with one that is
+// older than before: somebody has set a clock back.
+func changedBeats(before, after *Node) (types, setBack []corev1.NodeConditionType) {
+	for i := range after.Conditions {
+		c := &after.Conditions[i]
+		was := before.condition(string(c.Type))
+		if was != nil && was.LastHeartbeatTime.Equal(&c.LastHeartbeatTime) {
+			continue
+		}
+		types = append(types, c.Type)
+		if was != nil && c.LastHeartbeatTime.Before(&was.LastHeartbeatTime) {
+			setBack = append(setBack, c.Type)
+		}
+	}
+	return types, setBack
 }
 
 // changedConditions are the types whose status differs. Order, heartbeats and messages do

@@ -76,6 +76,34 @@ func TestWhatConcernsNobody(t *testing.T) {
 	}
 }
 
+// A heartbeat of a node that is not held concerns a rule that forgives only while it does.
+func TestAHeartbeatConcernsWhoForgave(t *testing.T) {
+	book := readiness.NewRulebook(rules(rule("net", deadline(time.Hour), releaseStuck, maxUnavailable("1"))))
+	key := v1alpha1.MemoryPrefix + string(uidOf("net"))
+	for value, want := range map[string]bool{
+		`{"rule":"net","inUse":"2026-03-01T12:00:00Z"}`:   false,
+		`{"rule":"net","expired":"2026-03-01T12:00:00Z"}`: true,
+	} {
+		before := worker(reports(network, True))
+		before.Annotations[key] = value
+		if got := book.Concerns(before, heard(before, noon.Add(time.Minute))); got != want {
+			t.Errorf("%s: a heartbeat concerns somebody: %t, want %t", value, got, want)
+		}
+	}
+}
+
+// A clock that was set back makes what it says older: nobody may wait until it would have been so.
+func TestAHeartbeatFromBeforeIsNoticed(t *testing.T) {
+	book := readiness.NewRulebook(rules(rule("net", requires(maxAge(requirement(network, True), time.Hour)))))
+	now := heard(worker(reports(network, True)), noon)
+	if book.Concerns(now, heard(now, noon.Add(time.Minute))) {
+		t.Error("a heartbeat of a node that is not held concerns somebody")
+	}
+	if !book.Concerns(now, heard(now, noon.Add(-2*time.Hour))) {
+		t.Error("a heartbeat of two hours ago concerns nobody")
+	}
+}
+
 func TestWhatConcernsSomebody(t *testing.T) {
 	net, gate, both := []string{"net"}, []string{"gate"}, []string{"net", "gate"}
 	for name, c := range map[string]relevanceCase{

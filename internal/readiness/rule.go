@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
@@ -25,6 +27,22 @@ type Rule struct {
 	Taint        corev1.Taint
 	DryRun       bool
 	Deleting     bool
+
+	// MinReady is how long the requirements must have been met before a release.
+	MinReady time.Duration
+	// MaxUnavailable is how many nodes in use may be taken away at one time; nil: all.
+	MaxUnavailable *intstr.IntOrString
+	// Boot says that a bootstrap-only rule is done with a boot of a node, not with the node.
+	Boot bool
+	// Deadline is how long a node may be held before it is stuck; zero: for ever.
+	Deadline time.Duration
+	// ReleaseStuck says that a node that is stuck is released.
+	ReleaseStuck bool
+	// DependsOn are the names of the rules that must release a node first.
+	DependsOn []string
+	// AddsTolerations says that the API server lets DaemonSets that the rule names tolerate its
+	// taint, when they are next changed.
+	AddsTolerations bool
 
 	// Withdrawn says that nobody enforces the rule any more, though it stays: see
 	// Rulebook.Withdrawn.
@@ -44,6 +62,10 @@ type Rule struct {
 	// Problem is why the rule does nothing, nil if it takes part.
 	Problem *Problem
 
+	// Unordered is why the rule waits for none of those that it depends on, in words; empty if it
+	// does.
+	Unordered string
+
 	// Rival is, for a rule that only previews, the rule that it would be in conflict with.
 	Rival *Rule
 
@@ -52,9 +74,14 @@ type Rule struct {
 	requirements labels.Requirements
 	reach        reach
 
-	// Keys of the rule's annotations on a node: its record, its completion, and the older
-	// form of that.
-	holdKey, completedKey, olderCompletedKey string
+	// after are the rules that this one depends on, directly or not.
+	after []*Rule
+	// timed says that the rule looks at clocks, heartbeats or boots.
+	timed bool
+
+	// Keys of the rule's annotations on a node: its record, its completion and the older form
+	// of that, and what it remembers of a node that it does not hold.
+	holdKey, completedKey, olderCompletedKey, memoryKey string
 }
 
 // Problem is why a rule is not accepted: something only a user can mend.
@@ -78,8 +105,19 @@ func (r *Rule) frozen() bool { return r.speaks() && r.DryRun }
 // speaks says whether the rule has an answer for nodes at all.
 func (r *Rule) speaks() bool { return !r.Deleting && !r.Withdrawn && r.Problem == nil }
 
+// Ages says whether what is reported can become too old for the rule.
+func (r *Rule) Ages() bool {
+	return slices.ContainsFunc(r.Requirements, func(c v1alpha1.ConditionRequirement) bool { return c.MaxAge != nil })
+}
+
 // Selects says whether the rule's selector matches the node.
 func (r *Rule) Selects(node *Node) bool { return r.selector.Matches(node.Labels) }
+
+// CanSelect says whether the rule can select a node that has all of these labels.
+func (r *Rule) CanSelect(required map[string]string) bool {
+	requirements, _ := labels.SelectorFromSet(required).Requirements()
+	return r.reach.overlaps(reachOf(requirements))
+}
 
 // Selector is what the rule requires of a node's labels; all of it must hold.
 func (r *Rule) Selector() labels.Requirements { return r.requirements }
@@ -89,9 +127,16 @@ func (r *Rule) Selector() labels.Requirements { return r.requirements }
 // TakenOver.
 func (r *Rule) CompletedKeys() (key, older string) { return r.completedKey, r.olderCompletedKey }
 
+// forgives says that the rule remembers nodes that it released because they were stuck, until
+// their requirements are met: a bootstrap-only rule is done with them anyway.
+func (r *Rule) forgives() bool { return r.Deadline > 0 && r.ReleaseStuck && !r.Bootstrap }
+
+// remembers says that the rule remembers something of nodes that it does not hold.
+func (r *Rule) remembers() bool { return r.MaxUnavailable != nil || r.forgives() }
+
 // isKey says whether the annotation of this key speaks of the rule.
 func (r *Rule) isKey(key string) bool {
-	return key == r.holdKey || key == r.completedKey || key == r.olderCompletedKey
+	return key == r.holdKey || key == r.completedKey || key == r.olderCompletedKey || key == r.memoryKey
 }
 
 // compile makes a rule of the object. A rule that cannot be enforced gets a Problem and
@@ -110,13 +155,27 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		DryRun:       obj.Spec.DryRun,
 		DryRunSince:  dryRunSince(obj),
 		Deleting:     !obj.DeletionTimestamp.IsZero(),
-		edition:      editionOf(obj),
-		selector:     labels.Nothing(),
+		MinReady:     time.Duration(obj.Spec.MinReadySeconds) * time.Second,
+		Boot:         bootstrap(obj) && obj.Spec.BootstrapScope == v1alpha1.BootstrapScopeBoot,
+		Deadline:     time.Duration(ptr.Deref(obj.Spec.ProgressDeadlineSeconds, 0)) * time.Second,
+		ReleaseStuck: obj.Spec.OnDeadline == v1alpha1.DeadlineRelease,
+		DependsOn:    obj.Spec.DependsOn,
+
+		AddsTolerations: obj.Spec.Tolerations != nil,
+
+		edition:  editionOf(obj),
+		selector: labels.Nothing(),
 
 		holdKey:           v1alpha1.HoldPrefix + string(obj.UID),
 		completedKey:      v1alpha1.CompletedPrefix + string(obj.UID),
 		olderCompletedKey: v1alpha1.CompletedPrefix + obj.Name,
+		memoryKey:         v1alpha1.MemoryPrefix + string(obj.UID),
 	}
+	if !rule.Bootstrap {
+		rule.MaxUnavailable = obj.Spec.MaxUnavailable
+	}
+	rule.timed = rule.MinReady > 0 || rule.Boot || rule.Deadline > 0 ||
+		rule.Ages()
 	rule.Inherited = rule.Deleting && !rule.DryRun && rule.TakenOver.IsZero() && slices.Contains(obj.Finalizers, v1alpha1.Finalizer)
 	selector, errs := validate(&obj.Spec)
 	if len(errs) > 0 {

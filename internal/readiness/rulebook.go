@@ -15,6 +15,11 @@ import (
 type Rulebook struct {
 	rules []*Rule
 	byUID map[types.UID]*Rule
+	// watchful says that some rule looks at heartbeats, at boots or at whether nodes are Ready.
+	watchful bool
+
+	// Number orders books of one maker: a later one has a larger number. Zero: no order.
+	Number int
 }
 
 // NewRulebook compiles the rules.
@@ -28,9 +33,11 @@ func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 		rule := compile(obj)
 		book.rules = append(book.rules, rule)
 		book.byUID[rule.UID] = rule
+		book.watchful = book.watchful || rule.timed || rule.MaxUnavailable != nil
 	}
 	slices.SortFunc(book.rules, older)
 
+	book.order()
 	winners := map[TaintID][]*Rule{}
 	for _, rule := range book.rules {
 		if !rule.Active() {
@@ -59,6 +66,7 @@ func (b *Rulebook) Withdrawn() *Rulebook {
 	for i, rule := range b.rules {
 		withdrawn := *rule
 		withdrawn.Withdrawn, withdrawn.Rival = true, nil
+		withdrawn.after = nil
 		book.rules[i], book.byUID[rule.UID] = &withdrawn, &withdrawn
 	}
 	return book
@@ -91,28 +99,26 @@ func (b *Rulebook) Rules() []*Rule { return b.rules }
 // Rule is the rule with this UID, nil if there is none.
 func (b *Rulebook) Rule(uid types.UID) *Rule { return b.byUID[uid] }
 
-// Verdicts are the answers of all rules for the node, oldest rule first.
-func (b *Rulebook) Verdicts(node *Node) []Verdict {
+// Verdicts are the answers of all rules for the node at a time, oldest rule first.
+func (b *Rulebook) Verdicts(node *Node, now time.Time) []Verdict {
 	verdicts := make([]Verdict, len(b.rules))
 	for i, rule := range b.rules {
-		verdicts[i] = Evaluate(rule, node)
+		verdicts[i] = Evaluate(rule, node, now)
 	}
 	return verdicts
 }
 
-// Plan is what all rules together ask to be changed on the node. It is made as a value and is
-// small enough to be inlined: whoever only looks at it needs no allocation.
+// Plan is what all rules together ask to be changed on the node, as if no rule limited how many
+// nodes it takes away. It is made as a value and is small enough to be inlined: whoever only
+// looks at it needs no allocation.
 func (b *Rulebook) Plan(node *Node, now time.Time) *Plan {
 	plan := b.plan(node, now)
 	return &plan
 }
 
+//go:noinline
 func (b *Rulebook) plan(node *Node, now time.Time) Plan {
-	p := newPlanner(node, b.rules, now)
-	for _, rule := range b.rules {
-		state, completed := judge(rule, node)
-		p.settle(rule, state, completed)
-	}
-	p.sweep()
+	p := planner{node: node, rules: b.rules, now: now}
+	p.run()
 	return p.plan
 }

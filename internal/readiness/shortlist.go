@@ -3,6 +3,7 @@ package readiness
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // shortlist keeps the first few of the nodes that a rule selects, held ones first, then by
@@ -18,10 +19,10 @@ type standingOn struct {
 	node *Node
 }
 
-func standOn(rule *Rule, node *Node) standingOn {
+func standOn(rule *Rule, node *Node, now time.Time) standingOn {
+	r := judge(rule, node, now)
 	s := standingOn{Standing: Standing{Tainted: node.Has(rule.ID()), Owned: owns(rule, node)}, node: node}
-	s.Rule = rule
-	s.State, s.Completed = judge(rule, node)
+	s.Verdict = Verdict{Rule: rule, State: r.state, Completed: r.completed, Cause: r.cause, Stuck: r.stuck, Until: r.until}
 	return s
 }
 
@@ -49,7 +50,7 @@ func rank(s State) int {
 }
 
 // summaries are the nodes of the list in its order.
-func (l *shortlist) summaries() []NodeSummary {
+func (l *shortlist) summaries(now time.Time) []NodeSummary {
 	var nodes []NodeSummary
 	for _, s := range l.list {
 		nodes = append(nodes, NodeSummary{
@@ -57,7 +58,8 @@ func (l *shortlist) summaries() []NodeSummary {
 			State:        s.State,
 			Tainted:      s.Tainted,
 			Settled:      s.Settled(),
-			Observations: Observe(s.Rule, s.node),
+			Limited:      s.Cause == CauseLimit,
+			Observations: Observe(s.Rule, s.node, now),
 		})
 	}
 	return nodes

@@ -37,8 +37,8 @@ func TestARuleThatIsNotConcernedCountsTheSame(t *testing.T) {
 			if slices.Contains(concerned, r) {
 				continue
 			}
-			was := readiness.Summarize(r, slices.Values([]*readiness.Node{before}), 1)
-			is := readiness.Summarize(r, slices.Values([]*readiness.Node{after}), 1)
+			was := readiness.Summarize(r, slices.Values([]*readiness.Node{before}), noon, 1)
+			is := readiness.Summarize(r, slices.Values([]*readiness.Node{after}), noon, 1)
 			if !reflect.DeepEqual(was, is) {
 				t.Fatalf("rule %s is not concerned, and yet it counted %+v and counts %+v", r.Name, was, is)
 			}
@@ -59,7 +59,7 @@ func TestNodesWithNothingToPlanAreSettled(t *testing.T) {
 			if !r.Active() {
 				continue
 			}
-			if s := readiness.Summarize(r, slices.Values(settled), len(settled)); s.Unsettled > 0 || s.ToAdd > 0 || s.ToRemove > 0 {
+			if s := readiness.Summarize(r, slices.Values(settled), noon, len(settled)); s.Unsettled > 0 || s.ToAdd > 0 || s.ToRemove > 0 {
 				t.Fatalf("rule %s has nothing to do, and counts %+v", r.Name, s)
 			}
 		}
@@ -72,7 +72,7 @@ func TestSettledNodesHaveNothingToPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := readiness.NewRulebook(genRules(t, managedTaints)), genNode(t)
 		for _, r := range book.Rules() {
-			s := readiness.Summarize(r, slices.Values([]*readiness.Node{n}), 1)
+			s := readiness.Summarize(r, slices.Values([]*readiness.Node{n}), noon, 1)
 			if !r.Active() || s.Unsettled > 0 {
 				return
 			}

@@ -1,7 +1,7 @@
 package readiness
 
 import (
-	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -16,8 +16,8 @@ type Standing struct {
 }
 
 // Stand looks at the node with the eyes of the rule.
-func Stand(rule *Rule, node *Node) Standing {
-	return Standing{Verdict: Evaluate(rule, node), Tainted: node.Has(rule.ID()), Owned: owns(rule, node)}
+func Stand(rule *Rule, node *Node, now time.Time) Standing {
+	return Standing{Verdict: Evaluate(rule, node, now), Tainted: node.Has(rule.ID()), Owned: owns(rule, node)}
 }
 
 // Holding says that the node carries the taint because of the rule.
@@ -25,6 +25,12 @@ func (s Standing) Holding() bool { return s.Tainted && s.Owned }
 
 // Settled says that the node is as the rule wants it.
 func (s Standing) Settled() bool {
+	switch s.Cause {
+	case CauseDependency:
+		return s.State != Held || s.Holding()
+	case CauseLimit:
+		return !s.Owned
+	}
 	switch s.State {
 	case Held:
 		return s.Holding()
@@ -44,15 +50,27 @@ type Hold struct {
 
 // HoldOf is what the rule's record on the node tells, if there is one.
 func HoldOf(rule *Rule, node *Node) (Hold, bool) {
-	var r record
-	if !owns(rule, node) || json.Unmarshal([]byte(node.Annotations[rule.holdKey]), &r) != nil {
+	r, ok := readRecord(node.Annotations[rule.holdKey])
+	if !ok {
 		return Hold{}, false
 	}
-	hold := Hold{Origin: r.Origin}
-	if r.Origin == OriginBorn {
-		hold.Since = node.Created
-	} else if since, err := time.Parse(time.RFC3339, r.Since); err == nil {
-		hold.Since = since
+	return Hold{Origin: r.Origin, Since: r.since(node)}, true
+}
+
+// HasCompletion says whether the node remembers that the rule released it, be it in another boot.
+func HasCompletion(rule *Rule, node *Node) bool {
+	return has(node.Annotations, rule.completedKey) || has(node.Annotations, rule.olderCompletedKey)
+}
+
+// MadeBy says whether the transition of a condition at this time is what made the verdict: not the
+// end of a wait, a heartbeat, a silence, a boot or a deadline.
+func MadeBy(transition time.Time, v *Verdict, node *Node) bool {
+	hold, held := HoldOf(v.Rule, node)
+	switch {
+	case v.Cause != "" || v.State == Released && v.Rule.MinReady > 0:
+		return false
+	case v.State == Released && held:
+		return !transition.Before(hold.Since.Truncate(time.Second))
 	}
-	return hold, true
+	return !slices.ContainsFunc(v.Unmet, func(o Observation) bool { return o.Doubt != "" })
 }

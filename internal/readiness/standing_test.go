@@ -38,12 +38,12 @@ func TestAnAppliedPlanSettles(t *testing.T) {
 	book := readiness.NewRulebook(rules(r))
 	node := worker()
 	held := book.Plan(node, noon).Apply(node)
-	standing := readiness.Stand(book.Rules()[0], held)
+	standing := readiness.Stand(book.Rules()[0], held, noon)
 	if hold, _ := readiness.HoldOf(book.Rules()[0], held); !standing.Settled() || !standing.Holding() || !hold.Since.Equal(noon.Truncate(time.Second)) {
 		t.Errorf("held: %+v, since %v", standing, hold.Since)
 	}
 	reports("NetworkReady", True)(held)
-	if standing = readiness.Stand(book.Rules()[0], held); standing.Settled() || !standing.Holding() {
+	if standing = readiness.Stand(book.Rules()[0], held, noon); standing.Settled() || !standing.Holding() {
 		t.Errorf("ready, still tainted: %+v", standing)
 	}
 }

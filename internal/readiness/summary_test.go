@@ -11,7 +11,7 @@ import (
 )
 
 func summarize(r *v1alpha1.NodeReadinessRule, limit int, nodes ...*readiness.Node) readiness.Summary {
-	return readiness.Summarize(compiled(r), slices.Values(nodes), limit)
+	return readiness.Summarize(compiled(r), slices.Values(nodes), noon, limit)
 }
 
 // counts puts the numbers of a summary in words.
@@ -160,7 +160,7 @@ func nodeSummaries(s readiness.Summary) []string {
 func TestSummaryObservesEveryRequirement(t *testing.T) {
 	both := rule("both", requires(requirement("NetworkReady", True), requirement("StorageReady", False)))
 	s := summarize(both, 10, worker(ready))
-	want := readiness.Observe(compiled(both), worker(ready))
+	want := readiness.Observe(compiled(both), worker(ready), noon)
 	if len(s.Nodes) != 1 || !reflect.DeepEqual(s.Nodes[0].Observations, want) {
 		t.Errorf("got %+v, want %v", s.Nodes, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,12 +29,24 @@ type Verdict struct {
 	Rule  *Rule
 	State State
 
-	// Unmet are the requirements that hold the node back, in the order of the spec. With
-	// anyOf these are all of them.
+	// Unmet are the requirements that hold the node back, or would, in the order of the spec. With
+	// anyOf these are all of them. There are none where something else holds it: see Cause.
 	Unmet []Observation
 
 	// Completed says that a bootstrap-only rule has released the node before.
 	Completed bool
+
+	// Cause is why the state is not the one that the requirements alone ask for; empty if it is.
+	Cause Cause
+	// WaitsFor is the rule that must release the node first, with CauseDependency.
+	WaitsFor *Rule
+	// Stuck says that the node has been held longer than the rule's deadline.
+	Stuck bool
+	// Until is when time alone can change the answer; zero: never.
+	Until time.Time
+	// Ready is when the requirements, if they stay met, will have been so for long enough, with
+	// CauseMinReady.
+	Ready time.Time
 }
 
 // Observation compares one requirement with a node.
@@ -43,6 +56,11 @@ type Observation struct {
 	Current corev1.ConditionStatus
 	// Missing says that the node has no such condition.
 	Missing bool
+	// Doubt is why the node's condition is not believed and counts as Unknown; empty if it is.
+	Doubt Doubt
+	// Since is when that status began to count; for a condition that is missing, when the node was
+	// created.
+	Since time.Time
 }
 
 // Met says whether the requirement is met.
@@ -50,59 +68,85 @@ func (o Observation) Met() bool { return o.Current == o.Requirement.RequiredStat
 
 // String reads as in "NetworkReady is Unknown, must be True".
 func (o Observation) String() string {
-	return fmt.Sprintf("%s is %s, must be %s", o.Requirement.Type, o.Current, o.Requirement.RequiredStatus)
+	current := string(o.Current)
+	if doubts := o.Doubts(); doubts != "" {
+		current += " (" + doubts + ")"
+	}
+	return fmt.Sprintf("%s is %s, must be %s", o.Requirement.Type, current, o.Requirement.RequiredStatus)
+}
+
+// Doubts are the words for why the node's condition is not believed; empty if it is.
+func (o Observation) Doubts() string {
+	switch o.Doubt {
+	case DoubtSilent:
+		return fmt.Sprintf("no heartbeat for more than %s", o.Requirement.MaxAge.Duration)
+	case DoubtNoHeartbeat:
+		return "it has no heartbeat, and maxAge asks for one"
+	case DoubtAhead:
+		return "its heartbeat is from a time to come: is the node's clock right?"
+	case DoubtEarlierBoot:
+		return "not reported since the node booted"
+	default:
+		return ""
+	}
 }
 
 // Observe compares every requirement of the rule with the node, in the order of the spec.
-func Observe(rule *Rule, node *Node) []Observation {
+func Observe(rule *Rule, node *Node, now time.Time) []Observation {
+	var rec record
+	if rule.timed {
+		rec = recall(rule, node)
+	}
 	observations := make([]Observation, len(rule.Requirements))
-	for i, requirement := range rule.Requirements {
-		current, missing := currentStatus(&requirement, node)
-		observations[i] = Observation{Requirement: requirement, Current: current, Missing: missing}
+	for i := range rule.Requirements {
+		requirement := &rule.Requirements[i]
+		seen := look(requirement, node, &rec, now)
+		o := Observation{Requirement: *requirement, Current: seen.status, Missing: node.condition(requirement.Type) == nil, Doubt: seen.doubt, Since: seen.since}
+		if o.Missing {
+			o.Since = node.Created
+		}
+		observations[i] = o
 	}
 	return observations
 }
 
-// currentStatus is the status that counts for a requirement, and whether the node has no
-// such condition.
-func currentStatus(requirement *v1alpha1.ConditionRequirement, node *Node) (current corev1.ConditionStatus, missing bool) {
+// currentStatus is the status that counts for a requirement.
+func currentStatus(requirement *v1alpha1.ConditionRequirement, node *Node) corev1.ConditionStatus {
 	if condition := node.condition(requirement.Type); condition != nil {
-		return cmp.Or(condition.Status, corev1.ConditionUnknown), false
+		return cmp.Or(condition.Status, corev1.ConditionUnknown)
 	}
-	return cmp.Or(requirement.DefaultStatus, corev1.ConditionUnknown), true
+	return cmp.Or(requirement.DefaultStatus, corev1.ConditionUnknown)
 }
 
-// Evaluate is the rule's answer for the node. A rule that is being deleted, is withdrawn or
-// is not accepted speaks of no node.
-func Evaluate(rule *Rule, node *Node) Verdict {
-	state, completed := judge(rule, node)
-	verdict := Verdict{Rule: rule, State: state, Completed: completed}
-	if state == Held {
-		verdict.Unmet = slices.DeleteFunc(Observe(rule, node), Observation.Met)
+// Evaluate is the rule's answer for the node at a time. A rule that is being deleted, is
+// withdrawn or is not accepted speaks of no node.
+func Evaluate(rule *Rule, node *Node, now time.Time) Verdict {
+	return verdictOf(rule, node, now, judge(rule, node, now))
+}
+
+func verdictOf(rule *Rule, node *Node, now time.Time, r ruling) Verdict {
+	verdict := Verdict{Rule: rule, State: r.state, Completed: r.completed, Cause: r.cause, Stuck: r.stuck, Until: r.until, Ready: r.ready}
+	switch {
+	case r.cause == CauseDependency:
+		verdict.WaitsFor = dependency(rule, node, now)
+	case r.blames():
+		verdict.Unmet = slices.DeleteFunc(Observe(rule, node, now), Observation.Met)
+	case r.completed && byDeadline(node.Annotations[rule.completedKey]):
+		verdict.Cause = CauseDeadline
 	}
 	return verdict
 }
 
-// judge is the verdict without its reason: all that deciding needs. It does not allocate.
-func judge(rule *Rule, node *Node) (state State, completed bool) {
-	switch {
-	case !rule.speaks() || !rule.Selects(node):
-		return NotSelected, false
-	case rule.Bootstrap && hasCompleted(rule, node):
-		return Released, true
-	case meets(node, rule):
-		return Released, false
-	default:
-		return Held, false
-	}
+// ruling is the verdict without its words.
+func (v *Verdict) ruling() ruling {
+	return ruling{state: v.State, completed: v.Completed, cause: v.Cause, stuck: v.Stuck, until: v.Until, ready: v.Ready}
 }
 
 // meets says whether the node has what the rule requires. With allOf the first requirement
 // that is not met decides, with anyOf the first one that is.
 func meets(node *Node, rule *Rule) bool {
 	for i := range rule.Requirements {
-		current, _ := currentStatus(&rule.Requirements[i], node)
-		if met := current == rule.Requirements[i].RequiredStatus; met == rule.AnyOf {
+		if met := currentStatus(&rule.Requirements[i], node) == rule.Requirements[i].RequiredStatus; met == rule.AnyOf {
 			return met
 		}
 	}
@@ -113,8 +157,9 @@ func meets(node *Node, rule *Rule) bool {
 // older form counts only on nodes that are older than our knowledge of the rule: a node
 // that joins later cannot bring one along.
 func hasCompleted(rule *Rule, node *Node) bool {
-	if has(node.Annotations, rule.completedKey) {
-		return true
+	if value, ok := node.Annotations[rule.completedKey]; ok {
+		boot, told := completedIn(value)
+		return !rule.Boot || !told || node.BootID == "" || boot == node.BootID
 	}
 	return has(node.Annotations, rule.olderCompletedKey) && (rule.TakenOver.IsZero() || node.Created.Before(rule.TakenOver))
 }

@@ -127,11 +127,11 @@ func TestEvaluateCompletion(t *testing.T) {
 func TestObserveComparesEveryRequirement(t *testing.T) {
 	network, storage := requirement("NetworkReady", True), withDefault(requirement("StorageReady", True), False)
 	r := compiled(rule("three", requires(network, storage, requirement("GPUReady", False))))
-	got := readiness.Observe(r, worker(reports("NetworkReady", True)))
+	got := readiness.Observe(r, worker(reports("NetworkReady", True)), noon)
 	want := []readiness.Observation{
 		{Requirement: network, Current: True},
-		{Requirement: storage, Current: False, Missing: true},
-		{Requirement: requirement("GPUReady", False), Current: Unknown, Missing: true},
+		{Requirement: storage, Current: False, Missing: true, Since: dayOne},
+		{Requirement: requirement("GPUReady", False), Current: Unknown, Missing: true, Since: dayOne},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

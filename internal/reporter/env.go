@@ -38,6 +38,8 @@ type Environment struct {
 	Heartbeat   time.Duration
 	MetricsAddr string // empty: nothing is served
 	AsNode      bool
+	// Booted is when the node was started, for who plays nodes; zero: the machine knows.
+	Booted time.Time
 	// Check is the check that CONDITION_TYPE and CHECK_ENDPOINT describe; nil if neither they nor
 	// another variable of a check is set.
 	Check *CheckConfig

@@ -58,13 +58,17 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 	if node == "" {
 		return nil, fmt.Errorf("%s is not set, and the token names no node (in a pod it does, since Kubernetes 1.30): set %s=NODE or, in a pod, add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName, NodeName)
 	}
+	booted := environment.Booted
+	if booted.IsZero() {
+		booted = bootTime()
+	}
 	r := &Reporter{
 		node:        node,
 		file:        file,
 		environment: environment,
 		variable:    os.Getenv,
 		metrics:     NewMetrics(),
-		board:       newBoard(bootTime()),
+		board:       newBoard(booted),
 		client:      nodestatus.NewClient(connection, node),
 		loops:       map[string]*loop{},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -24,6 +25,7 @@ type Shelf struct {
 	// version is that of the store before the rules were listed of which the book is; empty if
 	// it did not tell.
 	version string
+	made    int // books so far
 }
 
 // NewShelf makes a shelf over a cache. One that tells its version is listed only when that
@@ -43,15 +45,26 @@ func (s *Shelf) Current(ctx context.Context) (*readiness.Rulebook, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.book != nil && newer(s.version, version) {
+		return s.book, nil // somebody has listed later, and was faster
+	}
 	s.version = version
 	if s.book == nil || !isOf(s.book, list.Items) {
 		objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
 		for i := range list.Items {
 			objs[i] = list.Items[i].DeepCopy()
 		}
+		s.made++
 		s.book = readiness.NewRulebook(objs)
+		s.book.Number = s.made
 	}
 	return s.book, nil
+}
+
+// newer says whether one version of the store is newer than another, as far as they tell.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
 }
 
 // known is the book if nothing was written to the cache since its rules were listed. Else it

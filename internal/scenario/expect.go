@@ -30,6 +30,10 @@ type Expect struct {
 	// bornHeld are labels: a node that joins with them is born with the taint of a rule.
 	BornHeld map[string]string `json:"bornHeld,omitempty"`
 
+	// tolerated are labels: a DaemonSet that is created or changed with them gets a toleration of
+	// the taint of a rule.
+	Tolerated map[string]string `json:"tolerated,omitempty"`
+
 	// why is what the story of a node says.
 	Why *Why `json:"why,omitempty"`
 
@@ -42,7 +46,8 @@ type Expect struct {
 // Why asks for the story of a node, as kubectl readiness why tells it.
 type Why struct {
 	Node string `json:"node"`
-	// contains is a part of its headline or advice.
+	// contains is a part of it: of its headline, of what a rule does, of an event, or of the
+	// advice.
 	Contains string `json:"contains"`
 }
 
@@ -78,10 +83,12 @@ type World struct {
 	// Running and Waiting count the pods of the story.
 	Running, Waiting int
 	Rules            map[string]RuleState
-	// Why is the story of a node, and BornHeld whether a node with these labels would be born
-	// held. They are asked only if the expectation is about them.
-	Why      func(node string) (string, error)
-	BornHeld func(labels map[string]string) (bool, error)
+	// Why is the story of a node, BornHeld whether a node with these labels would be born held,
+	// and Tolerated whether a DaemonSet with these would get a toleration. They are asked only if
+	// the expectation is about them.
+	Why       func(node string) (string, error)
+	BornHeld  func(labels map[string]string) (bool, error)
+	Tolerated func(labels map[string]string) (bool, error)
 }
 
 // NodeState is one node. One that is neither is about to become one of both.
@@ -181,6 +188,15 @@ func (e *Expect) unmetStory(world World) error {
 		}
 		if !born {
 			return errors.New("a node would be born without the taint")
+		}
+	}
+	if e.Tolerated != nil {
+		gets, err := world.Tolerated(e.Tolerated)
+		if err != nil {
+			return fmt.Errorf("asking the API server what a DaemonSet tolerates: %w", err)
+		}
+		if !gets {
+			return errors.New("a DaemonSet would get no toleration")
 		}
 	}
 	return nil

@@ -17,6 +17,8 @@ func world() scenario.World {
 		Rules:    map[string]scenario.RuleState{"net": {Standing: "Conflict", Message: "rule first is older"}},
 		Why:      func(node string) (string, error) { return node + " is held by rule net", nil },
 		BornHeld: func(labels map[string]string) (bool, error) { return labels["pool"] == "workers", nil },
+
+		Tolerated: func(labels map[string]string) (bool, error) { return labels["app"] == "agent", nil },
 	}
 }
 
@@ -41,6 +43,8 @@ func TestExpectations(t *testing.T) {
 		"{why: {node: w-1, contains: something else}}":       `the story of w-1 is "w-1 is held by rule net"`,
 		"{bornHeld: {pool: workers}}":                        "",
 		"{bornHeld: {pool: others}}":                         "born without the taint",
+		"{tolerated: {app: agent}}":                          "",
+		"{tolerated: {app: other}}":                          "a DaemonSet would get no toleration",
 		"{held: 1, running: 9, bornHeld: {pool: elsewhere}}": "4 pods run",
 	} {
 		s := parse(t, story("- expect: "+expect))
@@ -65,7 +69,8 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	w := world()
 	w.Why = func(string) (string, error) { return "held by rule net", errors.New("away") }
 	w.BornHeld = func(map[string]string) (bool, error) { return true, errors.New("away") }
-	for _, expect := range []string{"{why: {node: w-1, contains: held}}", "{bornHeld: {a: b}}"} {
+	w.Tolerated = func(map[string]string) (bool, error) { return true, errors.New("away") }
+	for _, expect := range []string{"{why: {node: w-1, contains: held}}", "{bornHeld: {a: b}}", "{tolerated: {a: b}}"} {
 		s := parse(t, story("- expect: "+expect))
 		if err := s.Steps[1].Expect.Unmet(w); err == nil || !strings.Contains(err.Error(), "away") {
 			t.Errorf("%s: %v", expect, err)

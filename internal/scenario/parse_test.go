@@ -11,7 +11,7 @@ import (
 
 func TestEveryScenarioOfTheRepositoryIsValid(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*.yaml")
-	if err != nil || len(files) < 6 {
+	if err != nil || len(files) < 13 {
 		t.Fatalf("found %d scenarios: %v", len(files), err)
 	}
 	for _, file := range files {
@@ -64,7 +64,7 @@ func TestWhatIsWrongIsNamedWithWhatIsRight(t *testing.T) {
 		"no story":                          {"title: t\nabout: a", []string{"steps is empty"}},
 		"two things in one step":            {story("- {say: x, pause: 1s}"), []string{"steps[1] has 2 fields (say, pause)", "exactly one of"}},
 		"nothing in a step":                 {story("- {}"), []string{"steps[1] has 0 fields"}},
-		"an unknown invariant":              {"title: t\nabout: a\nalways: [x]\nsteps: [{say: x}]", []string{`always[0] is "x"`, "noEarlyPod or foreignTaintsStay"}},
+		"an unknown invariant":              {"title: t\nabout: a\nalways: [x]\nsteps: [{say: x}]", []string{`always[0] is "x"`, "noEarlyPod, foreignTaintsStay or heldBeforeBack"}},
 		"a duration that is none":           {story("- pause: soon"), []string{`"soon"`, "e.g. 500ms"}},
 		"a duration without a unit":         {story("- pause: 3"), []string{"a duration is 3", "must be a text"}},
 		"a negative duration":               {story("- pause: -3s"), []string{`"-3s"`, "from 0s"}},
@@ -79,7 +79,16 @@ func TestWhatIsWrongIsNamedWithWhatIsRight(t *testing.T) {
 		"a rule from nowhere":               {story("- apply: {}"), []string{"either file or manifest"}},
 		"a file outside of the repository":  {story("- apply: {file: ../x.yaml}"), []string{"from the root of the repository"}},
 		"a deployment of nothing":           {story("- deploy: {name: x, pods: 0}"), []string{".pods is 0"}},
+		"a heartbeat that is none":          {"title: t\nabout: a\ncomponents: {net: {condition: x, heartbeat: 10ms}}\nsteps: [{say: x}]", []string{"components.net.heartbeat is 10ms, must be at least 1s"}},
+		"a DaemonSet without a name":        {story("- daemonSet: {reports: example.com/N}"), []string{`steps[1].daemonSet.name is ""`, "small letters"}},
+		"a DaemonSet that reports nothing":  {story("- daemonSet: {name: x}"), []string{"steps[1].daemonSet.reports is empty, must be the type of a node condition"}},
+		"a DaemonSet that is made twice":    {story("- daemonSet: {name: x, reports: a}\n- daemonSet: {name: x, reports: a}"), []string{"steps[2].daemonSet: x is there already", "must have no reports"}},
+		"a restart with other labels":       {story("- daemonSet: {name: x, reports: a}\n- daemonSet: {name: x, labels: {a: b}}"), []string{"steps[2].daemonSet: x is there already", "no labels"}},
+		"a reboot of no node":               {story("- reboot: {nodes: []}"), []string{"steps[1].reboot.nodes is empty"}},
+		"a reboot of a node not joined yet": {story("- reboot: {nodes: [w-9]}"), []string{`steps[1].reboot.nodes has "w-9", which fits no node`}},
+		"a reboot that takes no time":       {story("- reboot: {nodes: [w-1], takes: 0s}"), []string{"steps[1].reboot.takes is 0s, must be at least 1s", "absent"}},
 		"an expectation of nothing":         {story("- expect: {within: 3s}"), []string{"expects nothing", "held, released"}},
+		"an expectation of time alone":      {story("- expect: {for: 3s}"), []string{"expects nothing", "held, released"}},
 		"a standing of no rule":             {story("- expect: {standing: Enforced, held: 1}"), []string{"must have rule together with standing"}},
 		"an amount that is none":            {story("- expect: {held: many}"), []string{`"many"`, "a number or all"}},
 		"a story of a node that never came": {story("- expect: {why: {node: x, contains: z}}"), []string{`.why.node is "x"`}},

@@ -25,6 +25,9 @@ type Component struct {
 	Interval         *Duration `json:"interval,omitempty"`
 	FailureThreshold *int      `json:"failureThreshold,omitempty"`
 	HoldDown         *Duration `json:"holdDown,omitempty"`
+	// heartbeat is how often the reporter says that nothing has changed; of several components
+	// on a node the shortest counts. Absent: the reporter's own, 5m.
+	Heartbeat *Duration `json:"heartbeat,omitempty"`
 }
 
 // Invariant is something that must be so at every moment.
@@ -37,6 +40,9 @@ const (
 	// ForeignTaintsStay says that taints that nodes joined with, and that are of no rule, are
 	// there whenever somebody looks.
 	ForeignTaintsStay Invariant = "foreignTaintsStay"
+	// HeldBeforeBack says that a node that was away for a reboot has the taint of a rule when it
+	// is seen in its new boot for the first time.
+	HeldBeforeBack Invariant = "heldBeforeBack"
 )
 
 // Text says the invariant in words.
@@ -44,6 +50,7 @@ func (i Invariant) Text() string {
 	return map[Invariant]string{
 		NoEarlyPod:        "no pod was bound to a node while a rule held it",
 		ForeignTaintsStay: "taints of others stayed as they were",
+		HeldBeforeBack:    "a node that was away had the taint of a rule before it was back",
 	}[i]
 }
 
@@ -61,10 +68,14 @@ type Step struct {
 	Join *Join `json:"join,omitempty"`
 	// deploy asks for pods.
 	Deploy *Deploy `json:"deploy,omitempty"`
+	// daemonSet makes a DaemonSet, or restarts it.
+	DaemonSet *DaemonSet `json:"daemonSet,omitempty"`
 	// component changes the health of a component.
 	Component *Change `json:"component,omitempty"`
 	// reporters start or stop.
 	Reporters *Reporters `json:"reporters,omitempty"`
+	// reboot boots nodes anew.
+	Reboot *Reboot `json:"reboot,omitempty"`
 	// expect waits until something is so. If it does not come, the story has failed.
 	Expect *Expect `json:"expect,omitempty"`
 }
@@ -113,6 +124,17 @@ type Deploy struct {
 	Where map[string]string `json:"where,omitempty"`
 }
 
+// DaemonSet makes a DaemonSet that tolerates no taint of a rule. One that a step before has made
+// is restarted, as kubectl rollout restart does: then it has a name only.
+type DaemonSet struct {
+	// name is that of the DaemonSet, e.g. network-agent.
+	Name string `json:"name"`
+	// reports is the type of the node condition that its pods are said to report.
+	Reports string `json:"reports,omitempty"`
+	// labels are those of the DaemonSet itself.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
 // Change is a change of a component's health.
 type Change struct {
 	Name string `json:"name"`
@@ -142,4 +164,14 @@ type Reporters struct {
 	Nodes []string `json:"nodes"`
 	// run says whether they run from now on.
 	Run bool `json:"run"`
+}
+
+// Reboot boots nodes anew. Components are down after it until a step says that they are up, and
+// conditions say what they said before. A reporter that ran runs again at the boot.
+type Reboot struct {
+	// nodes are names or patterns.
+	Nodes []string `json:"nodes"`
+	// takes is how long a node is away, which Kubernetes notices at once. Absent: it is too quick
+	// to be noticed, and Ready does not change.
+	Takes *Duration `json:"takes,omitempty"`
 }

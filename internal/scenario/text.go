@@ -20,12 +20,14 @@ func (s *Step) Text() string {
 		return s.Join.text()
 	case s.Deploy != nil:
 		return fmt.Sprintf("deploy %s: %d pods", s.Deploy.Name, s.Deploy.Pods)
+	case s.DaemonSet != nil:
+		return s.DaemonSet.text()
 	case s.Component != nil:
 		return fmt.Sprintf("%s on %s is %s", s.Component.Name, strings.Join(s.Component.Nodes, ", "), healthText[s.Component.Is])
-	case s.Reporters != nil && s.Reporters.Run:
-		return "reporters start on " + strings.Join(s.Reporters.Nodes, ", ")
 	case s.Reporters != nil:
-		return "reporters stop on " + strings.Join(s.Reporters.Nodes, ", ")
+		return s.Reporters.text()
+	case s.Reboot != nil:
+		return s.Reboot.text()
 	case s.Expect != nil:
 		return s.Expect.Text()
 	}
@@ -54,6 +56,28 @@ func (j *Join) text() string {
 	return fmt.Sprintf("%d nodes join: %s to %s", len(names), names[0], names[len(names)-1])
 }
 
+func (d *DaemonSet) text() string {
+	if d.Reports == "" {
+		return "restart DaemonSet " + d.Name
+	}
+	return "apply DaemonSet " + d.Name + ", which reports " + d.Reports
+}
+
+func (r *Reporters) text() string {
+	if r.Run {
+		return "reporters start on " + strings.Join(r.Nodes, ", ")
+	}
+	return "reporters stop on " + strings.Join(r.Nodes, ", ")
+}
+
+func (r *Reboot) text() string {
+	text := "reboot " + strings.Join(r.Nodes, ", ")
+	if r.Takes == nil {
+		return text + ", too quickly to be noticed"
+	}
+	return fmt.Sprintf("%s, away for %v", text, r.Takes.Duration)
+}
+
 // Text says in words what is expected.
 func (e *Expect) Text() string {
 	var parts []string
@@ -78,6 +102,9 @@ func (e *Expect) Text() string {
 	}
 	if e.BornHeld != nil {
 		add("a new node is born held")
+	}
+	if e.Tolerated != nil {
+		add("a DaemonSet gets a toleration")
 	}
 	if e.Why != nil {
 		add("the story of %s says %q", e.Why.Node, e.Why.Contains)

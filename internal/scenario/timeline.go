@@ -16,13 +16,15 @@ type Moment struct {
 
 // Act is what happens in a moment. One field is set; a step that only tells or waits has none.
 type Act struct {
-	Apply    *Apply
-	Delete   *Delete
-	Join     *Node
-	Deploy   *Deploy
-	Turn     *Turn
-	Reporter *Reporter
-	Expect   *Expect
+	Apply     *Apply
+	Delete    *Delete
+	Join      *Node
+	Deploy    *Deploy
+	DaemonSet *DaemonSet
+	Turn      *Turn
+	Reporter  *Reporter
+	Boot      *Boot
+	Expect    *Expect
 }
 
 // Node is a node that joins.
@@ -44,6 +46,12 @@ type Turn struct {
 type Reporter struct {
 	Node string
 	Run  bool
+}
+
+// Boot is a node that goes away for a reboot, or is there in another boot.
+type Boot struct {
+	Node string
+	Away bool
 }
 
 // Timeline is the story, moment by moment, with every pattern replaced by names. How long an
@@ -69,10 +77,12 @@ func (s *Scenario) Timeline() []Moment {
 			for _, name := range matching(step.Reporters.Nodes, joined) {
 				add(0, Act{Reporter: &Reporter{Node: name, Run: step.Reporters.Run}})
 			}
+		case step.Reboot != nil:
+			step.Reboot.boots(matching(step.Reboot.Nodes, joined), add)
 		case step.Pause != nil:
 			add(step.Pause.Duration, Act{})
 		default:
-			add(0, Act{Apply: step.Apply, Delete: step.Delete, Deploy: step.Deploy, Expect: step.Expect})
+			add(0, Act{Apply: step.Apply, Delete: step.Delete, Deploy: step.Deploy, DaemonSet: step.DaemonSet, Expect: step.Expect})
 		}
 	}
 	return moments
@@ -113,6 +123,18 @@ func (s *Scenario) node(name string, join *Join) *Node {
 	}
 	slices.Sort(node.Components)
 	return node
+}
+
+// boots adds what happens to the nodes: all of them go, and all of them come back.
+func (r *Reboot) boots(nodes []string, add func(time.Duration, Act)) {
+	if r.Takes != nil {
+		for _, name := range nodes {
+			add(0, Act{Boot: &Boot{Node: name, Away: true}})
+		}
+	}
+	for _, name := range nodes {
+		add(r.Takes.or(0), Act{Boot: &Boot{Node: name}})
+	}
 }
 
 func (j *Join) names() []string {

@@ -31,6 +31,10 @@ func told(moments []scenario.Moment) []string {
 			what = fmt.Sprintf("%s on %s %s", m.Act.Turn.Component, m.Act.Turn.Node, m.Act.Turn.Is)
 		case m.Act.Reporter != nil:
 			what = fmt.Sprintf("reporter on %s %v", m.Act.Reporter.Node, m.Act.Reporter.Run)
+		case m.Act.Boot != nil:
+			what = fmt.Sprintf("boot of %s away %v", m.Act.Boot.Node, m.Act.Boot.Away)
+		case m.Act.DaemonSet != nil:
+			what = "DaemonSet " + m.Act.DaemonSet.Name
 		case m.Act.Expect != nil:
 			what = m.Act.Expect.Text()
 		}
@@ -92,6 +96,31 @@ steps:
 	}
 }
 
+func TestNodesOfARebootGoTogetherAndComeBackTogether(t *testing.T) {
+	s := parse(t, `
+title: t
+about: a
+steps:
+- join: {name: w, count: 2}
+- reboot: {nodes: ["w-*"], takes: 5s}
+- reboot: {nodes: [w-2]}
+- daemonSet: {name: agent, reports: example.com/N}
+`)
+	want := []string{
+		"0 0s join w-1 [] true", "0 0s join w-2 [] true",
+		"1 0s boot of w-1 away true", "1 0s boot of w-2 away true",
+		"1 5s boot of w-1 away false", "1 5s boot of w-2 away false",
+		"2 0s boot of w-2 away false",
+		"3 0s DaemonSet agent",
+	}
+	if got := told(s.Timeline()); !slices.Equal(got, want) {
+		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := s.Length(); got != 5*time.Second {
+		t.Errorf("the story takes at least %v, want 5s", got)
+	}
+}
+
 func TestEveryStepSaysWhatItDoes(t *testing.T) {
 	s := parse(t, `
 title: t
@@ -106,16 +135,25 @@ steps:
 - join: {name: x}
 - deploy: {name: shop, pods: 3}
 - component: {name: net, nodes: ["w-*"], is: hangs}
+- daemonSet: {name: agent, reports: example.com/N, labels: {a: b}}
+- daemonSet: {name: agent}
 - reporters: {nodes: [x], run: false}
+- reporters: {nodes: [x], run: true}
+- reboot: {nodes: [x, "w-*"], takes: 5s}
+- reboot: {nodes: [x]}
 - pause: 2s
 - expect: {held: 2, running: 1, waiting: 0, rule: a-rule, standing: Conflict, says: other}
 - expect: {bornHeld: {a: b}, why: {node: x, contains: nobody}}
+- expect: {tolerated: {a: b}, for: 2s}
 `)
 	want := []string{
 		"Hello.", "apply examples/x.yaml", "the API server is to refuse rule a-rule", "delete rule a-rule", "2 nodes join: w-1 to w-2", "node x joins",
-		"deploy shop: 3 pods", "net on w-* is hanging", "reporters stop on x", "2s pass",
+		"deploy shop: 3 pods", "net on w-* is hanging",
+		"apply DaemonSet agent, which reports example.com/N", "restart DaemonSet agent", "reporters stop on x", "reporters start on x",
+		"reboot x, w-*, away for 5s", "reboot x, too quickly to be noticed", "2s pass",
 		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, it says "other"`,
 		`a new node is born held, the story of x says "nobody"`,
+		"a DaemonSet gets a toleration, and so it stays for 2s",
 	}
 	for i := range s.Steps {
 		if got := s.Steps[i].Text(); got != want[i] {

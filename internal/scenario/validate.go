@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Names of nodes, components and Deployments become names of objects and of files.
@@ -26,16 +27,13 @@ func (s *Scenario) validate() error {
 		return errors.New("steps is empty, must have at least one, e.g. say: Hello")
 	}
 	for name, component := range s.Components {
-		if !nameForm.MatchString(name) {
-			return fmt.Errorf("components has the name %q, must be small letters, digits and -, e.g. calico", name)
-		}
-		if component.Condition == "" {
-			return fmt.Errorf("components.%s.condition is empty, must be the type of a node condition, e.g. example.com/NetworkReady", name)
+		if err := component.validate(name); err != nil {
+			return err
 		}
 	}
 	for i, invariant := range s.Always {
 		if invariant.Text() == "" {
-			return fmt.Errorf("always[%d] is %q, must be %s or %s", i, invariant, NoEarlyPod, ForeignTaintsStay)
+			return fmt.Errorf("always[%d] is %q, must be %s, %s or %s", i, invariant, NoEarlyPod, ForeignTaintsStay, HeldBeforeBack)
 		}
 	}
 	v := &validation{Scenario: s}
@@ -47,10 +45,26 @@ func (s *Scenario) validate() error {
 	return nil
 }
 
+// minHeartbeat is the shortest that a reporter takes.
+const minHeartbeat = time.Second
+
+func (c Component) validate(name string) error {
+	switch {
+	case !nameForm.MatchString(name):
+		return fmt.Errorf("components has the name %q, must be small letters, digits and -, e.g. calico", name)
+	case c.Condition == "":
+		return fmt.Errorf("components.%s.condition is empty, must be the type of a node condition, e.g. example.com/NetworkReady", name)
+	case c.Heartbeat != nil && c.Heartbeat.Duration < minHeartbeat:
+		return fmt.Errorf("components.%s.heartbeat is %v, must be at least %v, e.g. 15s", name, c.Heartbeat.Duration, minHeartbeat)
+	}
+	return nil
+}
+
 // validation knows what was said before a step.
 type validation struct {
 	*Scenario
-	joined []string
+	joined     []string
+	daemonSets []string
 }
 
 func (v *validation) step(step *Step) error {
@@ -64,7 +78,10 @@ func (v *validation) step(step *Step) error {
 	if len(set) != 1 {
 		return fmt.Errorf(" has %d fields (%s), must have exactly one of %s", len(set), strings.Join(set, ", "), strings.Join(fieldsAt("steps"), ", "))
 	}
-	check := map[string]func(*Step) error{"apply": v.apply, "delete": v.delete, "join": v.join, "deploy": v.deploy, "component": v.change, "reporters": v.reporters, "expect": v.expect}[set[0]]
+	check := map[string]func(*Step) error{
+		"apply": v.apply, "delete": v.delete, "join": v.join, "deploy": v.deploy, "daemonSet": v.daemonSet,
+		"component": v.change, "reporters": v.reporters, "reboot": v.reboot, "expect": v.expect,
+	}[set[0]]
 	if check == nil {
 		return nil
 	}
@@ -155,6 +172,21 @@ func (v *validation) deploy(step *Step) error {
 	return nil
 }
 
+// daemonSet makes one of a new name, and restarts one that is there.
+func (v *validation) daemonSet(step *Step) error {
+	d := step.DaemonSet
+	switch there := slices.Contains(v.daemonSets, d.Name); {
+	case !nameForm.MatchString(d.Name):
+		return fmt.Errorf(".name is %q, must be small letters, digits and -, e.g. network-agent", d.Name)
+	case there && (d.Reports != "" || len(d.Labels) > 0):
+		return fmt.Errorf(": %s is there already and is only restarted, must have no reports and no labels", d.Name)
+	case !there && d.Reports == "":
+		return errors.New(".reports is empty, must be the type of a node condition, e.g. example.com/NetworkReady")
+	}
+	v.daemonSets = append(v.daemonSets, d.Name)
+	return nil
+}
+
 func (v *validation) change(step *Step) error {
 	if err := v.known(step.Component.Name); err != nil {
 		return fmt.Errorf(" %w", err)
@@ -167,10 +199,22 @@ func (v *validation) change(step *Step) error {
 
 func (v *validation) reporters(step *Step) error { return v.nodes(step.Reporters.Nodes) }
 
+// minAway is the shortest absence that is noticed.
+const minAway = time.Second
+
+func (v *validation) reboot(step *Step) error {
+	if takes := step.Reboot.Takes; takes != nil && takes.Duration < minAway {
+		return fmt.Errorf(".takes is %v, must be at least %v, e.g. 5s, or absent for a reboot that nobody notices", takes.Duration, minAway)
+	}
+	return v.nodes(step.Reboot.Nodes)
+}
+
 func (v *validation) expect(step *Step) error {
 	e := step.Expect
-	if e.Text() == "" || e.Held == nil && e.Released == nil && e.Running == nil && e.Waiting == nil && e.Rule == "" && e.BornHeld == nil && e.Why == nil {
-		return errors.New(" expects nothing, must name at least one of held, released, running, waiting, rule, bornHeld, why")
+	timeless := *e
+	timeless.For = nil
+	if timeless.Text() == "" {
+		return errors.New(" expects nothing, must name at least one of held, released, running, waiting, rule, bornHeld, tolerated, why")
 	}
 	if (e.Standing != "" || e.Says != "") != (e.Rule != "") {
 		return errors.New(" must have rule together with standing or says, e.g. rule: network-readiness-rule and standing: Enforced")

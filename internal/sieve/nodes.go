@@ -18,7 +18,7 @@ import (
 )
 
 // Nodes lists and watches all nodes. They have their metadata but for managed fields, their spec,
-// and of their status the conditions, without reasons and messages.
+// and of their status the conditions, without reasons and messages, and the boot.
 func Nodes(config *rest.Config) (cache.ListerWatcher, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion

@@ -46,10 +46,11 @@ var (
 		drops: numbers(17), // managedFields
 		parts: [16]*message{12: annotation},
 	}
-	reported = &message{drops: numbers(5, 6)} // reason and message
+	reported = &message{drops: numbers(5, 6)}                               // reason and message
+	system   = &message{drops: numbers(1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12)} // all but bootID
 	status   = &message{
-		drops: numbers(1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14), // all but conditions
-		parts: [16]*message{4: reported},
+		drops: numbers(1, 2, 3, 5, 6, 8, 9, 10, 11, 12, 13, 14), // all but conditions and nodeInfo
+		parts: [16]*message{4: reported, 7: system},
 	}
 	node = &message{parts: [16]*message{1: metadata, 3: status}}
 	list = &message{parts: [16]*message{2: node}}

@@ -62,10 +62,10 @@ func TaintKey(rule string) string { return "readiness.k8s.io/" + rule }
 // Pool are the labels that the rule of this name selects.
 func Pool(rule string) map[string]string { return map[string]string{"pool": rule} }
 
-// HasTaint says whether the node carries a NoSchedule taint of this key.
+// HasTaint says whether the node carries a taint of this key that keeps pods away.
 func HasTaint(node *corev1.Node, key string) bool {
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == key && taint.Effect == corev1.TaintEffectNoSchedule {
+		if taint.Key == key && taint.Effect != corev1.TaintEffectPreferNoSchedule {
 			return true
 		}
 	}

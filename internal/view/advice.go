@@ -30,6 +30,9 @@ func (s Story) advice(now time.Time) []string {
 		case !c.Settled && !c.Preview:
 			unapplied = append(unapplied, c.Rule)
 		}
+		if c.Blocked != "" && c.Held {
+			add("%s", c.Blocked)
+		}
 		if !c.Preview {
 			next = append(next, s.mend(c, now)...)
 		}
@@ -70,13 +73,15 @@ func (s Story) mend(c Chapter, now time.Time) []string {
 			silent = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead", r.Type, Age(r.Heartbeat, now))
 		}
 		switch {
-		case c.Completed, c.State == readiness.NotSelected:
+		case c.Completed, c.State == readiness.NotSelected, c.Cause == readiness.CauseDependency, c.Cause == readiness.CauseNotReady:
 		case r.Met && silent != "":
 			next = append(next, silent+", and its last word still counts. See whether it runs here: "+pods)
-		case r.Met, c.State != readiness.Held:
+		case r.Met, c.State != readiness.Held && !c.forgiven():
 		case r.Absent:
 			next = append(next, fmt.Sprintf("Nobody has reported %s on this node in the %s of its life. See whether what reports it runs here, and tolerates the taint %s: %s",
 				r.Type, Age(s.Created, now), c.Taint, pods))
+		case r.Doubt != "":
+			next = append(next, doubted(r)+". See whether what reports it runs here: "+pods)
 		default:
 			next = append(next, sentences(silent, unmet(r, now)+". Look at that component on this node: "+pods))
 		}
@@ -95,6 +100,15 @@ func unmet(r Requirement, now time.Time) string {
 	}
 	if r.Writer != "" {
 		text += ", as " + r.Writer + " says"
+	}
+	return text
+}
+
+// doubted says why what the node says of a condition does not count.
+func doubted(r Requirement) string {
+	text := fmt.Sprintf("%s counts as Unknown: %s", r.Type, r.Doubt)
+	if r.Writer != "" {
+		text += " (it was last written by " + r.Writer + ")"
 	}
 	return text
 }

@@ -60,6 +60,15 @@ type Standing struct {
 
 	// Missing are the requirements that hold the node back, in the order of the spec.
 	Missing []Missing `json:"missing,omitempty"`
+
+	// Cause is why State is not the one that the requirements alone ask for; empty if it is.
+	Cause readiness.Cause `json:"cause,omitempty"`
+	// WaitsFor is the rule that must release the node first.
+	WaitsFor string `json:"waitsFor,omitempty"`
+	// Stuck says that the node has been held for longer than the rule's deadline.
+	Stuck bool `json:"stuck,omitempty"`
+	// Until is when the requirements will have been met for long enough, if they are met.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Missing is a requirement that is not met.
@@ -69,9 +78,11 @@ type Missing struct {
 	Required corev1.ConditionStatus `json:"required"`
 	// Absent says that the node has no such condition.
 	Absent bool `json:"absent,omitempty"`
-	// Since is when the condition took its status; for one that is absent, when the node was
+	// Since is when that status began to count; for a condition that is absent, when the node was
 	// created.
 	Since time.Time `json:"since,omitzero"`
+	// Doubt is why what the node says does not count; empty if it does.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // String reads as in "NetworkReady is Unknown, must be True".
@@ -80,11 +91,20 @@ func (m Missing) String() string {
 	if m.Absent {
 		current = "not reported"
 	}
+	if m.Doubt != "" {
+		current += " (" + m.Doubt + ")"
+	}
 	return m.Type + " is " + current + ", must be " + string(m.Required)
 }
 
-// Node is the line about a node.
-func (b *Book) Node(obj *corev1.Node) Node {
+// Node is the line about a node at a time.
+func (b *Book) Node(obj *corev1.Node, now time.Time) Node {
+	return b.node(obj, now, b.limited)
+}
+
+// node is the line about a node. Limited says whether a rule that would take it away leaves it
+// released because of maxUnavailable.
+func (b *Book) node(obj *corev1.Node, now time.Time, limited func(*readiness.Rule, *readiness.Node) bool) Node {
 	node := readiness.NodeOf(obj)
 	row := Node{
 		Name: node.Name, UID: node.UID, Created: node.Created,
@@ -96,11 +116,14 @@ func (b *Book) Node(obj *corev1.Node) Node {
 	}
 	ours := map[readiness.TaintID]bool{}
 	for _, rule := range b.compiled.Rules() {
-		standing := readiness.Stand(rule, node)
+		standing := readiness.Stand(rule, node, now)
 		if standing.State == readiness.NotSelected && !standing.Owned {
 			continue
 		}
-		s := standingOf(standing, node)
+		if standing.Takes(node) && limited(rule, node) {
+			standing.Limit()
+		}
+		s := standingOf(standing, node, now)
 		row.Rules = append(row.Rules, s)
 		row.add(s)
 		ours[rule.ID()] = ours[rule.ID()] || s.Held
@@ -128,7 +151,15 @@ func (n *Node) add(s Standing) {
 	}
 }
 
-func standingOf(s readiness.Standing, node *readiness.Node) Standing {
+// limited says whether the manager leaves the node released because of the rule's maxUnavailable,
+// as far as the rule's status tells: a manager counts all nodes. Where it has more than it lists,
+// those that are to be taken away and are not listed count as well.
+func (b *Book) limited(rule *readiness.Rule, node *readiness.Node) bool {
+	status := &b.objects[rule.UID].Status
+	return slices.Contains(status.LimitedNodes, node.Name) || status.Summary != nil && int(status.Summary.Limited) > len(status.LimitedNodes)
+}
+
+func standingOf(s readiness.Standing, node *readiness.Node, now time.Time) Standing {
 	standing := Standing{
 		Rule:  s.Rule.Name,
 		Taint: s.Rule.ID().String(),
@@ -139,42 +170,40 @@ func standingOf(s readiness.Standing, node *readiness.Node) Standing {
 		Settled:   s.Settled(),
 		Preview:   s.Rule.DryRun && s.State != readiness.NotSelected,
 		Completed: s.Completed,
+		Cause:     s.Cause,
+		Stuck:     s.Stuck,
+		Until:     s.Ready,
+	}
+	if s.WaitsFor != nil {
+		standing.WaitsFor = s.WaitsFor.Name
 	}
 	if hold, known := readiness.HoldOf(s.Rule, node); known && standing.Held {
 		standing.Origin, standing.Since = hold.Origin, hold.Since
 	}
 	for _, unmet := range s.Unmet {
-		standing.Missing = append(standing.Missing, missingOf(unmet, node))
+		standing.Missing = append(standing.Missing, missingOf(unmet))
 	}
-	if s.State == readiness.Released && !s.Completed || s.Completed && allMet(s.Rule, node) {
-		standing.Met = metSince(s.Rule, node)
+	if s.State == readiness.Released && !s.Completed && s.Cause == "" || s.Cause == readiness.CauseMinReady || s.Completed && allMet(s.Rule, node, now) {
+		standing.Met = metSince(s.Rule, node, now)
 	}
 	return standing
 }
 
-func missingOf(o readiness.Observation, node *readiness.Node) Missing {
-	m := Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: node.Created}
-	if c := condition(node.Conditions, o.Requirement.Type); c != nil {
-		m.Since = c.LastTransitionTime.Time
-	}
-	return m
+func missingOf(o readiness.Observation) Missing {
+	return Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: o.Since, Doubt: o.Doubts()}
 }
 
-func allMet(rule *readiness.Rule, node *readiness.Node) bool {
-	return !slices.ContainsFunc(readiness.Observe(rule, node), func(o readiness.Observation) bool { return !o.Met() })
+func allMet(rule *readiness.Rule, node *readiness.Node, now time.Time) bool {
+	return !slices.ContainsFunc(readiness.Observe(rule, node, now), func(o readiness.Observation) bool { return !o.Met() })
 }
 
 // metSince is when the requirements, which are met, became so: with allOf when the last one
 // did, with anyOf when the first one did.
-func metSince(rule *readiness.Rule, node *readiness.Node) time.Time {
+func metSince(rule *readiness.Rule, node *readiness.Node, now time.Time) time.Time {
 	var since time.Time
-	for _, o := range readiness.Observe(rule, node) {
-		at := node.Created
-		if c := condition(node.Conditions, o.Requirement.Type); c != nil {
-			at = c.LastTransitionTime.Time
-		}
-		if o.Met() && (since.IsZero() || rule.AnyOf == at.Before(since)) {
-			since = at
+	for _, o := range readiness.Observe(rule, node, now) {
+		if o.Met() && (since.IsZero() || rule.AnyOf == o.Since.Before(since)) {
+			since = o.Since
 		}
 	}
 	return since

@@ -43,7 +43,7 @@ type Rule struct {
 	Selector     string                   `json:"selector"`
 
 	// Standing is one word: Enforced, or the reason why it is not (Progressing, WriteRefused,
-	// DryRun, Conflict, Invalid, Deleting, Unobserved).
+	// Limited, DryRun, Conflict, Invalid, Deleting, Unobserved).
 	Standing string `json:"standing"`
 	// Message says more, and what to do.
 	Message string `json:"message,omitempty"`
@@ -51,6 +51,8 @@ type Rule struct {
 	// Births is the reason of the condition BirthsCovered, and BirthsMessage says more.
 	Births        string `json:"births,omitempty"`
 	BirthsMessage string `json:"birthsMessage,omitempty"`
+	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
+	Blocked string `json:"blocked,omitempty"`
 
 	// Count is over all nodes that were given.
 	Count Count `json:"count"`
@@ -75,6 +77,10 @@ type Count struct {
 	Held      int `json:"held"`
 	Released  int `json:"released"`
 	Unsettled int `json:"unsettled"`
+	// Stuck counts those held for longer than the rule's deadline, and Limited those that stay
+	// released only because of maxUnavailable.
+	Stuck   int `json:"stuck,omitempty"`
+	Limited int `json:"limited,omitempty"`
 	// Blocked counts held nodes by the requirement that is missing.
 	Blocked map[string]int `json:"blocked,omitempty"`
 }
@@ -110,10 +116,24 @@ func (t Tally) count(n Node, by int) {
 		if s.Preview && !s.Held {
 			continue // it holds nobody back
 		}
-		for _, m := range s.Missing {
-			if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
-				delete(c.Blocked, m.Type)
-			}
+		c.countHarm(s, by)
+	}
+}
+
+// countHarm counts what keeps the node from being as it ought to be.
+func (c *Count) countHarm(s Standing, by int) {
+	if s.Stuck {
+		c.Stuck += by
+	}
+	if s.Cause == readiness.CauseLimit {
+		c.Limited += by
+	}
+	if s.State != readiness.Held {
+		return
+	}
+	for _, m := range s.Missing {
+		if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
+			delete(c.Blocked, m.Type)
 		}
 	}
 }
@@ -152,10 +172,19 @@ func (b *Book) rule(rule *readiness.Rule) Rule {
 	if births := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionBirthsCovered); births != nil {
 		row.Births, row.BirthsMessage = births.Reason, births.Message
 	}
+	row.Blocked = blocked(obj)
 	for _, failed := range obj.Status.FailedNodes {
 		row.Refused = append(row.Refused, Refusal{Node: failed.NodeName, Message: failed.Message})
 	}
 	return row
+}
+
+// blocked is what the rule says of DaemonSets that its own taint keeps away; empty if nothing.
+func blocked(obj *v1alpha1.NodeReadinessRule) string {
+	if run := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReportersRun); run != nil && run.Status == metav1.ConditionFalse {
+		return run.Message
+	}
+	return ""
 }
 
 // standingOfRule is what the rules themselves tell, else what the manager says of it.

@@ -84,14 +84,14 @@ func TestTalliesAgreeWithTheCore(t *testing.T) {
 		var nodes []*readiness.Node
 		for i := range rapid.IntRange(0, 6).Draw(t, "nodes") {
 			was, is := genNode(t, fmt.Sprint("n", i)), genNode(t, fmt.Sprint("n", i))
-			tally.Add(book.Node(was))
-			tally.Remove(book.Node(was))
-			tally.Add(book.Node(is))
+			tally.Add(book.Node(was, noon))
+			tally.Remove(book.Node(was, noon))
+			tally.Add(book.Node(is, noon))
 			nodes = append(nodes, readiness.NodeOf(is))
 		}
 		compiled := readiness.NewRulebook(all)
 		for i, row := range book.Rules(tally) {
-			core := readiness.Summarize(compiled.Rules()[i], slices.Values(nodes), 0)
+			core := readiness.Summarize(compiled.Rules()[i], slices.Values(nodes), noon, 0)
 			if row.Count.Selected != core.Selected {
 				t.Errorf("rule %s: %d selected, the core says %d", row.Name, row.Count.Selected, core.Selected)
 			}
@@ -154,7 +154,7 @@ func TestTheStandingOfARuleIsThatOfItsNodes(t *testing.T) {
 	book := view.NewBook(rules(rule("a")))
 	for want, node := range map[string]*corev1.Node{v1alpha1.ReasonProgressing: worker("w"), v1alpha1.ReasonEnforced: worker("w", says("a", True))} {
 		tally := view.Tally{}
-		tally.Add(book.Node(node))
+		tally.Add(book.Node(node, noon))
 		if row := book.Rules(tally)[0]; row.Standing != want {
 			t.Errorf("%s: %s", row.Standing, row.Message)
 		}

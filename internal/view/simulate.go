@@ -25,6 +25,8 @@ type Simulation struct {
 	Replaced []string `json:"replaced,omitempty"`
 	// Nodes is how many nodes were looked at.
 	Nodes int `json:"nodes"`
+	// AsOf is the time that the nodes are from, if it is not now.
+	AsOf time.Time `json:"asOf,omitzero"`
 }
 
 // Simulated is the standing of a rule that is not there yet.
@@ -40,6 +42,8 @@ type Effect struct {
 	// Evicts says that pods that do not tolerate the taint would be evicted.
 	Evicts  bool      `json:"evicts,omitempty"`
 	Missing []Missing `json:"missing,omitempty"`
+	// Cause is why something else than the requirements decides; empty if they do.
+	Cause readiness.Cause `json:"cause,omitempty"`
 }
 
 // Simulate says what the candidates would do to the nodes, beside the rules that are there. A
@@ -50,22 +54,23 @@ func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, nodes []*corev1.N
 	before, after := NewBook(rules), NewBook(merged)
 	simulation := Simulation{Nodes: len(nodes), Replaced: replaced}
 	tally := Tally{}
+	limitsBefore, limitsAfter := before.limits(nodes, now), after.limits(nodes, now)
 	for _, obj := range nodes {
 		node := readiness.NodeOf(obj)
-		already := before.compiled.Plan(node, now).Changes
-		plan := after.compiled.Plan(node, now)
+		already := before.plan(node, limitsBefore, now).Changes
+		plan := after.plan(node, limitsAfter, now)
 		for _, change := range plan.Changes {
 			if slices.Contains(already, change) || after.objects[change.UID] == nil && before.objects[change.UID] == nil {
 				continue // it would happen anyway, or speaks of a rule that was not given
 			}
 			if change.Kind == readiness.Added || change.Kind == readiness.Removed || change.Kind == readiness.Adopted {
-				simulation.Effects = append(simulation.Effects, after.effect(change, node))
+				simulation.Effects = append(simulation.Effects, after.effect(change, node, now))
 			}
 		}
 		applied := obj.DeepCopy()
 		as := plan.Apply(node)
 		applied.Spec.Taints, applied.Annotations = as.Taints, as.Annotations
-		tally.Add(after.Node(applied))
+		tally.Add(after.node(applied, now, limitsAfter.Hit))
 	}
 	for _, row := range after.Rules(tally) {
 		if !slices.ContainsFunc(candidates, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == row.Name }) {
@@ -80,12 +85,36 @@ func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, nodes []*corev1.N
 	return simulation
 }
 
-func (b *Book) effect(change readiness.Change, node *readiness.Node) Effect {
+// limits are the nodes that rules leave released because of maxUnavailable.
+func (b *Book) limits(nodes []*corev1.Node, now time.Time) readiness.Limits {
+	return b.compiled.Limits(func(yield func(*readiness.Node) bool) {
+		for _, obj := range nodes {
+			if !yield(readiness.NodeOf(obj)) {
+				return
+			}
+		}
+	}, now)
+}
+
+// plan is what a manager would do to the node.
+func (b *Book) plan(node *readiness.Node, limits readiness.Limits, now time.Time) *readiness.Plan {
+	verdicts := b.compiled.Verdicts(node, now)
+	for i := range verdicts {
+		if limits.Hit(verdicts[i].Rule, node) {
+			verdicts[i].Limit()
+		}
+	}
+	return readiness.PlanFor(node, verdicts, now)
+}
+
+func (b *Book) effect(change readiness.Change, node *readiness.Node, now time.Time) Effect {
 	effect := Effect{Node: node.Name, Rule: change.Rule, Change: change.Kind, Taint: change.Taint.String()}
 	effect.Evicts = change.Kind == readiness.Added && change.Taint.Effect == corev1.TaintEffectNoExecute
 	if rule := b.compiled.Rule(change.UID); rule != nil {
-		for _, unmet := range readiness.Evaluate(rule, node).Unmet {
-			effect.Missing = append(effect.Missing, missingOf(unmet, node))
+		verdict := readiness.Evaluate(rule, node, now)
+		effect.Cause = verdict.Cause
+		for _, unmet := range verdict.Unmet {
+			effect.Missing = append(effect.Missing, missingOf(unmet))
 		}
 	}
 	return effect
@@ -114,11 +143,10 @@ func merge(rules, candidates []*v1alpha1.NodeReadinessRule, now time.Time) (merg
 	return merged, replaced
 }
 
-// changeable says whether the rule that is there can become the other one: whether it only
-// previews is all that can change.
+// changeable says whether the rule that is there can become the other one: what nodes it selects,
+// what it requires of them and how it holds them cannot change.
 func changeable(rule, other *v1alpha1.NodeReadinessRule) bool {
-	was, is := rule.Spec, other.Spec
-	was.DryRun, is.DryRun = false, false
+	was, is := fixed(rule), fixed(other)
 	if was.ConditionPolicy == "" {
 		was.ConditionPolicy = v1alpha1.ConditionPolicyAllOf
 	}
@@ -127,4 +155,16 @@ func changeable(rule, other *v1alpha1.NodeReadinessRule) bool {
 	}
 	was.Taint.TimeAdded, is.Taint.TimeAdded = nil, nil
 	return equality.Semantic.DeepEqual(was, is)
+}
+
+// fixed is the part of a spec that cannot change.
+func fixed(rule *v1alpha1.NodeReadinessRule) v1alpha1.NodeReadinessRuleSpec {
+	spec := rule.DeepCopy().Spec
+	for i := range spec.Conditions {
+		spec.Conditions[i].MaxAge = nil
+	}
+	return v1alpha1.NodeReadinessRuleSpec{
+		Conditions: spec.Conditions, ConditionPolicy: spec.ConditionPolicy, EnforcementMode: spec.EnforcementMode,
+		Taint: spec.Taint, NodeSelector: spec.NodeSelector,
+	}
 }

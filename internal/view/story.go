@@ -43,6 +43,8 @@ type Chapter struct {
 	Refused string `json:"refused,omitempty"`
 	// Problem is why the rule does nothing, though it selects the node.
 	Problem string `json:"problem,omitempty"`
+	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
+	Blocked string `json:"blocked,omitempty"`
 }
 
 // Requirement is one requirement of a rule beside what the node says.
@@ -62,6 +64,8 @@ type Requirement struct {
 	Heartbeat time.Time `json:"heartbeat,omitzero"`
 	// Writer is who wrote the condition last, as the API server knows it; empty if unknown.
 	Writer string `json:"writer,omitempty"`
+	// Doubt is why what the node says does not count; empty if it does.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // Event is something that happened to the node.
@@ -75,11 +79,11 @@ type Event struct {
 
 // Story is the whole story of the node. What could not be seen is part of it.
 func (b *Book) Story(obj *corev1.Node, events []corev1.Event, unseen []string, now time.Time) Story {
-	story := Story{Node: b.Node(obj), Unseen: unseen, Events: eventsOf(obj, events)}
+	story := Story{Node: b.Node(obj, now), Unseen: unseen, Events: eventsOf(obj, events)}
 	writers := writersOf(obj.ManagedFields)
 	node := readiness.NodeOf(obj)
 	for _, rule := range b.compiled.Rules() {
-		if chapter, speaks := b.chapter(rule, node, story.Rules, writers); speaks {
+		if chapter, speaks := b.chapter(rule, node, story.Rules, writers, now); speaks {
 			story.Chapters = append(story.Chapters, chapter)
 		}
 	}
@@ -90,7 +94,7 @@ func (b *Book) Story(obj *corev1.Node, events []corev1.Event, unseen []string, n
 	return story
 }
 
-func (b *Book) chapter(rule *readiness.Rule, node *readiness.Node, standings []Standing, writers map[string]string) (Chapter, bool) {
+func (b *Book) chapter(rule *readiness.Rule, node *readiness.Node, standings []Standing, writers map[string]string, now time.Time) (Chapter, bool) {
 	obj := b.objects[rule.UID]
 	chapter := Chapter{Mode: obj.Spec.EnforcementMode, AnyOf: rule.AnyOf}
 	if rule.Problem != nil && rule.Selects(node) {
@@ -103,7 +107,7 @@ func (b *Book) chapter(rule *readiness.Rule, node *readiness.Node, standings []S
 	} else {
 		return chapter, false
 	}
-	for _, o := range readiness.Observe(rule, node) {
+	for _, o := range readiness.Observe(rule, node, now) {
 		chapter.Requirements = append(chapter.Requirements, requirementOf(o, node, writers))
 	}
 	for _, failed := range obj.Status.FailedNodes {
@@ -111,7 +115,8 @@ func (b *Book) chapter(rule *readiness.Rule, node *readiness.Node, standings []S
 			chapter.Refused = failed.Message
 		}
 	}
-	chapter.Text = chapter.text(rule)
+	chapter.Blocked = blocked(obj)
+	chapter.Text = chapter.text(rule, now)
 	return chapter, true
 }
 
@@ -119,11 +124,11 @@ func requirementOf(o readiness.Observation, node *readiness.Node, writers map[st
 	r := Requirement{
 		Type: o.Requirement.Type, Required: o.Requirement.RequiredStatus, Current: o.Current, Met: o.Met(),
 		Absent: o.Missing, Default: o.Missing && o.Requirement.DefaultStatus != "",
-		Writer: writers[o.Requirement.Type],
+		Writer: writers[o.Requirement.Type], Doubt: o.Doubts(),
 	}
 	if c := condition(node.Conditions, o.Requirement.Type); c != nil {
 		r.Reason, r.Message = c.Reason, c.Message
-		r.Since, r.Heartbeat = c.LastTransitionTime.Time, c.LastHeartbeatTime.Time
+		r.Since, r.Heartbeat = o.Since, c.LastHeartbeatTime.Time
 	}
 	return r
 }
@@ -142,7 +147,7 @@ func (c Chapter) rank() int {
 }
 
 // text says how the rule stands, in a sentence.
-func (c Chapter) text(rule *readiness.Rule) string {
+func (c Chapter) text(rule *readiness.Rule, now time.Time) string {
 	switch {
 	case c.Problem != "":
 		return "selects this node and does nothing: " + c.Problem
@@ -152,6 +157,8 @@ func (c Chapter) text(rule *readiness.Rule) string {
 		return "is being deleted; what it put on this node is about to be taken back"
 	case c.Preview:
 		return c.previewed()
+	case c.Cause != "":
+		return c.caused(rule, now)
 	case c.State == readiness.NotSelected:
 		return "no longer selects this node; its taint is about to be taken off"
 	case c.State == readiness.Held && !c.Held:
@@ -165,11 +172,46 @@ func (c Chapter) text(rule *readiness.Rule) string {
 	case c.Held:
 		return "is about to release this node: its requirements are met"
 	case c.Completed:
-		return "has released this node for good (bootstrap-only)"
+		return "has released this node " + forGood(rule)
 	case !c.Settled:
-		return "is about to record that it has released this node for good (bootstrap-only)"
+		return "is about to record that it has released this node " + forGood(rule)
 	}
 	return "does not hold this node: its requirements are met"
+}
+
+// forGood says for how long a bootstrap-only rule has released a node.
+func forGood(rule *readiness.Rule) string {
+	if rule.Boot {
+		return "for this boot (bootstrapScope Boot)"
+	}
+	return "for good (bootstrap-only)"
+}
+
+// caused says how a rule stands that does not do what its requirements alone ask for.
+func (c Chapter) caused(rule *readiness.Rule, now time.Time) string {
+	holds, released := "is about to hold this node", "released this node"
+	if c.Held {
+		holds, released = "holds this node", "is about to release this node"
+	}
+	switch c.Cause {
+	case readiness.CauseMinReady:
+		return fmt.Sprintf("%s: its requirements are met, and must stay so for %s (minReadySeconds); %s left", holds, rule.MinReady, Age(now, c.Until))
+	case readiness.CauseNotReady:
+		return holds + ": it is not Ready, and may come back from a reboot without its network (bootstrapScope Boot)"
+	case readiness.CauseLimit:
+		return fmt.Sprintf("would hold this node, but leaves it released: as many nodes in use are away as may be (maxUnavailable %s)", rule.MaxUnavailable)
+	case readiness.CauseDeadline:
+		if c.Completed {
+			return "released this node by its deadline, " + forGood(rule) + ": its requirements were not met then (onDeadline Release)"
+		}
+		return fmt.Sprintf("%s after %s, though its requirements are not met (onDeadline Release)", released, rule.Deadline)
+	case readiness.CauseDependency:
+		if c.State == readiness.Held {
+			return holds + ", and looks at it when rule " + c.WaitsFor + " has released it (dependsOn)"
+		}
+		return "leaves this node as it is until rule " + c.WaitsFor + " has released it (dependsOn)"
+	}
+	return ""
 }
 
 // previewed says what a rule that changes nothing would do.
@@ -177,6 +219,8 @@ func (c Chapter) previewed() string {
 	switch {
 	case c.Held:
 		return "only previews now, and leaves the hold of before as it is"
+	case c.Cause == readiness.CauseLimit:
+		return "only previews: it would leave this node released, because as many nodes in use would be away as may be (maxUnavailable)"
 	case c.State == readiness.Held:
 		return "only previews: it would hold this node"
 	}
@@ -187,7 +231,11 @@ func (c Chapter) previewed() string {
 func (s Story) headline(now time.Time) string {
 	switch s.State {
 	case readiness.Held:
-		return s.Name + " is held" + forHow(s.Since, now) + " by " + s.holders()
+		held := " is held"
+		if slices.ContainsFunc(s.Chapters, func(c Chapter) bool { return c.Held && c.Stuck }) {
+			held = " is stuck: held"
+		}
+		return s.Name + held + forHow(s.Since, now) + " by " + s.holders()
 	case readiness.Released:
 		if about := s.aboutTo(readiness.Held); about != "" {
 			return s.Name + " is not held yet: rule " + about + " is about to hold it"
@@ -195,9 +243,29 @@ func (s Story) headline(now time.Time) string {
 		if len(s.OtherTaints) > 0 || s.Unschedulable {
 			return s.Name + " is released by every rule; something else keeps pods away"
 		}
+		if spared := s.spared(); spared != "" {
+			return s.Name + " is released, although " + spared
+		}
 		return s.Name + " is released: no rule holds it"
 	}
 	return "no rule that is enforced selects " + s.Name
+}
+
+// spared names the first rule that leaves the node released although its requirements are not met.
+func (s Story) spared() string {
+	for _, c := range s.Chapters {
+		if c.forgiven() {
+			return "what rule " + c.Rule + " requires is not met: " + map[readiness.Cause]string{
+				readiness.CauseLimit: "as many nodes in use are away as may be (maxUnavailable)", readiness.CauseDeadline: "its deadline was over (onDeadline Release)",
+			}[c.Cause]
+		}
+	}
+	return ""
+}
+
+// forgiven says that the rule leaves the node released although its requirements are not met now.
+func (c Chapter) forgiven() bool {
+	return !c.Preview && c.State == readiness.Released && !c.Completed && (c.Cause == readiness.CauseLimit || c.Cause == readiness.CauseDeadline)
 }
 
 // holders names the rules that hold the node, and what each misses.
@@ -221,6 +289,12 @@ func (c Chapter) because() string {
 	switch {
 	case c.Preview:
 		return ", which only previews now and leaves its hold of before as it is"
+	case c.Cause == readiness.CauseDependency:
+		return ", which waits for rule " + c.WaitsFor
+	case c.Cause == readiness.CauseMinReady:
+		return ", whose requirements are met and must stay so for a while"
+	case c.Cause == readiness.CauseNotReady:
+		return ": it is not Ready, and may come back from a reboot"
 	case len(missing) > 1 && c.AnyOf:
 		return ": " + strings.Join(missing, ", or ") + " (one is enough)"
 	case len(missing) > 0:

@@ -3,6 +3,7 @@ package chart_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,17 @@ func TestPoliciesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
+// TestTolerationsDoNotDependOnBirths: whoever has nodes born without taints has DaemonSets all the
+// same. Where the API is missing, neither can be.
+func TestTolerationsDoNotDependOnBirths(t *testing.T) {
+	wantPolicies(t, render(t, "", "--set", "births.enabled=false"), policy.ManagerNamespace, policy.Tolerations(), policy.TolerationsBinding())
+	for _, obj := range render(t, "", "--kube-version", "1.35.0") {
+		if strings.HasPrefix(kindOf(obj), "Mutating") {
+			t.Errorf("%s %s is rendered for a cluster that does not know such things", kindOf(obj), obj.GetName())
+		}
+	}
+}
+
 // TestReportersAreLimited to their conditions, by the policies of the code.
 func TestReportersAreLimited(t *testing.T) {
 	for _, in := range []string{policy.ManagerNamespace, "elsewhere", "123"} {
@@ -117,9 +129,10 @@ func TestBirthsWhereTheClusterHasTheAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := render(t, test.values, test.args...)
-			policies, bindings := each[*admissionv1.MutatingAdmissionPolicy](all), each[*admissionv1.MutatingAdmissionPolicyBinding](all)
-			if got := len(policies) == 1 && len(bindings) == 1; got != test.want || len(policies) != len(bindings) {
-				t.Errorf("%d policies and %d bindings", len(policies), len(bindings))
+			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == policy.BirthsName })
+			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == policy.BirthsName })
+			if policies != test.want || bindings != test.want {
+				t.Errorf("policy: %v, binding: %v", policies, bindings)
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func (p *opened) harmless(text string) {
 }
 
 func TestHostileNamesDoNotExecute(t *testing.T) {
-	fleet := live.NewFleet()
+	fleet := live.NewFleet(time.Now)
 	names := []string{bomb, "../../etc/passwd", "a/b?c=d#e", "%2F..%2F", "constructor", "__proto__", "hasOwnProperty", "\u202Eevil\u2066", strings.Repeat("long", 60)}
 	for _, name := range names {
 		fleet.Put(joined(name, time.Now()).held("network").says(network, corev1.ConditionFalse, bomb, bomb, time.Now()).Node)

@@ -27,7 +27,7 @@ func crowd(size int) (*live.Fleet, []machine) {
 			machines[i].released("network", network, time.Duration(i%90)*time.Second)
 		}
 	}
-	fleet := live.NewFleet()
+	fleet := live.NewFleet(time.Now)
 	fleet.Put(objects(machines)...)
 	fleet.Put(made("network", network, start.Add(-time.Hour)))
 	return fleet, machines

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -42,8 +43,9 @@ const (
 )
 
 func newScene() *scene {
-	s := &scene{fleet: live.NewFleet(), random: rand.New(rand.NewPCG(3, 7)), start: time.Now().Add(-lasting)}
+	s := &scene{random: rand.New(rand.NewPCG(3, 7)), start: time.Now().Add(-lasting)}
 	s.behind.Store(int64(lasting))
+	s.fleet = live.NewFleet(s.now)
 	s.fleet.Put(s.rules()...)
 	for i := range 3 {
 		s.fleet.Put(joined(fmt.Sprintf("control-plane-%d", i+1), s.start.Add(-40*24*time.Hour)).Node)
@@ -129,11 +131,12 @@ func (s *scene) rules() []client.Object {
 	later := func(r *v1alpha1.NodeReadinessRule) {
 		r.Status.Conditions[2].Status, r.Status.Conditions[2].Reason = metav1.ConditionFalse, v1alpha1.ReasonLabelSetLater
 	}
+	due := func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](900) }
 	days := func(n int) time.Time { return s.start.Add(-time.Duration(n) * 24 * time.Hour) }
 	return []client.Object{
 		made("network", calico, days(60)),
 		made("storage-driver", csi, days(45), once),
-		made("gpu-driver", nvidia, days(30), later),
+		made("gpu-driver", nvidia, days(30), later, due),
 		made("security-agent", falcon, days(1), dryRun),
 	}
 }

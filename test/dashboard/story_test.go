@@ -14,7 +14,7 @@ import (
 )
 
 func TestAStoryHasAllThatIsKnown(t *testing.T) {
-	fleet, now := live.NewFleet(), time.Now()
+	fleet, now := live.NewFleet(time.Now), time.Now()
 	fleet.Put(made("network", network, now.Add(-time.Hour)),
 		joined("worker-1", now.Add(-30*time.Minute)).held("network").says(network, corev1.ConditionFalse, "NoRoute", "no route to 10.0.0.1", now.Add(-4*time.Minute)).Node)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet, Story: func(context.Context, string) (view.Story, error) {

@@ -49,13 +49,13 @@ func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRu
 		open:   map[string]bool{}, released: map[string]uint64{},
 		waiting: map[string]bool{}, bound: map[string]binding{},
 	}
-	w.watch(t, reader, &corev1.NodeList{})
-	w.watch(t, reader, &corev1.PodList{})
+	watchAll(t, reader, &corev1.NodeList{}, w.see)
+	watchAll(t, reader, &corev1.PodList{}, w.see)
 	return w
 }
 
-// watch sees all events from now until the test ends, and fails it if one may be missing.
-func (w *witness) watch(t *testing.T, reader client.WithWatch, list client.ObjectList) {
+// watchAll sees all events from now until the test ends, and fails it if one may be missing.
+func watchAll(t *testing.T, reader client.WithWatch, list client.ObjectList, see func(watch.Event)) {
 	t.Helper()
 	if err := reader.List(t.Context(), list); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (w *witness) watch(t *testing.T, reader client.WithWatch, list client.Objec
 			if event.Type == watch.Error {
 				t.Errorf("the witness may have missed something: %v", apierrors.FromObject(event.Object))
 			}
-			w.see(event)
+			see(event)
 		}
 	}()
 }

@@ -3,9 +3,11 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/readygate/readygate/internal/allotment"
 	nodecontroller "github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/rulebook"
@@ -53,8 +56,9 @@ func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *
 // reconcilerWith is a reconciler that writes with one client and knows the rules of another.
 func reconcilerWith(c *testkit.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
-		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{},
-		Events: events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
+		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{}, Strip: (&nodecontroller.Stripper{}).Strip,
+		Allotment: allotment.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, clock.RealClock{}),
+		Events:    events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
 	}
 }
 

@@ -111,7 +111,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 	k := cluster(t).Kubectl(t)
 	for field, words := range map[string][]string{
 		"nrr":                              {"nodes like these keep this taint until", "enforcementMode: bootstrap-only"},
-		"nrr.spec":                         {"Only dryRun can be changed", "conditions", "nodeSelector", "-required-"},
+		"nrr.spec":                         {"cannot be changed later", "conditions", "nodeSelector", "-required-"},
 		"nrr.spec.conditions":              {"1 to 32", "Immutable", "requiredStatus"},
 		"nrr.spec.conditionPolicy":         {"allOf (meant when absent)", "ENUM: allOf anyOf"},
 		"nrr.spec.enforcementMode":         {"first release is final", "ENUM: bootstrap-only continuous"},

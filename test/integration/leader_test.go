@@ -228,6 +228,7 @@ func TestReadyOnlyWhenCachesAreSynced(t *testing.T) {
 	}
 	grant("rules",
 		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}})
 	p := c.StartProcess(t, user, elect...)
 	notReady(t, p, "caches", "not synced")

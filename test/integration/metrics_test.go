@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/testkit"
@@ -136,4 +139,40 @@ func TestRefusedWritesAreCounted(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestMetricsCountWhatRulesWaitForOrLeave(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	cases := map[string]struct {
+		change func(*v1alpha1.NodeReadinessRule)
+		series string
+	}{
+		"stuck":   {func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](1) }, "node_readiness_stuck_nodes{}"},
+		"limited": {func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) }, "node_readiness_limited_nodes{}"},
+		"settles": {func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = 3600 }, "node_readiness_waiting_nodes{cause=MinReady}"},
+		"second": {func(r *v1alpha1.NodeReadinessRule) {
+			r.Spec.DependsOn, r.Spec.NodeSelector.MatchLabels["pool"] = []string{id + "-stuck"}, v1alpha1.LabelValue(id+"-stuck")
+		}, "node_readiness_waiting_nodes{cause=Dependency}"},
+	}
+	for name := range cases {
+		c.CreateNode(t, testkit.Node(id+"-"+name, testkit.Pool(id+"-"+name)), corev1.ConditionFalse)
+	}
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
+	for name, test := range cases {
+		c.Create(t, testkit.Rule(id+"-"+name, test.change))
+	}
+	c.EventuallyNode(t, id+"-settles", "held", func(n *corev1.Node) bool { return testkit.HasTaint(n, testkit.TaintKey(id+"-settles")) })
+	c.SetCondition(t, id+"-settles", testkit.Condition, corev1.ConditionTrue)
+	for name, test := range cases {
+		testkit.Eventually(t, test.series, func(context.Context) error {
+			if got := metricsOf(t, id+"-"+name)[test.series]; got != 1 {
+				return fmt.Errorf("it is %v, want 1", got)
+			}
+			return nil
+		})
+	}
+	if got := metricsOf(t, id+"-second")["node_readiness_blocked_nodes{condition="+testkit.Condition+"}"]; got != 0 {
+		t.Errorf("a rule that waits for another is said to hold %v nodes because of its condition", got)
+	}
 }

@@ -11,6 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/readiness"
@@ -34,7 +38,31 @@ func randomRule(r *rand.Rand, i int) *v1alpha1.NodeReadinessRule {
 		if r.IntN(5) == 0 {
 			testkit.DryRun(rule)
 		}
+		randomSafety(r, i, &rule.Spec)
 	})
+}
+
+// randomSafety gives a rule some of the optional fields.
+func randomSafety(r *rand.Rand, i int, spec *v1alpha1.NodeReadinessRuleSpec) {
+	if r.IntN(4) == 0 {
+		spec.MinReadySeconds = 1
+	}
+	if r.IntN(3) == 0 {
+		spec.ProgressDeadlineSeconds = ptr.To[int32](2)
+		spec.OnDeadline = []v1alpha1.DeadlineAction{v1alpha1.DeadlineReport, v1alpha1.DeadlineRelease}[r.IntN(2)]
+	}
+	if i > 0 && r.IntN(4) == 0 {
+		spec.DependsOn = []string{fmt.Sprint("rule-", r.IntN(i))}
+	}
+	if r.IntN(3) == 0 {
+		spec.Conditions[0].MaxAge = &metav1.Duration{Duration: time.Hour}
+	}
+	if spec.EnforcementMode == v1alpha1.EnforcementModeBootstrapOnly && r.IntN(2) == 0 {
+		spec.BootstrapScope = v1alpha1.BootstrapScopeBoot
+	}
+	if spec.EnforcementMode == v1alpha1.EnforcementModeContinuous && r.IntN(2) == 0 {
+		spec.MaxUnavailable = ptr.To(intstr.FromInt(r.IntN(3)))
+	}
 }
 
 var conditionTypes = []string{"example.com/Network", "example.com/Storage"}
@@ -46,6 +74,20 @@ func randomise(t *testing.T, c *testkit.Cluster, r *rand.Rand, node string) {
 		if r.IntN(3) > 0 {
 			c.SetCondition(t, node, conditionType, statuses[r.IntN(len(statuses))])
 		}
+	}
+	base := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	changed := base.DeepCopy()
+	changed.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: statuses[r.IntN(2)]}}
+	if r.IntN(3) == 0 {
+		changed.Status.NodeInfo.BootID = fmt.Sprint("boot-", r.IntN(3))
+	}
+	if r.IntN(3) == 0 { // nobody has heard of it for long
+		changed.Status.Conditions = append(changed.Status.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeConditionType(conditionTypes[r.IntN(len(conditionTypes))]), Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(time.Now().Add(-2 * time.Hour)),
+		})
+	}
+	if err := c.Client.Status().Patch(t.Context(), changed, client.StrategicMergeFrom(base)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -66,17 +108,23 @@ func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
 		for i := range list.Items {
 			rules = append(rules, &list.Items[i])
 		}
-		book := readiness.NewRulebook(rules)
-		for i := range nodes.Items {
-			node := readiness.NodeOf(&nodes.Items[i])
-			if plan := book.Plan(node, time.Now()); !plan.Empty() {
+		book, now := readiness.NewRulebook(rules), time.Now()
+		limits := book.Limits(nodesOf(&nodes), now)
+		for node := range nodesOf(&nodes) {
+			verdicts := book.Verdicts(node, now)
+			for i := range verdicts {
+				if limits.Hit(verdicts[i].Rule, node) {
+					verdicts[i].Limit()
+				}
+			}
+			if plan := readiness.PlanFor(node, verdicts, now); !plan.Empty() {
 				return fmt.Errorf("node %s: %+v", node.Name, plan.Changes)
 			}
 		}
 		for _, rule := range book.Rules() {
 			status := rules[slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.UID == rule.UID })].Status
-			summary := readiness.Summarize(rule, nodesOf(&nodes), 0)
-			if s := status.Summary; s == nil || int(s.Selected) != summary.Selected || int(s.Held) != summary.Holding {
+			summary := readiness.Summarize(rule, nodesOf(&nodes), time.Now(), 0)
+			if s := status.Summary; s == nil || int(s.Selected) != summary.Selected || int(s.Held) != summary.Holding || int(s.Stuck) != summary.Stuck || int(s.Limited) != summary.Limited {
 				return fmt.Errorf("rule %s: status %+v, the core says %+v", rule.Name, s, summary)
 			}
 		}
@@ -135,7 +183,8 @@ func (a *askers) agree(t *testing.T, c *testkit.Cluster, names []string) {
 	testkit.Eventually(t, "the lines to agree with the status of rules", func(context.Context) error {
 		for _, line := range a.fleet.Snapshot().Rules {
 			i := slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == line.Name })
-			if s := rules[i].Status.Summary; line.Count.Selected != int(s.Selected) || line.Count.Held != int(s.Held) || line.Count.Released != int(s.Released) {
+			if s := rules[i].Status.Summary; line.Count.Selected != int(s.Selected) || line.Count.Held != int(s.Held) || line.Count.Released != int(s.Released) ||
+				!rules[i].Spec.DryRun && (line.Count.Stuck != int(s.Stuck) || line.Count.Limited != int(s.Limited)) {
 				return fmt.Errorf("rule %s: the line counts %+v, the manager %+v", line.Name, line.Count, *s)
 			}
 			if accepted := testkit.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == (line.Standing == v1alpha1.ReasonConflict) {
@@ -144,23 +193,29 @@ func (a *askers) agree(t *testing.T, c *testkit.Cluster, names []string) {
 		}
 		return nil
 	})
-	tiles := a.tiles(t)
-	for _, name := range names {
-		var node corev1.Node
-		if err := c.Client.Get(t.Context(), keyOf(name), &node); err != nil {
-			t.Fatal(err)
-		}
-		held := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/") })
-		why, page := a.why(t, name), a.story(t, name)
-		for who, state := range map[string]readiness.State{"why": why.State, "the page": page.State, "its tile": tiles[name]} {
-			if (state == readiness.Held) != held {
-				t.Errorf("node %s: tainted by the manager: %v, %s says %q", name, held, who, state)
-			}
-		}
-		if held != strings.Contains(why.Headline, " is held") || !reflect.DeepEqual(holdersOf(why), holdersOf(page)) {
-			t.Errorf("node %s: tainted by the manager: %v, why says %q, the page %q", name, held, why.Headline, page.Headline)
+	for _, name := range names { // time passes, and may change a node meanwhile
+		testkit.Eventually(t, "all views of "+name+" to agree", func(ctx context.Context) error { return a.agreeOn(ctx, t, c, name) })
+	}
+}
+
+// agreeOn asks everybody about one node.
+func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testkit.Cluster, name string) error {
+	t.Helper()
+	var node corev1.Node
+	if err := c.Client.Get(ctx, keyOf(name), &node); err != nil {
+		return err
+	}
+	held := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/") })
+	why, page := a.why(t, name), a.story(t, name)
+	for who, state := range map[string]readiness.State{"why": why.State, "the page": page.State, "its tile": a.tiles(t)[name]} {
+		if (state == readiness.Held) != held {
+			return fmt.Errorf("tainted by the manager: %v, %s says %q; taints %v, annotations %v, conditions %v", held, who, state, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 		}
 	}
+	if held != (strings.Contains(why.Headline, " is held") || strings.Contains(why.Headline, " is stuck: held")) || !reflect.DeepEqual(holdersOf(why), holdersOf(page)) {
+		return fmt.Errorf("tainted by the manager: %v, why says %q, the page %q", held, why.Headline, page.Headline)
+	}
+	return nil
 }
 
 // holdersOf are the rules that hold the node, each with what it misses.

@@ -24,6 +24,10 @@ const (
 	// HoldPrefix and the rule's UID are the annotation on a node that says that the rule put
 	// or adopted its taint there. It lives exactly as long as the hold.
 	HoldPrefix = "readygate.dev/hold-"
+
+	// MemoryPrefix and the rule's UID are the annotation on a node that says what a rule with
+	// maxUnavailable or onDeadline remembers of a node that it does not hold.
+	MemoryPrefix = "readygate.dev/memory-"
 )
 
 // Types of the conditions in a rule's status.
@@ -38,6 +42,19 @@ const (
 	// ConditionBirthsCovered is True when the API server itself puts the rule's taint on a
 	// selected node as the node is created, so that no pod can be there before.
 	ConditionBirthsCovered = "BirthsCovered"
+)
+
+// ConditionReportersRun is False when a DaemonSet that reports a condition of the rule does not
+// tolerate its taint: it never starts on a held node, and the node stays held. It is there only
+// if such a DaemonSet is known at all.
+const ConditionReportersRun = "ReportersRun"
+
+// Reasons of the condition ReportersRun.
+const (
+	// ReasonTolerated says that every DaemonSet that is known to report tolerates the taint.
+	ReasonTolerated = "Tolerated"
+	// ReasonDaemonSetBlocked says that some do not. The message names them.
+	ReasonDaemonSetBlocked = "DaemonSetBlocked"
 )
 
 // Reasons of the condition Accepted.
@@ -64,6 +81,14 @@ const (
 	// ReasonWriteRefused says that the API server refuses to write some nodes. The
 	// message and status.failedNodes say why.
 	ReasonWriteRefused = "WriteRefused"
+
+	// ReasonLimited says that some nodes stay released although their conditions do not hold,
+	// because spec.maxUnavailable others are away. The message names them.
+	ReasonLimited = "Limited"
+
+	// ReasonUnordered says that the rule holds and releases nodes, but not after the rules of
+	// spec.dependsOn: they depend on each other in a cycle, or there are too many.
+	ReasonUnordered = "Unordered"
 
 	// ReasonDryRun says that the rule only previews; status.dryRunResults has the preview.
 	ReasonDryRun = "DryRun"
@@ -129,6 +154,18 @@ const (
 	EventInvalid = "Invalid"
 	// ActionAccept is what was tried when EventConflict or EventInvalid happened.
 	ActionAccept = "AcceptRule"
+
+	// EventLimited is on a rule that leaves nodes released because of spec.maxUnavailable.
+	EventLimited = "Limited"
+	// ActionLimit is what was done when EventLimited happened.
+	ActionLimit = "LimitRule"
+
+	// EventStuck is on a node that has been held for longer than spec.progressDeadlineSeconds,
+	// and EventDeadlineReleased on one that was released because of that.
+	EventStuck            = "Stuck"
+	EventDeadlineReleased = "DeadlineReleased"
+	// ActionAwait is what was done when EventStuck happened.
+	ActionAwait = "AwaitConditions"
 
 	// EventWriteRefused is on a node whose taints or annotations cannot be written.
 	EventWriteRefused = "WriteRefused"

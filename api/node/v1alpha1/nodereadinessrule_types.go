@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // NodeReadinessRule says: nodes like these keep this taint until these node
@@ -42,13 +43,17 @@ import (
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.summary.selected`,description="Nodes that the rule selects."
 // +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,description="Enforced, or why not."
 // +kubebuilder:printcolumn:name="Births",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="BirthsCovered")].reason`,description="Covered if nodes are created with the taint, or why not."
+// +kubebuilder:printcolumn:name="Stuck",type=integer,priority=1,JSONPath=`.status.summary.stuck`,description="Nodes that have been held for longer than progressDeadlineSeconds."
+// +kubebuilder:printcolumn:name="Reporters",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ReportersRun")].reason`,description="Tolerated if every DaemonSet that is known to report tolerates the taint, or why not."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodeReadinessRule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the rule asks for. Only dryRun can be changed later; for
-	// anything else delete the rule and create another.
+	// spec is what the rule asks for. What says which nodes are held, by which
+	// taint and until when (conditions but for maxAge, conditionPolicy,
+	// enforcementMode, taint, nodeSelector) cannot be changed later: delete the
+	// rule and create another.
 	Spec NodeReadinessRuleSpec `json:"spec"`
 
 	// status is what became of it. Written by the manager only.
@@ -70,6 +75,11 @@ type NodeReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')",fieldPath=".conditionPolicy",message="conditionPolicy is immutable (absent means allOf): delete this rule and create one with the policy you want"
 // +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'",fieldPath=".conditionPolicy",message="anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous"
 // +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))",fieldPath=".conditions",message="defaultStatus cannot be used with enforcementMode bootstrap-only, where a condition that was never reported must hold the node: remove defaultStatus, or use enforcementMode continuous"
+// +kubebuilder:validation:XValidation:rule="self.enforcementMode == 'continuous' || !has(self.maxUnavailable)",fieldPath=".maxUnavailable",message="maxUnavailable cannot be used with enforcementMode bootstrap-only, which never takes a node away that was in use: remove maxUnavailable, or use enforcementMode continuous"
+// +kubebuilder:validation:XValidation:rule="self.enforcementMode == 'bootstrap-only' || !has(self.bootstrapScope) || self.bootstrapScope == 'Node'",fieldPath=".bootstrapScope",message="bootstrapScope Boot cannot be used with enforcementMode continuous, which looks at a node all the time: remove bootstrapScope, or use enforcementMode bootstrap-only"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapScope) || self.bootstrapScope == 'Node' || self.taint.effect != 'NoExecute'",fieldPath=".bootstrapScope",message="bootstrapScope Boot cannot be used with the taint effect NoExecute: it holds a node whenever it stops being Ready, and would evict its pods each time: use NoSchedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || !has(self.minReadySeconds) || self.progressDeadlineSeconds > self.minReadySeconds",fieldPath=".progressDeadlineSeconds",message="progressDeadlineSeconds must be greater than minReadySeconds, or every node would be late: use a longer deadline, or a shorter minReadySeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.progressDeadlineSeconds)",fieldPath=".onDeadline",message="onDeadline says what happens when progressDeadlineSeconds are over: set progressDeadlineSeconds, or remove onDeadline"
 type NodeReadinessRuleSpec struct {
 	// conditions are the requirements: node conditions that must hold before a
 	// node is released. 1 to 32, each type once. Immutable.
@@ -116,7 +126,134 @@ type NodeReadinessRuleSpec struct {
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
+
+	// minReadySeconds is how long the conditions must have held without
+	// interruption before a held node is released. Absent means 0: at once.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// maxUnavailable is how many nodes that were in use a continuous rule may
+	// take away at one time: a number, or a percentage of the selected nodes in
+	// use, rounded up. The rest stays released, and the rule says so. In use is
+	// a node that the rule released before, that is older than the rule, or
+	// that was Ready and not held when the rule first selected it. New nodes do
+	// not count. Absent means no limit.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000000 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of nodes from 0 to 1000000, e.g. 1, or a percentage from 0% to 100%, e.g. 10%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// bootstrapScope says what a bootstrap-only rule is done with at the first
+	// release: the Node (meant when absent), or the Boot: the node is held again
+	// as soon as it stops being Ready or has a new bootID, until the conditions
+	// hold and were reported since that boot.
+	//
+	// +optional
+	BootstrapScope BootstrapScope `json:"bootstrapScope,omitempty"`
+
+	// progressDeadlineSeconds is how long a node may be held. One that is held
+	// longer is stuck: a Warning event, status.summary.stuck and a metric say
+	// so. Absent means for ever.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// onDeadline says what becomes of a node that is stuck: Report (meant when
+	// absent) keeps it held, Release takes the taint away although the
+	// conditions do not hold.
+	//
+	// +optional
+	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
+
+	// dependsOn are names of rules that must have released a node before this
+	// rule looks at it: until then a held node stays held and a released one
+	// released. Names of rules that do not exist are ignored. Of rules that
+	// depend on each other in a cycle the youngest waits for nobody, and says
+	// so.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	DependsOn []string `json:"dependsOn,omitempty"`
+
+	// tolerations are DaemonSets that must run on held nodes: the API server
+	// adds a toleration of the rule's taint to their pod templates as the
+	// DaemonSets are created or changed. Who reports a condition and does not
+	// tolerate the taint of the rule that waits for it would keep the node held
+	// for ever.
+	//
+	// +optional
+	Tolerations *DaemonSetTolerations `json:"tolerations,omitempty"`
 }
+
+// DaemonSetTolerations selects DaemonSets by their own labels, their
+// namespace's labels, or both.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.daemonSetSelector) || has(self.namespaceSelector)",message="tolerations must name a daemonSetSelector, a namespaceSelector or both: without one every DaemonSet would tolerate the taint, e.g. daemonSetSelector {matchLabels: {k8s-app: calico-node}}"
+type DaemonSetTolerations struct {
+	// daemonSetSelector selects by the labels of the DaemonSet itself, not of
+	// its pods. Absent means every DaemonSet of the selected namespaces.
+	//
+	// +optional
+	DaemonSetSelector *LabelSelector `json:"daemonSetSelector,omitempty"`
+
+	// namespaceSelector selects by the labels of the namespace, e.g.
+	// kubernetes.io/metadata.name: kube-system. Absent means every namespace.
+	//
+	// +optional
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// LabelSelector selects objects by their labels: every label in matchLabels
+// and every entry of matchExpressions must match.
+//
+// +structType=atomic
+// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="the selector must not be empty: name at least one label, or leave the selector out"
+type LabelSelector struct {
+	// matchLabels are labels that an object must have, each with exactly this
+	// value.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+
+	// matchExpressions are requirements on labels, all of which must hold.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// BootstrapScope says what a bootstrap-only rule is done with.
+// +kubebuilder:validation:Enum=Node;Boot
+type BootstrapScope string
+
+const (
+	// BootstrapScopeNode is done with a node at the first release.
+	BootstrapScopeNode BootstrapScope = "Node"
+	// BootstrapScopeBoot is done with one boot of the node.
+	BootstrapScopeBoot BootstrapScope = "Boot"
+)
+
+// DeadlineAction says what becomes of a node that is held for too long.
+// +kubebuilder:validation:Enum=Report;Release
+type DeadlineAction string
+
+const (
+	// DeadlineReport keeps the node held.
+	DeadlineReport DeadlineAction = "Report"
+	// DeadlineRelease takes the taint away.
+	DeadlineRelease DeadlineAction = "Release"
+)
 
 // ConditionRequirement is one node condition and the status it must have.
 type ConditionRequirement struct {
@@ -141,6 +278,17 @@ type ConditionRequirement struct {
 	// +optional
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	DefaultStatus corev1.ConditionStatus `json:"defaultStatus,omitempty"`
+
+	// maxAge is how old the condition's lastHeartbeatTime may be, e.g. 2m. One
+	// that is older, or has no heartbeat, counts as Unknown: who stopped to
+	// report is not healthy. At least 60s; what reports must write a heartbeat
+	// several times as often. Absent means for ever.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(h|m|s))+$') && duration(self) >= duration('60s')",message="maxAge must be a duration in h, m and s of at least 60s, e.g. 2m: every node's heartbeat is a write"
+	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
 }
 
 // ConditionPolicy says how many requirements must be met.

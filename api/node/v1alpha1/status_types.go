@@ -21,9 +21,10 @@ type NodeReadinessRuleStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions of the rule: Accepted (valid, and in conflict with no older
-	// rule), Enforced (every selected node is as the rule wants it) and
-	// BirthsCovered (a selected node is created with the taint), each with its
-	// reason.
+	// rule), Enforced (every selected node is as the rule wants it),
+	// BirthsCovered (a selected node is created with the taint) and
+	// ReportersRun (what reports for the rule tolerates its taint; only if
+	// something is known to), each with its reason.
 	//
 	// +optional
 	// +listType=map
@@ -72,6 +73,15 @@ type NodeReadinessRuleStatus struct {
 	// +kubebuilder:validation:MaxItems=5000
 	FailedNodes []NodeFailure `json:"failedNodes,omitempty"`
 
+	// limitedNodes are the selected nodes that stay released although their
+	// conditions do not hold, because of spec.maxUnavailable; at most 100.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5000
+	// +kubebuilder:validation:items:MaxLength=253
+	LimitedNodes []string `json:"limitedNodes,omitempty"`
+
 	// nodeEvaluations say for single nodes how each condition compares; at most
 	// 100, held nodes first.
 	//
@@ -98,6 +108,16 @@ type RuleSummary struct {
 	// failed is the number of selected nodes that the API server refuses to
 	// write.
 	Failed int32 `json:"failed"`
+	// stuck is the number of selected nodes that the rule has held for longer
+	// than spec.progressDeadlineSeconds.
+	//
+	// +optional
+	Stuck int32 `json:"stuck,omitempty"`
+	// limited is the number of selected nodes that stay released although
+	// their conditions do not hold, because of spec.maxUnavailable.
+	//
+	// +optional
+	Limited int32 `json:"limited,omitempty"`
 }
 
 // NodeFailure is a node that could not be written, and why.

@@ -101,15 +101,19 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* "true" where the cluster has the API of the births policy. A list of APIs that names kinds comes from a cluster;
+{{/* "true" where the cluster has policies that change objects. A list of APIs that names kinds comes from a cluster;
 without one (helm template) the version decides. */}}
-{{- define "readygate.births" -}}
+{{- define "readygate.mutates" -}}
 {{- $api := "admissionregistration.k8s.io/v1" }}
 {{- $apis := .Capabilities.APIVersions }}
-{{- if eq (toString .Values.births.enabled) "auto" }}
 {{- if $apis.Has (printf "%s/ValidatingAdmissionPolicy" $api) }}
 {{- if $apis.Has (printf "%s/MutatingAdmissionPolicy" $api) }}true{{ end }}
 {{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}true{{ end }}
+{{- end }}
+
+{{/* "true" where nodes are to be born tainted. */}}
+{{- define "readygate.births" -}}
+{{- if eq (toString .Values.births.enabled) "auto" }}{{ include "readygate.mutates" . }}
 {{- else if eq (toString .Values.births.enabled) "true" }}true{{ end }}
 {{- end }}
 

@@ -17,7 +17,7 @@ func Nodes(nodes []view.Node, wide bool, now time.Time) Lines {
 	}
 	var rows [][]string
 	for _, n := range nodes {
-		row := []string{n.Name, state(n), since(n, now), view.Age(n.Created, now), strings.Join(holders(n), ","), missing(n)}
+		row := []string{n.Name, state(n), since(n, now), view.Age(n.Created, now), strings.Join(holders(n), ","), strings.Join(reasons(n, now), ", ")}
 		if wide {
 			ready := string(n.Ready)
 			if n.Unschedulable {
@@ -35,7 +35,7 @@ func Nodes(nodes []view.Node, wide bool, now time.Time) Lines {
 // Change is one line about a node that changed.
 func Change(n view.Node, now time.Time) string {
 	var line Lines
-	line.add("%s %s %s%s", now.Format(time.TimeOnly), n.Name, state(n), because(n))
+	line.add("%s %s %s%s", now.Format(time.TimeOnly), n.Name, state(n), because(n, now))
 	return line[0]
 }
 
@@ -46,22 +46,32 @@ func Gone(name string, now time.Time) string {
 	return line[0]
 }
 
-// Tally is how many nodes are held and released.
+// Tally is how many nodes are held and released, and what is wrong with some of them.
 func Tally(nodes []view.Node) string {
-	states := map[readiness.State]int{}
+	states, words := map[readiness.State]int{}, map[string]int{}
 	for _, n := range nodes {
 		states[n.State]++
+		for _, word := range harm(n) {
+			words[word]++
+		}
 	}
-	return fmt.Sprintf("%s: %d held, %d released, %d not selected",
-		count(len(nodes), "node"), states[readiness.Held], states[readiness.Released], states[readiness.NotSelected])
+	parts := []string{fmt.Sprintf("%s: %d held, %d released, %d not selected",
+		count(len(nodes), "node"), states[readiness.Held], states[readiness.Released], states[readiness.NotSelected])}
+	for _, word := range []string{stuck, limited} {
+		if words[word] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", words[word], word))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
-// state is the word for a node; one that is not yet as rules want it says so.
+// state are the words for a node: one that is stuck or limited, or not yet as rules want it, says so.
 func state(n view.Node) string {
+	words := append([]string{string(n.State)}, harm(n)...)
 	if !n.Settled {
-		return string(n.State) + ", changing"
+		words = append(words, "changing")
 	}
-	return string(n.State)
+	return strings.Join(words, ", ")
 }
 
 // holders are the rules that hold the node.
@@ -75,31 +85,41 @@ func holders(n view.Node) []string {
 	return names
 }
 
-// missing is what holds the node back, over all rules that are enforced.
-func missing(n view.Node) string {
+// reasons are what holds the node back, over all rules that are enforced.
+func reasons(n view.Node, now time.Time) []string {
 	var parts []string
 	for _, s := range n.Rules {
 		if s.Preview && !s.Held {
 			continue
 		}
+		if cause := causeOf(s, now); cause != "" {
+			parts = append(parts, cause)
+		}
 		for _, m := range s.Missing {
-			current := string(m.Current)
-			if m.Absent {
-				current = "not reported"
-			}
-			parts = append(parts, m.Type+" is "+current)
+			parts = append(parts, m.Type+" is "+current(m))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
-func because(n view.Node) string {
+// current is what counts of a condition that is missing, and why that is not what the node says.
+func current(m view.Missing) string {
+	switch {
+	case m.Absent:
+		return "not reported"
+	case m.Doubt != "":
+		return string(m.Current) + " (" + m.Doubt + ")"
+	}
+	return string(m.Current)
+}
+
+func because(n view.Node, now time.Time) string {
 	text := ""
 	if names := holders(n); len(names) > 0 {
 		text = " by " + strings.Join(names, ", ")
 	}
-	if reason := missing(n); reason != "" {
-		text += ": " + reason
+	if all := reasons(n, now); len(all) > 0 {
+		text += ": " + strings.Join(all, ", ")
 	}
 	return text
 }

@@ -27,7 +27,7 @@ func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
 	for _, r := range rules {
 		row := []string{
 			r.Name, r.Taint, string(r.Mode),
-			strconv.Itoa(r.Count.Selected), strconv.Itoa(r.Count.Held), strconv.Itoa(r.Count.Released),
+			strconv.Itoa(r.Count.Selected), including(r.Count.Held, r.Count.Stuck, stuck), including(r.Count.Released, r.Count.Limited, limited),
 			r.Standing, r.Births, view.Age(r.Created, now),
 		}
 		if wide {
@@ -47,6 +47,9 @@ func (l *Lines) messages(rules []view.Rule, wide bool) {
 		if r.Standing != v1alpha1.ReasonEnforced && r.Message != "" {
 			below.add("%s is %s: %s", r.Name, r.Standing, r.Message)
 		}
+		if r.Blocked != "" {
+			below.add("%s, reporters: %s", r.Name, r.Blocked)
+		}
 		for _, refused := range r.Refused {
 			below.add("%s cannot write node %s: %s", r.Name, refused.Node, refused.Message)
 		}
@@ -58,6 +61,15 @@ func (l *Lines) messages(rules []view.Rule, wide bool) {
 		l.add("")
 		*l = append(*l, below...)
 	}
+}
+
+// including reads as in "2", or "2 (1 stuck)".
+func including(n, of int, word string) string {
+	text := strconv.Itoa(n)
+	if of > 0 {
+		text += fmt.Sprintf(" (%d %s)", of, word)
+	}
+	return text
 }
 
 func requirements(r view.Rule) string {

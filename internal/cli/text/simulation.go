@@ -3,6 +3,7 @@ package text
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/readiness"
@@ -22,7 +23,11 @@ var changes = map[readiness.ChangeKind]string{
 // Simulation is what rules would do.
 func Simulation(s view.Simulation, wide bool) Lines {
 	var lines Lines
-	lines.add("If this were applied now (%s looked at, nothing changed):", count(s.Nodes, "node"))
+	when := "now"
+	if !s.AsOf.IsZero() {
+		when = "at " + s.AsOf.UTC().Format(time.RFC3339)
+	}
+	lines.add("If this were applied %s (%s looked at, nothing changed):", when, count(s.Nodes, "node"))
 	lines.add("")
 	var rows [][]string
 	for _, r := range s.Rules {
@@ -48,6 +53,11 @@ func (l *Lines) simulated(r view.Rule) {
 		l.add("Rule %s would do nothing (%s): %s", r.Name, r.Standing, r.Message)
 	case r.Count.Selected == 0:
 		l.add("Rule %s selects no node (%s): compare with kubectl get nodes --show-labels", r.Name, r.Selector)
+	case r.Count.Limited > 0:
+		l.add("Rule %s leaves %s released although its conditions do not hold there: as many as maxUnavailable allows are away.", r.Name, count(r.Count.Limited, "node"))
+	}
+	if r.Count.Stuck > 0 {
+		l.add("Rule %s has held %s for longer than progressDeadlineSeconds.", r.Name, count(r.Count.Stuck, "node"))
 	}
 }
 
@@ -67,6 +77,23 @@ func (l *Lines) evictions(effects []view.Effect) {
 	}
 }
 
+// causes are the words for what else than requirements decides.
+var causes = map[readiness.Cause]string{
+	readiness.CauseMinReady:   "met, but not for minReadySeconds yet",
+	readiness.CauseNotReady:   "not Ready, may come back from a reboot (bootstrapScope Boot)",
+	readiness.CauseDependency: "another rule must release it first (dependsOn)",
+	readiness.CauseDeadline:   "by the deadline, although",
+}
+
+// reason says why the node would change.
+func reason(e view.Effect) string {
+	parts := make([]string, 0, len(e.Missing))
+	for _, m := range e.Missing {
+		parts = append(parts, m.String())
+	}
+	return strings.TrimSpace(causes[e.Cause] + " " + strings.Join(parts, "; "))
+}
+
 func (l *Lines) effects(effects []view.Effect, wide bool) {
 	if len(effects) == 0 {
 		l.add("The taints of no node would change.")
@@ -78,15 +105,11 @@ func (l *Lines) effects(effects []view.Effect, wide bool) {
 	}
 	var rows [][]string
 	for _, e := range shown {
-		var missing []string
-		for _, m := range e.Missing {
-			missing = append(missing, m.String())
-		}
 		word := changes[e.Change]
 		if e.Evicts {
 			word += ", EVICTS"
 		}
-		rows = append(rows, []string{e.Node, word, e.Rule, strings.Join(missing, "; ")})
+		rows = append(rows, []string{e.Node, word, e.Rule, reason(e)})
 	}
 	nodes := map[string]bool{}
 	for _, e := range effects {
@@ -94,7 +117,7 @@ func (l *Lines) effects(effects []view.Effect, wide bool) {
 	}
 	l.add("%s would change:", count(len(nodes), "node"))
 	l.add("")
-	l.table([]string{"NODE", "CHANGE", "RULE", "MISSING"}, rows)
+	l.table([]string{"NODE", "CHANGE", "RULE", "WHY"}, rows)
 	if more := len(effects) - len(shown); more > 0 {
 		l.add("… and %d more: -o wide lists them all", more)
 	}

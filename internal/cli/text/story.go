@@ -30,6 +30,12 @@ func (l *Lines) chapter(c view.Chapter, now time.Time) {
 	if c.AnyOf {
 		l.add("  One of its requirements is enough (anyOf).")
 	}
+	if c.Stuck && c.Held {
+		l.add("  It has held this node for longer than its progressDeadlineSeconds: the node is stuck.")
+	}
+	if !c.Until.IsZero() {
+		l.add("  If they stay met, it is released at %s.", c.Until.In(now.Location()).Format(time.TimeOnly))
+	}
 	for _, r := range c.Requirements {
 		l.requirement(r, now)
 	}
@@ -49,6 +55,8 @@ func (l *Lines) requirement(r view.Requirement, now time.Time) {
 		text = "is not reported and counts as " + string(r.Current) + " (defaultStatus)"
 	case r.Absent:
 		text = "is not reported"
+	case r.Doubt != "":
+		text += " (" + r.Doubt + ")"
 	}
 	l.add("  %-7s  %s %s, must be %s", mark, r.Type, text, r.Required)
 	if r.Absent {

@@ -107,7 +107,7 @@ Rule gpu selects no node (gpu=yes): compare with kubectl get nodes --show-labels
 EVICTIONS: pods that do not tolerate readiness.k8s.io/N:NoExecute would be evicted from 1 node.
 3 nodes would change:
 
-NODE   CHANGE            RULE      MISSING
+NODE   CHANGE            RULE      WHY
 w-1    is held, EVICTS   network   N is not reported, must be True
 w-2    stays held        network   -
 w-3    is released       network   -

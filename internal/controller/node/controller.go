@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/allotment"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
@@ -36,6 +37,10 @@ const (
 	refusedFirst = time.Second
 	refusedLast  = 5 * time.Minute
 
+	// limitedRest is when a node is looked at again that stays released because too many others are
+	// away. Usually one of those comes back first, and that is seen.
+	limitedRest = 15 * time.Second
+
 	// passingLimit is how many failures of the server in a row are shown as a refusal: what
 	// answers with an error for so long (a webhook that is down) needs somebody, too.
 	passingLimit = 5
@@ -50,34 +55,38 @@ type Reconciler struct {
 	Nodes    *roster.Roster
 	Rules    *rulebook.Shelf
 	Failures *ledger.Failures
-	Events   events.EventRecorder
-	Metrics  *Metrics
-	Clock    clock.PassiveClock
+	// Allotment keeps rules from taking too many nodes away.
+	Allotment *allotment.Allocator
+	// Strip cuts nodes down as the cache does.
+	Strip   func(any) (any, error)
+	Events  events.EventRecorder
+	Metrics *Metrics
+	Clock   clock.PassiveClock
 }
 
 // Reconcile looks at one node and applies what all rules together ask for.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var obj corev1.Node
-	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
+	if err := r.read(ctx, req.NamespacedName, &obj); err != nil {
 		return r.gone(req.Name, err)
 	}
 	now := r.Clock.Now() // once: the same decision must make the same patch
 	var before []byte
 	for range attempts {
-		d, err := r.decide(ctx, readiness.NodeOf(&obj), now)
+		d, err := r.decide(ctx, &obj, now)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		if d.plan.Empty() {
 			r.Failures.Clear(req.Name)
-			return reconcile.Result{}, nil
+			return r.later(d, now), nil
 		}
 		err = r.write(ctx, d)
 		switch {
 		case err == nil:
 			r.Failures.Clear(req.Name)
 			r.announce(ctx, d)
-			return reconcile.Result{}, nil
+			return r.later(d, now), nil
 		case isConflict(err) && !bytes.Equal(d.patch, before):
 			r.Metrics.conflicts.Inc()
 			before, obj = d.patch, corev1.Node{}
@@ -87,6 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		case isConflict(err), isRefusal(err), isServerError(err) && r.Failures.Passing(req.Name) >= passingLimit:
 			// A conflict in which fresh state makes the same patch again is none: a webhook
 			// can refuse with the same code.
+			r.Allotment.Refused(req.Name)
 			return reconcile.Result{RequeueAfter: r.refused(ctx, d, err)}, nil
 		default:
 			return r.gone(req.Name, fmt.Errorf("patching node: %w", err))
@@ -103,7 +113,52 @@ type decision struct {
 	patch    []byte
 }
 
-func (r *Reconciler) decide(ctx context.Context, node *readiness.Node, now time.Time) (decision, error) {
+// read reads the node from the cache, or past it if nobody knows what became of a write.
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, obj *corev1.Node) error {
+	if doubt, _ := r.Allotment.Doubts(key.Name); !doubt {
+		return r.Client.Get(ctx, key, obj)
+	}
+	if err := r.Live.Get(ctx, key, obj); err != nil {
+		return err
+	}
+	r.Allotment.Resolve(r.stripped(obj))
+	return nil
+}
+
+// stripped is the node as the cache has it.
+func (r *Reconciler) stripped(obj *corev1.Node) *corev1.Node {
+	stripped, err := r.Strip(obj)
+	if err != nil {
+		return obj
+	}
+	return stripped.(*corev1.Node)
+}
+
+// later asks for another look when time alone may change the decision.
+func (r *Reconciler) later(d decision, now time.Time) reconcile.Result {
+	var due time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	for i := range d.verdicts {
+		sooner(d.verdicts[i].Until)
+		if d.verdicts[i].Cause == readiness.CauseLimit {
+			sooner(now.Add(limitedRest))
+		}
+	}
+	if doubt, until := r.Allotment.Doubts(d.node.Name); doubt {
+		sooner(until)
+	}
+	if due.IsZero() {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: max(due.Sub(r.Clock.Now()), time.Millisecond)}
+}
+
+func (r *Reconciler) decide(ctx context.Context, obj *corev1.Node, now time.Time) (decision, error) {
+	node := readiness.NodeOf(obj)
 	book, err := r.Rules.Current(ctx)
 	if err != nil {
 		return decision{}, err
@@ -111,12 +166,18 @@ func (r *Reconciler) decide(ctx context.Context, node *readiness.Node, now time.
 	verdicts := make([]readiness.Verdict, 0, len(book.Rules()))
 	for _, rule := range book.Rules() {
 		start := r.Clock.Now()
-		verdict := readiness.Evaluate(rule, node)
+		verdict := readiness.Evaluate(rule, node, now)
 		if verdict.State != readiness.NotSelected {
 			r.Metrics.evaluated(verdict, r.Clock.Since(start))
 		}
 		verdicts = append(verdicts, verdict)
 	}
+	if r.Allotment.Unsure(book, node, verdicts) {
+		if err := r.Allotment.Survey(func(see func(*corev1.Node)) error { return r.everyNode(ctx, see) }); err != nil {
+			log.FromContext(ctx).Error(err, "Rules with maxUnavailable take nobody away until all nodes could be read")
+		}
+	}
+	r.Allotment.Limit(book, obj, verdicts)
 	d := decision{node: node, verdicts: verdicts, plan: readiness.PlanFor(node, verdicts, now)}
 	if !d.plan.Empty() {
 		d.patch, err = jsonPatch(node, d.plan)
@@ -124,11 +185,47 @@ func (r *Reconciler) decide(ctx context.Context, node *readiness.Node, now time.
 	return d, err
 }
 
+// errOutdated is why a decision is not carried out.
+var errOutdated = errors.New("not written: the rules have changed since it was decided")
+
+// pageSize is how many nodes are read at a time: each can have dozens of kilobytes.
+const pageSize = 200
+
+// everyNode reads all nodes past the cache.
+func (r *Reconciler) everyNode(ctx context.Context, see func(*corev1.Node)) error {
+	for next := ""; ; {
+		var page corev1.NodeList
+		if err := r.Live.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return fmt.Errorf("counting the nodes that are away: %w", err)
+		}
+		for i := range page.Items {
+			see(r.stripped(&page.Items[i]))
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
 func (r *Reconciler) write(ctx context.Context, d decision) error {
 	if err := r.confirmGone(ctx, d.plan.Swept); err != nil {
+		r.Allotment.Failed(d.node.Name)
 		return err
 	}
-	return send(ctx, r.Client, d.node.Name, d.patch)
+	if !r.Allotment.Send(d.node, d.plan) {
+		r.Allotment.Failed(d.node.Name)
+		return errOutdated
+	}
+	written, err := send(ctx, r.Client, d.node.Name, d.patch)
+	switch {
+	case err == nil:
+		r.Allotment.Written(r.stripped(written))
+	case isSure(err):
+		r.Allotment.Failed(d.node.Name)
+	default:
+		r.Allotment.Doubt(d.node, d.plan)
+	}
+	return err
 }
 
 // confirmGone asks the API server whether rules that the cache does not know exist: what
@@ -154,6 +251,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID) error {
 func (r *Reconciler) announce(ctx context.Context, d decision) {
 	now := r.Clock.Now()
 	r.record(d.node, d.plan.Changes)
+	r.recordDeadlines(d, now)
 	for _, change := range d.plan.Changes {
 		log.FromContext(ctx).Info("Node changed", "change", change.Kind, "rule", change.Rule, "taint", change.Taint.String())
 		if !slices.Contains(d.plan.Swept, change.UID) { // series of a rule that is gone would stay
@@ -186,5 +284,6 @@ func (r *Reconciler) gone(node string, err error) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	r.Failures.Clear(node)
+	r.Allotment.Absent(node)
 	return reconcile.Result{}, nil
 }

@@ -2,11 +2,14 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/note"
@@ -46,6 +49,45 @@ func (r *Reconciler) record(node *readiness.Node, changes []readiness.Change) {
 				"%s", note.Cut(strings.Join(notes, "; "), note.Event))
 		}
 	}
+}
+
+// recordDeadlines tells of nodes that were held for too long: which requirement they wait for, and
+// for how long already.
+func (r *Reconciler) recordDeadlines(d decision, now time.Time) {
+	for _, change := range d.plan.Changes {
+		i := slices.IndexFunc(d.verdicts, func(v readiness.Verdict) bool { return v.Rule.UID == change.UID })
+		if i < 0 {
+			continue
+		}
+		waits := waitsFor(&d.verdicts[i], now)
+		switch change.Kind {
+		case readiness.Stuck:
+			r.Events.Eventf(nodeObject(d.node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventStuck, v1alpha1.ActionAwait,
+				"%s", note.Cut(fmt.Sprintf("Held by rule '%s' for more than %s: %s", change.Rule, d.verdicts[i].Rule.Deadline, waits), note.Event))
+		case readiness.Expired:
+			r.Events.Eventf(nodeObject(d.node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventDeadlineReleased, v1alpha1.ActionRemoveTaint,
+				"%s", note.Cut(fmt.Sprintf("Released by the deadline of rule '%s' after %s: %s", change.Rule, d.verdicts[i].Rule.Deadline, waits), note.Event))
+		}
+	}
+}
+
+// waitsFor says which requirements are not met, and since when.
+func waitsFor(verdict *readiness.Verdict, now time.Time) string {
+	var parts []string
+	for _, unmet := range verdict.Unmet {
+		part := unmet.String()
+		if !unmet.Since.IsZero() && !unmet.Since.After(now) { // a clock may be ahead
+			part += ", for " + duration.HumanDuration(now.Sub(unmet.Since))
+		}
+		parts = append(parts, part)
+	}
+	switch {
+	case verdict.Cause == readiness.CauseNotReady:
+		return "its conditions hold, and the node is not Ready"
+	case len(parts) == 0:
+		return "its conditions hold, but not for minReadySeconds yet"
+	}
+	return strings.Join(parts, "; ")
 }
 
 // recordRefusal relates the event to the first of the rules: events that differ only in

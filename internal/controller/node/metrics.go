@@ -38,7 +38,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}, []string{"rule", "reason"}),
 		bootstrapCompleted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_bootstrap_completed_total",
-			Help: "Nodes that a bootstrap-only rule has released for good.",
+			Help: "Nodes that a bootstrap-only rule has released for good, or, with bootstrapScope Boot, for the rest of a boot.",
 		}, []string{"rule"}),
 		bootstrapSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_bootstrap_duration_seconds",
@@ -76,6 +76,9 @@ func (m *Metrics) Forget(rule string) {
 
 func (m *Metrics) evaluated(verdict readiness.Verdict, took time.Duration) {
 	m.evaluationSeconds.WithLabelValues(verdict.Rule.Name).Observe(took.Seconds())
+	if verdict.State != readiness.Held {
+		return
+	}
 	for _, unmet := range verdict.Unmet {
 		m.conditionFailures.WithLabelValues(verdict.Rule.Name, unmet.Requirement.Type).Inc()
 	}
@@ -95,22 +98,24 @@ func (m *Metrics) changed(d decision, change readiness.Change, now time.Time) {
 	}
 }
 
-// bootstrapped measures nodes that are younger than the rule: others did not wait for it.
+// bootstrapped measures nodes that are younger than the rule, at their first boot: others did not
+// wait for it all the time.
 func (m *Metrics) bootstrapped(d decision, change readiness.Change, now time.Time) {
 	for _, verdict := range d.verdicts {
-		if verdict.Rule.UID == change.UID && !d.node.Created.Before(verdict.Rule.Created) {
+		if verdict.Rule.UID == change.UID && !d.node.Created.Before(verdict.Rule.Created) && !readiness.HasCompletion(verdict.Rule, d.node) {
 			m.bootstrapSeconds.WithLabelValues(change.Rule).Observe(now.Sub(d.node.Created).Seconds())
 		}
 	}
 }
 
-// latency is measured only where a condition made the change: not where a rule or a label did.
+// latency is measured only where a condition made the change: not where a rule, a label, a boot or
+// time alone did.
 func (m *Metrics) latency(d decision, change readiness.Change, now time.Time, operation string) {
 	for _, verdict := range d.verdicts {
 		if verdict.Rule.UID != change.UID || verdict.State == readiness.NotSelected {
 			continue
 		}
-		if last := d.node.LastTransition(verdict.Rule); last.After(verdict.Rule.Created) {
+		if last := d.node.LastTransition(verdict.Rule); last.After(verdict.Rule.Created) && readiness.MadeBy(last, &verdict, d.node) {
 			m.latencySeconds.WithLabelValues(change.Rule, operation).Observe(max(0, now.Sub(last).Seconds()))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/tenure"
 )
 
 // operation is one operation of a JSON patch (RFC 6902).
@@ -57,11 +59,29 @@ func jsonPatch(node *readiness.Node, plan *readiness.Plan) ([]byte, error) {
 // patch names, it knows.
 const unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
 
-// send sends the patch: the one way in which nodes are written.
-func send(ctx context.Context, c client.Writer, node string, patch []byte) error {
+// send sends the patch, the one way in which nodes are written, and returns what it made of the
+// node.
+func send(ctx context.Context, c client.Writer, node string, patch []byte) (*corev1.Node, error) {
+	ctx, cancel := lingering(ctx)
+	defer cancel()
 	obj := &corev1.Node{}
 	obj.Name = node
-	return c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), unchecked)
+	err := c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), unchecked)
+	return obj, err
+}
+
+// linger is how long a write may go on when the manager stops. It still leads then; who comes after
+// it must not find a node half written.
+const linger = 8 * time.Second
+
+// lingering is a context that ends a while after the other one.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })
+	return later, func() {
+		stop()
+		cancel()
+	}
 }
 
 func taintsOperation(node *readiness.Node, plan *readiness.Plan) operation {
@@ -128,6 +148,12 @@ func isRefusal(err error) bool {
 	default:
 		return false
 	}
+}
+
+// isSure says that the write did not happen, and will not. After an error of the server, or none
+// of its answers, nobody knows.
+func isSure(err error) bool {
+	return errors.Is(err, tenure.ErrEnded) || isConflict(err) || isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsUnauthorized(err)
 }
 
 // isServerError says that the API server, or something that it asked, failed. It may pass.

@@ -130,7 +130,7 @@ func TestThePatchIsNotCheckedForUnknownFields(t *testing.T) {
 			return nil
 		},
 	})
-	if err := send(t.Context(), c, "n", []byte("[]")); err != nil || asked.FieldValidation != metav1.FieldValidationIgnore {
+	if _, err := send(t.Context(), c, "n", []byte("[]")); err != nil || asked.FieldValidation != metav1.FieldValidationIgnore {
 		t.Errorf("%v, asked for %q", err, asked.FieldValidation)
 	}
 }

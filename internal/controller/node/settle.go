@@ -28,7 +28,7 @@ func Settle(ctx context.Context, c client.Client, obj *corev1.Node, decide func(
 		if err != nil {
 			return &readiness.Plan{}, err
 		}
-		err = send(ctx, c, node.Name, patch)
+		_, err = send(ctx, c, node.Name, patch)
 		switch {
 		case err == nil:
 			return plan, nil

@@ -35,7 +35,7 @@ func (s *Stripper) Strip(obj any) (any, error) {
 			Annotations:       s.annotations(node.Annotations),
 		},
 		Spec:   corev1.NodeSpec{Taints: s.taints(node.Spec.Taints)},
-		Status: corev1.NodeStatus{Conditions: s.conditions(node.Status.Conditions)},
+		Status: corev1.NodeStatus{Conditions: s.conditions(node.Status.Conditions), NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}, nil
 }
 
@@ -79,6 +79,7 @@ func (s *Stripper) conditions(conditions []corev1.NodeCondition) []corev1.NodeCo
 		kept[i] = corev1.NodeCondition{
 			Type:               corev1.NodeConditionType(s.words.canonical(string(c.Type))),
 			Status:             corev1.ConditionStatus(s.words.canonical(string(c.Status))),
+			LastHeartbeatTime:  c.LastHeartbeatTime,
 			LastTransitionTime: c.LastTransitionTime,
 		}
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
+	heard := metav1.Now()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "n", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"},
@@ -24,7 +25,8 @@ func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 		Spec: corev1.NodeSpec{PodCIDR: "10.0.0.0/24", ProviderID: "p", Taints: []corev1.Taint{foreign}},
 		Status: corev1.NodeStatus{
 			Images:     []corev1.ContainerImage{{Names: []string{"x"}}},
-			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Message: "long", Reason: "r", LastHeartbeatTime: metav1.Now()}},
+			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Message: "long", Reason: "r", LastHeartbeatTime: heard}},
+			NodeInfo:   corev1.NodeSystemInfo{BootID: "b", KernelVersion: "k"},
 		},
 	}
 	before := readiness.NodeOf(node.DeepCopy())
@@ -38,8 +40,11 @@ func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 			Name: "n", UID: "u", ResourceVersion: "7", Labels: before.Labels,
 			Annotations: map[string]string{"readygate.dev/hold-u": "{}", "readiness.k8s.io/bootstrap-completed-u": "{}"},
 		},
-		Spec:   corev1.NodeSpec{Taints: before.Taints},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}}},
+		Spec: corev1.NodeSpec{Taints: before.Taints},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", LastHeartbeatTime: heard}},
+			NodeInfo:   corev1.NodeSystemInfo{BootID: "b"},
+		},
 	}
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)

@@ -53,6 +53,14 @@ func (r *Reconciler) onCreate(ctx context.Context, e event.CreateEvent, q queue)
 	q.Add(request(e.Object.GetName()))
 	if book, err := r.Rules.Current(ctx); err == nil && !e.IsInInitialList {
 		r.tellAdmitted(book, nil, readiness.NodeOf(e.Object.(*corev1.Node)))
+		add(q, r.Allotment.See(book, e.Object.(*corev1.Node)))
+	}
+}
+
+// add asks for a look at the nodes.
+func add(q queue, nodes []string) {
+	for _, node := range nodes {
+		q.Add(request(node))
 	}
 }
 
@@ -69,20 +77,19 @@ func (r *Reconciler) tellAdmitted(book *readiness.Rulebook, before, after *readi
 // onUpdate drops what no rule names: heartbeats first of all.
 func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
 	before, after := readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))
-	if !readiness.Differs(before, after) {
-		return
-	}
 	if book, err := r.Rules.Current(ctx); err == nil {
 		if !book.Concerns(before, after) {
 			return
 		}
 		r.tellAdmitted(book, before, after)
+		add(q, r.Allotment.See(book, e.ObjectNew.(*corev1.Node)))
 	}
 	q.Add(request(after.Name))
 }
 
-func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, _ queue) {
+func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, q queue) {
 	r.Failures.Clear(e.Object.GetName())
+	add(q, r.Allotment.Gone(e.Object.(*corev1.Node)))
 }
 
 // onRuleUpdate ignores what decisions do not depend on: status above all, which is written

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/allotment"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
 )
@@ -38,7 +41,8 @@ func TestWhoHasChangedIsLookedAtBeforeASweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &Reconciler{Client: c, Nodes: roster.New(store), Rules: rulebook.NewShelf(c)}
+	everyNode := roster.New(store)
+	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulebook.NewShelf(c), Allotment: allotment.New(everyNode.All, func() time.Time { return time.Time{} }, clock.RealClock{})}
 	created := handler.Funcs{CreateFunc: r.onCreate}
 	for name, sweep := range map[string]func(context.Context, queue){
 		"a rule changed": func(_ context.Context, q queue) { r.all(q) },

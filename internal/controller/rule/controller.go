@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
+	"github.com/readygate/readygate/internal/workload"
 )
 
 const (
@@ -51,14 +53,16 @@ const (
 // Reconciler keeps the status and the finalizer of rules. All exported fields are required.
 type Reconciler struct {
 	// Client reads from the cache, own writes included, and writes rules.
-	Client   client.Client
-	Nodes    *roster.Roster
-	Rules    *rulebook.Shelf
-	Failures *ledger.Failures
-	Coverage *coverage.Coverage
-	Events   events.EventRecorder
-	Metrics  *Metrics
-	Clock    clock.PassiveClock
+	Client client.Client
+	Nodes  *roster.Roster
+	// DaemonSets are all of them, as workload.Strip leaves them.
+	DaemonSets func() iter.Seq[*appsv1.DaemonSet]
+	Rules      *rulebook.Shelf
+	Failures   *ledger.Failures
+	Coverage   *coverage.Coverage
+	Events     events.EventRecorder
+	Metrics    *Metrics
+	Clock      clock.PassiveClock
 	// Busy says that nodes are being written, which matters more than to tell of it.
 	Busy func() bool
 
@@ -113,13 +117,31 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	if err != nil {
 		return 0, err
 	}
-	s := standing{rule: rule, summary: readiness.Summarize(rule, nodes, v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal}
+	s := standing{rule: rule, summary: readiness.Summarize(rule, nodes, r.Clock.Now(), v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal}
 	s.births = r.birthsOf(rule, &obj.Status)
+	s.blocked, s.reporters = r.reportersOf(rule)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())
 	if s.cleanedUp() && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return 0, r.dropFinalizer(ctx, obj)
 	}
-	return s.births.again, errors.Join(r.writeStatus(ctx, obj, s), refusal)
+	return s.again(r.Clock.Now()), errors.Join(r.writeStatus(ctx, obj, s), refusal)
+}
+
+// reportersOf are the DaemonSets that report for the rule and do not tolerate its taint, and how many
+// report for it at all.
+func (r *Reconciler) reportersOf(rule *readiness.Rule) (blocked []string, reporters int) {
+	if !rule.Active() {
+		return nil, 0
+	}
+	return workload.Reporters(r.DaemonSets(), conditionTypes(rule), &rule.Taint, rule.CanSelect)
+}
+
+func conditionTypes(rule *readiness.Rule) []string {
+	types := make([]string, len(rule.Requirements))
+	for i := range types {
+		types[i] = rule.Requirements[i].Type
+	}
+	return types
 }
 
 // nodes are all nodes, as they are after our own writes.

@@ -9,19 +9,30 @@ import (
 	"github.com/readygate/readygate/internal/note"
 )
 
-// announce warns when a rule has come to do nothing, once for each cause.
+// announce warns when a rule has come to do nothing, or less than it should, once for each cause.
 func (r *Reconciler) announce(before, after *v1alpha1.NodeReadinessRule) {
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAccepted)
+	if is := news(before, after, v1alpha1.ConditionAccepted, true); is != nil {
+		reason := v1alpha1.EventInvalid
+		if is.Reason == v1alpha1.ReasonConflict {
+			reason = v1alpha1.EventConflict
+		}
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionAccept, "%s", note.Cut(is.Message, note.Event))
+	}
+	if is := news(before, after, v1alpha1.ConditionEnforced, false); is != nil && is.Reason == v1alpha1.ReasonLimited {
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventLimited, v1alpha1.ActionLimit, "%s", note.Cut(is.Message, note.Event))
+	}
+}
+
+// news is the condition if it is False and was not so before, for the same reason. Where words
+// matter, other words are news too.
+func news(before, after *v1alpha1.NodeReadinessRule, conditionType string, words bool) *metav1.Condition {
+	is := meta.FindStatusCondition(after.Status.Conditions, conditionType)
 	if is == nil || is.Status == metav1.ConditionTrue {
-		return
+		return nil
 	}
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAccepted)
-	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
-		return
+	was := meta.FindStatusCondition(before.Status.Conditions, conditionType)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason && (!words || was.Message == is.Message) {
+		return nil
 	}
-	reason := v1alpha1.EventInvalid
-	if is.Reason == v1alpha1.ReasonConflict {
-		reason = v1alpha1.EventConflict
-	}
-	r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionAccept, "%s", note.Cut(is.Message, note.Event))
+	return is
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/readygate/readygate/internal/readiness"
 )
 
 // Metrics of rules. How many nodes a rule holds is counted when somebody asks, from the
@@ -46,7 +48,11 @@ func NewCollector(reconciler *Reconciler, elected <-chan struct{}) *Collector {
 var (
 	rulesDesc   = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)
 	nodesDesc   = prometheus.NewDesc("node_readiness_rule_nodes", "Nodes that a rule selects, by state (held, released).", []string{"rule", "state"}, nil)
+	stuckDesc   = prometheus.NewDesc("node_readiness_stuck_nodes", "Nodes that a rule has held for longer than its progressDeadlineSeconds.", []string{"rule"}, nil)
+	limitedDesc = prometheus.NewDesc("node_readiness_limited_nodes", "Nodes that stay released although their conditions do not hold, because of the rule's maxUnavailable.", []string{"rule"}, nil)
 	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes", "Nodes that a rule holds because of a condition.", []string{"rule", "condition"}, nil)
+	waitingDesc = prometheus.NewDesc("node_readiness_waiting_nodes", "Nodes for which something else than its conditions decides for a rule: it waits (MinReady, NotReady, Dependency), or released them by its deadline (Deadline).", []string{"rule", "cause"}, nil)
+	keptOffDesc = prometheus.NewDesc("node_readiness_blocked_daemonsets", "DaemonSets that report for a rule and do not tolerate its taint.", []string{"rule"}, nil)
 )
 
 // Describe sends the descriptions of what Collect sends.
@@ -54,6 +60,10 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- rulesDesc
 	descs <- nodesDesc
 	descs <- blockedDesc
+	descs <- stuckDesc
+	descs <- limitedDesc
+	descs <- waitingDesc
+	descs <- keptOffDesc
 }
 
 // Collect counts from the caches.
@@ -73,7 +83,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
 	gauge(rulesDesc, len(book.Rules()))
-	summaries := book.Summaries(c.reconciler.knownNodes(), 0)
+	summaries := book.Summaries(c.reconciler.knownNodes(), c.reconciler.Clock.Now(), 0)
 	for i, rule := range book.Rules() {
 		if rule.Deleting || rule.Problem != nil {
 			continue
@@ -83,6 +93,30 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 		gauge(nodesDesc, summary.Selected-summary.Holding, rule.Name, "released")
 		for _, requirement := range rule.Requirements {
 			gauge(blockedDesc, summary.Blocked[requirement.Type], rule.Name, requirement.Type)
+		}
+		collectSafety(gauge, rule, summary)
+		if blocked, reporters := c.reconciler.reportersOf(rule); reporters > 0 {
+			gauge(keptOffDesc, len(blocked), rule.Name)
+		}
+	}
+}
+
+// collectSafety counts what the optional fields of a rule are about, for those that it has.
+func collectSafety(gauge func(desc *prometheus.Desc, value int, labels ...string), rule *readiness.Rule, summary readiness.Summary) {
+	if rule.Deadline > 0 {
+		gauge(stuckDesc, summary.Stuck, rule.Name)
+	}
+	if rule.MaxUnavailable != nil && rule.Active() {
+		gauge(limitedDesc, summary.Limited, rule.Name)
+	}
+	for cause, may := range map[readiness.Cause]bool{
+		readiness.CauseMinReady:   rule.MinReady > 0,
+		readiness.CauseNotReady:   rule.Boot,
+		readiness.CauseDependency: len(rule.DependsOn) > 0,
+		readiness.CauseDeadline:   rule.ReleaseStuck,
+	} {
+		if may {
+			gauge(waitingDesc, summary.Waiting[cause], rule.Name, string(cause))
 		}
 	}
 }

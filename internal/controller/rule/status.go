@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,11 +26,37 @@ type standing struct {
 	// refusal is why the rule itself cannot be written; nil if it can.
 	refusal error
 	births  births
+	// blocked are the DaemonSets that report for the rule and do not tolerate its taint, of as many
+	// as are known.
+	blocked   []string
+	reporters int
 }
 
 // cleanedUp says that nothing of a deleted rule is left, nor will be put on a node again.
 func (s standing) cleanedUp() bool {
 	return s.rule.Deleting && s.summary.Carrying == 0 && s.births.gone
+}
+
+// limitedRest is how long a status that names limited nodes is believed: one that is heard of again
+// is no change of a node that anybody is told of.
+const limitedRest = 15 * time.Second
+
+// again is when time alone can make another status, zero: never.
+func (s standing) again(now time.Time) time.Duration {
+	again := s.births.again
+	sooner := func(wait time.Duration) {
+		if again == 0 || wait < again {
+			again = max(wait, statusInterval)
+		}
+	}
+	if !s.summary.Until.IsZero() {
+		sooner(s.summary.Until.Sub(now))
+	}
+	// What was silent and is heard of again changes nothing on a node that is not held, so nobody tells.
+	if s.summary.Limited > 0 || s.summary.ToAdd > 0 && s.rule.Ages() {
+		sooner(limitedRest)
+	}
+	return again
 }
 
 // statusOf is the status of a rule, given how it stands and what the status was. What did
@@ -41,6 +69,7 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 		TakenOverAt:        old.TakenOverAt,
 		Summary:            counts(summary, failures),
 		FailedNodes:        failedNodes(failures),
+		LimitedNodes:       summary.LimitedNodes,
 		NodeEvaluations:    evaluations(summary.Nodes, old.NodeEvaluations, now),
 		DryRunResults:      dryRunResults(rule, summary),
 	}
@@ -61,12 +90,31 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 	if s.births.condition != nil {
 		conditions = append(conditions, *s.births.condition)
 	}
+	if s.reporters > 0 {
+		conditions = append(conditions, reportersRun(s))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReportersRun)
+	}
 	for _, condition := range conditions {
 		condition.ObservedGeneration = rule.Generation
 		condition.LastTransitionTime = now
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
+}
+
+// reportersRun warns of a deadlock: who must run for the node to be released is kept off it.
+func reportersRun(s standing) metav1.Condition {
+	if len(s.blocked) == 0 {
+		return condition(v1alpha1.ConditionReportersRun, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
+	}
+	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists} to its pods", s.rule.Taint.Key)
+	if s.rule.AddsTolerations {
+		do += ", or let spec.tolerations do it: kubectl rollout restart daemonset, if its selectors match"
+	}
+	return condition(v1alpha1.ConditionReportersRun, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
+		"DaemonSet %s reports what the rule waits for and does not tolerate the taint %s: it never starts on a held node, and the node stays held; %s",
+		few(s.blocked, len(s.blocked)), s.rule.ID(), do))
 }
 
 func accepted(rule *readiness.Rule) metav1.Condition {
@@ -88,30 +136,67 @@ func enforced(s standing) metav1.Condition {
 		first := slices.Min(slices.Collect(maps.Keys(s.failures)))
 		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write %s: a policy, a role or the rule must change; first %s: %s",
 			nodes(len(s.failures)), first, s.failures[first].Message)
-	case rule.Deleting && summary.Carrying == 0 && !s.births.gone:
-		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; nothing of it is left on nodes, but some API server may still put its taint on new ones%s", s.births.hint)
-	case rule.Deleting && summary.Carrying == 0:
-		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; nothing of it is left on nodes")
 	case rule.Deleting:
-		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; %s to be cleaned up", nodes(summary.Carrying))
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; %s", leftover(s))
 	case rule.Problem != nil:
 		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
 	case rule.DryRun && summary.Holding > 0:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it holds as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
+	case summary.Limited > 0:
+		return not(v1alpha1.ReasonLimited, "%s stay released although their conditions do not hold: %d of %s in use are away, and maxUnavailable is %s; "+
+			"mend the component, or what reports it, or allow more: %s", nodes(summary.Limited), summary.Away, nodes(summary.InUse), rule.MaxUnavailable, few(summary.LimitedNodes, summary.Limited))
+	case rule.Unordered != "":
+		return not(v1alpha1.ReasonUnordered, "nodes are held and released, but spec.dependsOn is not followed: %s", rule.Unordered)
 	case summary.Unsettled > 0:
 		return not(v1alpha1.ReasonProgressing, "%s still to be written", nodes(summary.Unsettled))
 	}
-	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(summary))
+	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(rule, summary))
+}
+
+// leftover says what of a rule that is being deleted is still there.
+func leftover(s standing) string {
+	switch {
+	case s.summary.Carrying > 0:
+		return nodes(s.summary.Carrying) + " to be cleaned up"
+	case !s.births.gone:
+		return "nothing of it is left on nodes, but some API server may still put its taint on new ones" + s.births.hint
+	}
+	return "nothing of it is left on nodes"
+}
+
+// few names the first of some nodes.
+func few(names []string, all int) string {
+	const most = 5
+	named := names[:min(most, len(names))]
+	text := strings.Join(named, ", ")
+	if more := all - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // enforcedMessage hints at what a rule that does all it can may still lack.
-func enforcedMessage(summary readiness.Summary) string {
+func enforcedMessage(rule *readiness.Rule, summary readiness.Summary) string {
 	if summary.Selected == 0 {
 		return "no node matches the nodeSelector"
 	}
-	return "every selected node carries the taint exactly while its requirements are not met" + unreported(summary)
+	if summary.Stuck > 0 {
+		return fmt.Sprintf("%s of %d held longer than progressDeadlineSeconds: kubectl readiness nodes shows which conditions they wait for", nodes(summary.Stuck), summary.Holding)
+	}
+	so := "every selected node carries the taint exactly while its requirements are not met"
+	if len(rule.DependsOn) > 0 {
+		so += ", once the rules of dependsOn have released it"
+	}
+	if rule.ReleaseStuck && rule.Deadline > 0 {
+		so += ", for " + rule.Deadline.String() + " at most (onDeadline Release)"
+		if late := summary.Waiting[readiness.CauseDeadline]; late > 0 {
+			so += "; " + nodes(late) + " released by the deadline, without them"
+		}
+		return so + unreported(summary)
+	}
+	return so + unreported(summary)
 }
 
 // unreported asks who reports a condition that some node does not have.
@@ -138,13 +223,15 @@ func counts(summary readiness.Summary, failures map[string]ledger.Failure) *v1al
 		Held:     int32(summary.Holding),
 		Released: int32(summary.Selected - summary.Holding),
 		Failed:   int32(len(failures)),
+		Stuck:    int32(summary.Stuck),
+		Limited:  int32(summary.Limited),
 	}
 }
 
 func appliedNodes(nodes []readiness.NodeSummary, failures map[string]ledger.Failure) []string {
 	var names []string
 	for _, node := range nodes {
-		if _, failed := failures[node.Name]; node.Settled && !failed {
+		if _, failed := failures[node.Name]; node.Settled && !node.Limited && !failed {
 			names = append(names, node.Name)
 		}
 	}

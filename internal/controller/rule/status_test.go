@@ -67,6 +67,8 @@ func TestConditionsSayWhy(t *testing.T) {
 		"a preview that held before":   {rule: readiness.Rule{DryRun: true}, summary: readiness.Summary{Holding: 2}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "leaves 2 nodes"},
 		"a rule that is refused":       {refusal: errors.New("no finalizer"), accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "no finalizer"},
 		"a deleted rule that is clean": {rule: readiness.Rule{Deleting: true}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "nothing of it is left"},
+		"a rule in a cycle":            {rule: readiness.Rule{Unordered: "a → b → a"}, summary: readiness.Summary{Selected: 9}, accepted: true, enforced: v1alpha1.ReasonUnordered, words: "not followed: a → b → a"},
+		"released by the deadline":     {rule: readiness.Rule{ReleaseStuck: true, Deadline: time.Hour}, summary: readiness.Summary{Selected: 9, Waiting: map[readiness.Cause]int{readiness.CauseDeadline: 3}}, accepted: true, enforced: v1alpha1.ReasonEnforced, words: "3 nodes released by the deadline"},
 		"a rule that is being deleted": {rule: readiness.Rule{Deleting: true}, summary: readiness.Summary{Carrying: 1}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "1 node to be"},
 	}
 	for name, tc := range tests {
@@ -106,5 +108,26 @@ func TestAPreviewSaysWhatItWouldDo(t *testing.T) {
 	}
 	if status.Summary.Held != 0 {
 		t.Errorf("a preview holds %d nodes", status.Summary.Held)
+	}
+}
+
+// A node that is left released because of maxUnavailable is not as the rule wants it.
+func TestALimitedNodeIsNotApplied(t *testing.T) {
+	summary := summaryOf(corev1.ConditionFalse, false)
+	summary.Nodes[0].Limited = true
+	status := statusOf(standing{rule: &readiness.Rule{}, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, now)
+	if len(status.AppliedNodes) != 0 {
+		t.Errorf("applied nodes: %v", status.AppliedNodes)
+	}
+}
+
+// That a reporter is heard of again changes nothing on a node that is not held: only a look tells.
+func TestARuleThatMayBeOutdatedIsLookedAtAgain(t *testing.T) {
+	aged := &readiness.Rule{Requirements: []v1alpha1.ConditionRequirement{{Type: "A", MaxAge: &metav1.Duration{Duration: time.Minute}}}}
+	if again := (standing{rule: aged, summary: readiness.Summary{ToAdd: 1}}).again(now.Time); again != limitedRest {
+		t.Errorf("again in %v, want %v", again, limitedRest)
+	}
+	if again := (standing{rule: aged}).again(now.Time); again != 0 {
+		t.Errorf("again in %v, want never", again)
 	}
 }

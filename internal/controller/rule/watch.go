@@ -2,7 +2,9 @@ package rule
 
 import (
 	"context"
+	"maps"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -40,6 +42,15 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.onNode(ctx, e.Object, q) },
 			UpdateFunc: r.onNodeUpdate,
 			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.onNode(ctx, e.Object, q) },
+		}).
+		Watches(&appsv1.DaemonSet{}, handler.Funcs{
+			CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.all(ctx, q) },
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+				if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+					r.all(ctx, q)
+				}
+			},
+			DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.all(ctx, q) },
 		}).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			r.Failures.OnChange(func(rule string) { q.Add(request(rule)) })
@@ -81,9 +92,6 @@ func (r *Reconciler) onNode(ctx context.Context, obj client.Object, q queue) {
 
 func (r *Reconciler) onNodeUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
 	before, after := readiness.NodeOf(e.ObjectOld.(*corev1.Node)), readiness.NodeOf(e.ObjectNew.(*corev1.Node))
-	if !readiness.Differs(before, after) {
-		return
-	}
 	book, err := r.Rules.Current(ctx)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Reading rules from the cache failed")

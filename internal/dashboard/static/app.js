@@ -40,6 +40,7 @@ by("no-rule").addEventListener("click", () => {
 function showNumbers() {
   const counts = filter.counts(fleet.nodes.values());
   for (const [state, count] of Object.entries(counts)) write(document.querySelector(`[data-count=${state}]`), number(count));
+  for (const [word, count] of Object.entries(filter.harm(fleet.nodes.values()))) write(document.querySelector(`[data-harm=${word}]`), count ? `${number(count)} ${word}` : "");
   const held = filter.rule ? new Filter().counts(fleet.nodes.values()).Held : counts.Held;
   document.title = `${held ? `${number(held)} held · ` : ""}${fleet.title || "Readygate"}`;
 }

@@ -23,17 +23,37 @@ export class Filter {
     return this.rule ? node.rules?.[this.rule] ?? "NotSelected" : node.state;
   }
 
+  // sees says whether the chosen rule is among these, or any if none is chosen.
+  sees(rules) {
+    return Boolean(this.rule ? rules?.includes(this.rule) : rules?.length);
+  }
+
+  // words are those for a node that is more than held or released.
+  words(node) {
+    return [this.sees(node.stuck) && "stuck", this.sees(node.limited) && "limited"].filter(Boolean);
+  }
+
   matches(node) {
     const state = this.stateOf(node);
     if (this.state ? state !== this.state : this.rule && state === "NotSelected") return false;
     if (!this.text) return true;
     const has = (text) => text.toLowerCase().includes(this.text);
-    return has(node.name) || (node.missing ?? []).some(has) || Object.keys(node.rules ?? {}).some(has);
+    return has(node.name) || (node.missing ?? []).some(has) || (node.causes ?? []).some(has) || this.words(node).some(has) || Object.keys(node.rules ?? {}).some(has);
   }
 
   counts(nodes) {
     const counts = { Held: 0, Released: 0, NotSelected: 0 };
     for (const node of nodes) counts[this.stateOf(node)]++;
     return counts;
+  }
+
+  // harm counts the nodes that are stuck, and those that are limited.
+  harm(nodes) {
+    const harm = { stuck: 0, limited: 0 };
+    for (const node of nodes) {
+      if (this.sees(node.stuck)) harm.stuck++;
+      if (this.sees(node.limited)) harm.limited++;
+    }
+    return harm;
   }
 }

@@ -15,7 +15,7 @@ export class Rules {
       const button = event.target.closest("button[data-rule]");
       if (button) filter.set({ rule: filter.rule === button.dataset.rule ? "" : button.dataset.rule });
     });
-    fleet.listen((change) => change.rules || change.whole ? this.#apply() : undefined);
+    fleet.listen(() => this.#apply());
     filter.listen(() => this.#choose());
   }
 
@@ -58,18 +58,21 @@ export class Rules {
   }
 
   #draw(row, rule) {
+    const { stuck, limited } = rule.count;
     write(row.standing, rule.standing);
     mark(row.standing, "data-standing", ["Enforced", "DryRun", "Progressing", "Deleting"].includes(rule.standing) ? rule.standing : "Problem");
     row.held.style.width = `${rule.count.selected ? Math.max(rule.count.held ? 2 : 0, 100 * rule.count.held / rule.count.selected) : 0}%`;
     mark(row.bar, "data-empty", rule.count.selected === 0 ? "" : undefined);
     write(row.mode, rule.mode);
     row.held.hidden = rule.count.held === 0;
-    write(row.counts, `${number(rule.count.held)} held · ${number(rule.count.released)} released` + (rule.count.unsettled ? ` · ${number(rule.count.unsettled)} about to change` : ""));
+    write(row.counts, [`${number(rule.count.held)} held`, stuck ? `${number(stuck)} stuck` : "", `${number(rule.count.released)} released`, limited ? `${number(limited)} limited` : "",
+      rule.count.unsettled ? `${number(rule.count.unsettled)} about to change` : ""].filter(Boolean).join(" · "));
     const blocked = Object.entries(rule.count.blocked ?? {}).sort((a, b) => b[1] - a[1]);
     const lines = [
       ["taint", rule.taint.replace(/=[^:]*:/, ":")],
       [rule.anyOf ? "until any of" : "until", rule.requirements.join(", ")],
       ["missing", blocked.map(([type, count]) => `${type} on ${number(count)}`).join(", ")],
+      ["blocked", rule.blocked],
       ["births", rule.births === "Covered" ? "" : [rule.births, rule.birthsMessage].filter(Boolean).join(": ")],
       ["", rule.standing === "Enforced" ? "" : rule.message],
       ["refused", (rule.refused ?? []).map((refusal) => `${refusal.node}: ${refusal.message}`).join("; ")],

@@ -1,6 +1,6 @@
 // The story of one node, in a panel beside the fleet: the same as `kubectl readiness why`.
 
-import { duration, el, stateNames, write } from "./text.js";
+import { clock, duration, el, stateNames, write } from "./text.js";
 
 const refresh = 10000; // milliseconds: ages in sentences are the server's
 
@@ -45,10 +45,10 @@ export class Story {
     this.#closed(name);
   }
 
-  // tick is called every second: ages grow.
+  // tick is called every second: ages grow, and what is to come comes nearer.
   tick() {
     if (!this.#name) return;
-    for (const time of this.#body.querySelectorAll("time")) write(time, this.#ago(time.dateTime));
+    for (const time of this.#body.querySelectorAll("time")) write(time, time.hasAttribute("data-until") ? this.#left(time.dateTime) : this.#ago(time.dateTime));
     if (!document.hidden && Date.now() - this.#asked > refresh) this.#ask();
   }
 
@@ -95,21 +95,28 @@ export class Story {
 
   #chapter(chapter) {
     const state = chapter.held ? "Held" : chapter.state;
+    const stuck = state === "Held" && chapter.stuck;
+    const limited = state === "Released" && chapter.cause === "Limit";
+    const word = stuck ? "stuck" : limited ? "limited" : "";
     return el("section", { class: "chapter", "data-state": state },
-      el("h3", { class: "foreign" }, el("span", { class: "mark", "data-state": state }), chapter.rule),
+      el("h3", { class: "foreign" }, el("span", { class: "mark", "data-state": state, "data-stuck": stuck, "data-limited": limited }), chapter.rule,
+        word ? el("span", { class: "badge", "data-standing": "Problem" }, word) : ""),
       el("p", { class: "foreign" }, `This rule ${chapter.text}.`, chapter.since ? " Held since " : "", chapter.since ? this.#time(chapter.since) : "", chapter.since ? "." : ""),
       el("p", { class: "soft foreign" }, `${chapter.taint} · ${chapter.mode}${chapter.anyOf ? " · any one requirement is enough" : ""}`),
+      stuck ? el("p", { class: "problem" }, "Held for longer than the rule's progressDeadlineSeconds.") : "",
+      chapter.until ? el("p", {}, `If its requirements stay met, it is released at ${clock(Date.parse(chapter.until))}, `, this.#until(chapter.until), ".") : "",
       chapter.refused ? el("p", { class: "problem foreign" }, `Refused: ${chapter.refused}`) : "",
       el("ul", { class: "requirements" }, ...(chapter.requirements ?? []).map((requirement) => this.#requirement(requirement))));
   }
 
+  // requirement tells of one requirement, and why what the node says is not believed, if so.
   #requirement(r) {
     const said = [r.reason, r.message].filter(Boolean).join(": ");
     const ages = el("p", { class: "soft foreign" });
     if (r.since) ages.append("since ", this.#time(r.since));
     if (r.heartbeat) ages.append(r.since ? " · last heard of " : "last heard of ", this.#time(r.heartbeat));
     if (r.writer) ages.append(`${r.since || r.heartbeat ? " · " : ""}written by ${r.writer}`);
-    const current = r.absent ? `not reported${r.default ? `, counts as ${r.current}` : ""}` : r.current;
+    const current = r.absent ? `not reported${r.default ? `, counts as ${r.current}` : ""}` : `${r.current}${r.doubt ? ` (${r.doubt})` : ""}`;
     return el("li", { "data-met": String(r.met) },
       el("p", { class: "foreign" }, el("span", { class: "sign", role: "img", "aria-label": r.met ? "met" : "missing" }, r.met ? "✓" : "✗"),
         el("strong", {}, r.type), ` is ${current}${r.met ? "" : `, must be ${r.required}`}`),
@@ -122,6 +129,15 @@ export class Story {
 
   #time(at) {
     return el("time", { datetime: at, title: new Date(at).toLocaleString("en-GB") }, this.#ago(at));
+  }
+
+  #until(at) {
+    return el("time", { datetime: at, "data-until": true }, this.#left(at));
+  }
+
+  #left(at) {
+    const seconds = (Date.parse(at) - this.#fleet.now()) / 1000;
+    return seconds > 0 ? `in ${duration(seconds)}` : "at any moment";
   }
 
   #ago(at) {

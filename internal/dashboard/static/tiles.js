@@ -1,6 +1,6 @@
 // A tile a node. A change touches the tiles that changed, whatever the number of nodes.
 
-import { el, mark, number, plural, stateNames, duration, write } from "./text.js";
+import { clock, el, mark, number, plural, stateNames, duration, write } from "./text.js";
 
 const order = new Intl.Collator("en", { numeric: true });
 const flashes = 200; // more than this at a time would be fireworks
@@ -99,7 +99,10 @@ export class Tiles {
     mark(tile, "data-state", state);
     mark(tile, "data-moving", node.moving ? "" : undefined);
     mark(tile, "data-down", node.down ? "" : undefined);
-    mark(tile, "aria-label", `${node.name}, ${stateNames[state]}${node.moving ? ", about to change" : ""}${node.down ? ", kubelet not Ready" : ""}`);
+    mark(tile, "data-stuck", state === "Held" && this.#filter.sees(node.stuck) ? "" : undefined);
+    mark(tile, "data-limited", state === "Released" && this.#filter.sees(node.limited) ? "" : undefined);
+    const words = this.#filter.words(node).map((word) => `, ${word}`).join("");
+    mark(tile, "aria-label", `${node.name}, ${stateNames[state]}${words}${node.moving ? ", about to change" : ""}${node.down ? ", kubelet not Ready" : ""}`);
     const hide = !this.#filter.matches(node);
     if (tile.hidden !== hide) tile.hidden = hide;
     this.#visible = undefined;
@@ -175,6 +178,11 @@ export class Tiles {
     const by = Object.entries(node.rules ?? {}).filter(([, state]) => state === "Held").map(([rule]) => rule);
     const since = node.since ? ` for ${duration(this.#fleet.now() / 1000 - node.since)}` : "";
     const what = by.length ? `held by ${by.join(", ")}${since}` : stateNames[node.state];
-    write(readout, [`${node.name}: ${what}`, ...(node.missing ?? [])].join(" · "));
+    const facts = [
+      node.stuck ? `stuck: held longer than the deadline of ${node.stuck.join(", ")}` : "",
+      node.limited ? `limited: ${node.limited.join(", ")} would hold it, and maxUnavailable lets it stay` : "",
+      node.until ? `requirements are met, and must stay so ${duration(node.until - this.#fleet.now() / 1000)} more, until ${clock(1000 * node.until)} (minReadySeconds)` : "",
+    ].filter(Boolean);
+    write(readout, [`${node.name}: ${what}`, ...facts, ...(node.causes ?? []), ...(node.missing ?? [])].join(" · "));
   }
 }

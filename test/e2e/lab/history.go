@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,13 @@ func (h *History) add(kind watch.EventType, node *corev1.Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.states = append(h.states, State{Type: kind, Seen: time.Now(), Node: node})
+}
+
+// All are the states of all nodes so far.
+func (h *History) All() []State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.states)
 }
 
 // Of are the states of one node so far.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -27,6 +28,7 @@ type Node struct {
 	kubeletArgs []string
 	init        *exec.Cmd
 	done        chan struct{}
+	pid         atomic.Int64 // of init, for who looks at any time; 0: switched off
 }
 
 // disks are the directories of a machine that are its own and real, by where it sees them.
@@ -93,6 +95,7 @@ func (n *Node) boot() error {
 	if err := n.init.Start(); err != nil {
 		return err
 	}
+	n.pid.Store(int64(n.init.Process.Pid))
 	n.done = make(chan struct{})
 	go func(cmd *exec.Cmd, done chan struct{}) {
 		_ = cmd.Wait()
@@ -134,6 +137,7 @@ func (n *Node) powerOff() error {
 	_ = n.init.Process.Kill() // it may have ended
 	<-n.done                  // and with it all of its pid namespace
 	n.init = nil
+	n.pid.Store(0)
 	n.unplug()
 	return removeCgroups(n.cgroup())
 }
@@ -206,6 +210,16 @@ func (n *Node) Run(t *testing.T, args ...string) string {
 // Cgroup is where the host sees a file of a v1 controller on the machine, e.g. memory, "/kubepods".
 func (n *Node) Cgroup(controller, path string) string {
 	return filepath.Join(cgroupRoot, controller, n.cgroup(), path)
+}
+
+// Works says whether flannel has set up the network since the machine was switched on.
+func (n *Node) Works() bool {
+	pid := n.pid.Load()
+	if pid == 0 {
+		return false
+	}
+	_, err := os.Stat(filepath.Join("/proc", strconv.FormatInt(pid, 10), "root", "/run/flannel/subnet.env"))
+	return err == nil
 }
 
 // File is where the host sees a file of the running machine, e.g. /run/flannel/subnet.env.

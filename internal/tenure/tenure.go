@@ -1,0 +1,146 @@
+// Package tenure knows for how long this process is sure to lead, and lets it write only then.
+//
+// An election tells a leader that it has lost only when it looks. One that was stopped for a while,
+// with its machine or by a signal, goes on where it was: with a request that it had decided to
+// send, while another leads already and counts without it.
+package tenure
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// ErrEnded is why a request was not sent: the lease may have run out.
+var ErrEnded = errors.New("not sent: the lease may have run out, and another manager may lead")
+
+// Tenure is the time from one renewal of a lease to when it must be renewed again. It is safe for
+// concurrent use.
+type Tenure struct {
+	clock clock.PassiveClock
+	lasts time.Duration
+
+	mu      sync.Mutex
+	renewed time.Time
+	late    time.Time
+	// sending is how many writes are under way, and unanswered until when one that got no answer may
+	// still happen.
+	sending    int
+	unanswered time.Time
+}
+
+// lateness is how long the API server works on one request at the most.
+const lateness = time.Minute
+
+// onTheWay is how long a request may take to arrive there.
+const onTheWay = 10 * time.Second
+
+// New makes a tenure that has not begun. It lasts for so long after each renewal, which must be
+// shorter than others wait, by the time that a request may take to arrive.
+func New(clock clock.PassiveClock, lasts time.Duration) *Tenure {
+	return &Tenure{clock: clock, lasts: lasts}
+}
+
+// Renew begins the tenure anew. The lease was renewed by a request that was sent at this time:
+// others count from when they see it, which is later.
+func (t *Tenure) Renew(sent time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewed = sent
+}
+
+// Succeed says that the lease has just been taken from somebody who did not give it back: what was
+// sent before may still happen for a while.
+func (t *Tenure) Succeed(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.late = at.Add(lateness)
+}
+
+// Late is until when writes of whoever led before may still happen; zero if that is not to be
+// feared.
+func (t *Tenure) Late() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.late
+}
+
+// End ends the tenure.
+func (t *Tenure) End() { t.Renew(time.Time{}) }
+
+// Clean says that nothing that was written can still happen: all of it was answered, or is too old.
+// Only then may the lease be given back: whoever takes one that was given back fears nothing.
+func (t *Tenure) Clean() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sending == 0 && !t.clock.Now().Before(t.unanswered)
+}
+
+// begin says that a write is sent, if the tenure holds.
+func (t *Tenure) begin() bool {
+	if !t.Holds() {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sending++
+	return true
+}
+
+// end says that a write is over. Without an answer that says what became of it, it may still happen.
+func (t *Tenure) end(answered bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sending--
+	if !answered {
+		t.unanswered = t.clock.Now().Add(lateness + onTheWay)
+	}
+}
+
+// Holds says whether this process leads for sure.
+func (t *Tenure) Holds() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.renewed.IsZero() && elapsed(t.renewed, t.clock.Now()) < t.lasts
+}
+
+// elapsed is the longer one of what two clocks say: the one of the machine stands still while it
+// sleeps, and that on the wall can be set.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// Wrap lets a transport change and replace objects only while the tenure holds; it fits
+// rest.Config.Wrap. It must be the last thing before the network: what waits after it was let
+// through is not looked at again.
+func (t *Tenure) Wrap(next http.RoundTripper) http.RoundTripper {
+	return &transport{tenure: t, next: next}
+}
+
+type transport struct {
+	tenure *Tenure
+	next   http.RoundTripper
+}
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPatch && req.Method != http.MethodPut {
+		return t.next.RoundTrip(req)
+	}
+	if !t.tenure.begin() {
+		if req.Body != nil {
+			_ = req.Body.Close() // as every RoundTripper must
+		}
+		return nil, ErrEnded
+	}
+	answered := false
+	defer func() { t.tenure.end(answered) }() // also of a transport that panics
+	resp, err := t.next.RoundTrip(req)
+	answered = err == nil && resp.StatusCode < http.StatusInternalServerError
+	return resp, err
+}
+
+// WrappedRoundTripper lets others find what they know how to configure.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -1,0 +1,146 @@
+package tenure_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/readygate/readygate/internal/tenure"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestATenureLastsFromTheRequestThatRenewedIt(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(noon)
+	it := tenure.New(clock, 10*time.Second)
+	after := func(d time.Duration) { clock.SetTime(noon.Add(d)) }
+	want := func(what string, holds bool) {
+		t.Helper()
+		if it.Holds() != holds {
+			t.Errorf("%s: holds: %v", what, !holds)
+		}
+	}
+	want("before the first lease", false)
+	after(3 * time.Second)
+	it.Renew(noon)
+	want("renewed", true)
+	after(10*time.Second - 1)
+	want("just in time", true)
+	after(10 * time.Second)
+	want("too late", false)
+	it.Renew(noon.Add(9 * time.Second))
+	want("renewed again", true)
+	it.End()
+	want("given up", false)
+}
+
+// A machine that slept wakes up with a clock that stood still, and another one on the wall.
+func TestATenureEndsInSleep(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	it := tenure.New(clock, 10*time.Second)
+	it.Renew(clock.Now())
+	clock.SetTime(clock.Now().Round(0).Add(time.Minute)) // no monotonic reading
+	if it.Holds() {
+		t.Error("holds after a minute of sleep")
+	}
+}
+
+func TestOnlyALeaderWrites(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) }))
+	defer server.Close()
+	clock := clocktesting.NewFakePassiveClock(noon)
+	it := tenure.New(clock, 10*time.Second)
+	client := &http.Client{Transport: it.Wrap(http.DefaultTransport)}
+	ask := func(method string) error {
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		return err
+	}
+	for _, method := range []string{http.MethodPatch, http.MethodPut} {
+		if err := ask(method); !errors.Is(err, tenure.ErrEnded) {
+			t.Errorf("%s of one who does not lead: %v", method, err)
+		}
+	}
+	it.Renew(noon)
+	for _, method := range []string{http.MethodPatch, http.MethodPut, http.MethodGet, http.MethodPost} {
+		if err := ask(method); err != nil {
+			t.Errorf("%s of a leader: %v", method, err)
+		}
+	}
+	it.End()
+	for _, method := range []string{http.MethodGet, http.MethodPost} { // who reads, and who asks whether somebody may read the metrics
+		if err := ask(method); err != nil {
+			t.Errorf("%s of one who does not lead: %v", method, err)
+		}
+	}
+	if want := "PATCH PUT GET POST GET POST"; strings.Join(got, " ") != want {
+		t.Errorf("the server got %v, want %s", got, want)
+	}
+}
+
+// Who gives a lease back says that nothing which it wrote can still happen.
+func TestWhatHasNoAnswerMayStillHappen(t *testing.T) {
+	code, hang := http.StatusOK, make(chan struct{})
+	arrived := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			arrived <- struct{}{}
+			<-hang
+		}
+		w.WriteHeader(code)
+	}))
+	defer server.Close()
+	clock := clocktesting.NewFakePassiveClock(noon)
+	it := tenure.New(clock, time.Hour)
+	it.Renew(noon)
+	client := &http.Client{Transport: it.Wrap(http.DefaultTransport)}
+	patch := func(path string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := client.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	want := func(what string, clean bool) {
+		t.Helper()
+		if it.Clean() != clean {
+			t.Errorf("%s: clean: %v", what, !clean)
+		}
+	}
+	want("before", true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		patch("/hangs")
+	}()
+	<-arrived
+	want("a write is under way", false)
+	close(hang)
+	<-done
+	want("it was answered", true)
+	code = http.StatusConflict
+	patch("/")
+	want("one was refused", true)
+	code = http.StatusGatewayTimeout
+	patch("/")
+	want("nobody knows what became of one", false)
+	clock.SetTime(noon.Add(69 * time.Second))
+	want("it may still happen", false)
+	clock.SetTime(noon.Add(70 * time.Second))
+	want("it can happen no more", true)
+}

@@ -1,0 +1,103 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// A leader that sleeps for longer than its lease lasts goes on with what it had begun when it wakes
+// up, while another one counts without it. It must not write.
+func TestALeaderThatSleptTakesNobodyAway(t *testing.T) {
+	t.Parallel()
+	const fleet, limit = 30, 3
+	c := testkit.StartCluster(t)
+	name := testkit.NameOf(t)
+	node := func(i int) string { return fmt.Sprintf("%s-%02d", name, i) }
+	for i := range fleet {
+		c.CreateNode(t, testkit.Node(node(i), testkit.Pool(name)), corev1.ConditionTrue)
+	}
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
+	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
+	c.Create(t, rule)
+	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
+	flap(t, func(ctx context.Context) {
+		_ = c.TrySetCondition(ctx, node(rand.IntN(fleet)), testkit.Condition, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[rand.IntN(2)])
+	})
+
+	leader := c.StartProcess(t, testkit.ManagerUser, elect...)
+	await := func(what string, holds func(holder string) bool) string {
+		t.Helper()
+		var lease coordinationv1.Lease
+		testkit.Eventually(t, what, func(ctx context.Context) error {
+			if err := c.Client.Get(ctx, client.ObjectKey{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
+				return err
+			}
+			if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); !holds(holder) {
+				return fmt.Errorf("%q holds the lease", holder)
+			}
+			return nil
+		})
+		return *lease.Spec.HolderIdentity
+	}
+	holder := await("a leader", func(h string) bool { return h != "" })
+	for range 2 {
+		next := c.StartProcess(t, testkit.SecondManagerUser, elect...)
+		testkit.Eventually(t, "somebody to be away", func(context.Context) error {
+			if len(away.now()) == 0 {
+				return errors.New("nobody is")
+			}
+			return nil
+		})
+		leader.Signal(syscall.SIGSTOP)
+		holder = await("another leader", func(h string) bool { return h != "" && h != holder })
+		took := away.taken() // it waits for a minute: what the other sent may still happen
+		testkit.Eventually(t, "it takes somebody away", func(context.Context) error {
+			if away.taken() == took {
+				return errors.New("it has taken nobody yet")
+			}
+			return nil
+		})
+		leader.Signal(syscall.SIGCONT)
+		select {
+		case <-leader.Done():
+		case <-time.After(30 * time.Second):
+			t.Fatal("who lost the lease goes on")
+		}
+		leader = next
+	}
+	if most := away.mostEver(); most != limit {
+		t.Errorf("%d nodes in use were away at one time, want %d", most, limit)
+	}
+}
+
+// flap does something again and again, from several sides, until the test ends.
+func flap(t *testing.T, do func(context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				do(ctx)
+				pause(ctx, 5*time.Millisecond)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}

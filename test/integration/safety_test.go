@@ -1,0 +1,369 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+func TestMinReadySecondsSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	const wait = 6 * time.Second
+	c := testkit.StartCluster(t)
+	rule := testkit.Rule(testkit.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = int32(wait / time.Second) })
+	c.Create(t, rule)
+	c.Create(t, testkit.Node(rule.Name, testkit.Pool(rule.Name)))
+	manager := c.StartProcess(t, testkit.ManagerUser)
+	c.EventuallyNode(t, rule.Name, "held", held(rule))
+
+	key := v1alpha1.HoldPrefix + string(rule.UID)
+	var mu sync.Mutex
+	since := map[string]bool{}
+	watchAll(t, c.Replica(t), &corev1.NodeList{}, func(event watch.Event) {
+		if node, ok := event.Object.(*corev1.Node); ok {
+			var record struct{ Met string }
+			_ = json.Unmarshal([]byte(node.Annotations[key]), &record)
+			mu.Lock()
+			defer mu.Unlock()
+			if record.Met != "" {
+				since[record.Met] = true
+			}
+		}
+	})
+	c.SetCondition(t, rule.Name, testkit.Condition, corev1.ConditionTrue)
+	met := time.Now()
+	c.EventuallyNode(t, rule.Name, "known to be met", func(n *corev1.Node) bool { return strings.Contains(n.Annotations[key], `"met"`) })
+	manager.Kill()
+	time.Sleep(1100 * time.Millisecond) // what begins anew has another time, in whole seconds
+	c.StartProcess(t, testkit.ManagerUser)
+	c.EventuallyNode(t, rule.Name, "released", free(rule))
+	if took := time.Since(met); took < wait {
+		t.Errorf("released after %v, must be no earlier than %v", took, wait)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(since) != 1 {
+		t.Errorf("it waited since %v, a restart must not begin anew", slices.Collect(maps.Keys(since)))
+	}
+}
+
+func TestSilenceHoldsANodeOnTime(t *testing.T) {
+	t.Parallel()
+	const silence = time.Minute
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].MaxAge = &metav1.Duration{Duration: silence} })
+	c.Create(t, rule)
+	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	heard := time.Now().Truncate(time.Second) // heartbeats have whole seconds
+	c.EventuallyNode(t, id, "released", free(rule))
+	c.EventuallyNode(t, id, "held again, though nothing was written", held(rule))
+	if took := time.Since(heard); took < silence {
+		t.Errorf("held after %v, must be no earlier than %v", took, silence)
+	}
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released when it is heard of again", free(rule))
+}
+
+// awayWatcher counts how many nodes of a rule carry its taint, at every revision.
+type awayWatcher struct {
+	mu   sync.Mutex
+	held map[string]bool
+	most int
+	all  int
+}
+
+func watchAway(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, count func(string) bool) *awayWatcher {
+	t.Helper()
+	w := &awayWatcher{held: map[string]bool{}}
+	watchAll(t, c.Replica(t), &corev1.NodeList{}, func(event watch.Event) {
+		node, ok := event.Object.(*corev1.Node)
+		if !ok || !count(node.Name) {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if testkit.HasTaint(node, rule.Spec.Taint.Key) {
+			if !w.held[node.Name] {
+				w.all++
+			}
+			w.held[node.Name] = true
+		} else {
+			delete(w.held, node.Name)
+		}
+		w.most = max(w.most, len(w.held))
+	})
+	return w
+}
+
+func (w *awayWatcher) now() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := make([]string, 0, len(w.held))
+	for name := range w.held {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// taken is how many were taken away so far, each as often as it was.
+func (w *awayWatcher) taken() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all
+}
+
+func (w *awayWatcher) mostEver() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most
+}
+
+// A reporter that lies about all nodes at once takes three of ten away, and no more: whatever
+// recovers, restarts or joins.
+func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
+	t.Parallel()
+	const fleet, limit = 10, 3
+	c := testkit.StartCluster(t)
+	name := testkit.NameOf(t)
+	node := func(i int) string { return fmt.Sprintf("%s-%02d", name, i) }
+	for i := range fleet {
+		c.CreateNode(t, testkit.Node(node(i), testkit.Pool(name)), corev1.ConditionFalse)
+	}
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
+	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
+		r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit))
+		r.Spec.Taint.Effect = corev1.TaintEffectNoExecute
+	})
+	c.Create(t, rule)
+	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
+	manager := c.StartProcess(t, testkit.ManagerUser)
+
+	limited := func(n int32) func(*v1alpha1.NodeReadinessRule) bool {
+		return func(r *v1alpha1.NodeReadinessRule) bool {
+			return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited)(r) &&
+				r.Status.Summary != nil && r.Status.Summary.Held == limit && r.Status.Summary.Limited == n
+		}
+	}
+	c.EventuallyRule(t, name, "limited", limited(fleet-limit))
+	if names := away.now(); !slices.Equal(names, []string{node(0), node(1), node(2)}) {
+		t.Errorf("away are %v, must be the first three by name", names)
+	}
+	testkit.Eventually(t, "an event that says so", func(context.Context) error {
+		if !slices.ContainsFunc(c.Events(t, rule), func(e eventsv1.Event) bool { return e.Reason == v1alpha1.EventLimited }) {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+
+	// One recovers, and the next one goes.
+	c.SetCondition(t, node(1), testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, node(3), "held", held(rule))
+	c.EventuallyRule(t, name, "limited", limited(fleet-limit-1))
+
+	// The manager is killed while nodes recover and fail.
+	for round := range 6 {
+		c.SetCondition(t, node(round), testkit.Condition, corev1.ConditionTrue)
+		manager.Kill()
+		manager = c.StartProcess(t, testkit.ManagerUser)
+		c.SetCondition(t, node((round+5)%fleet), testkit.Condition, corev1.ConditionFalse)
+		testkit.Eventually(t, "as many to be away as may be", func(context.Context) error {
+			if names := away.now(); len(names) != limit {
+				return fmt.Errorf("away are %v", names)
+			}
+			return nil
+		})
+	}
+	if most := away.mostEver(); most > limit {
+		t.Errorf("%d nodes in use were away at one time, at most %d may be", most, limit)
+	}
+
+	// A new node does not count.
+	newcomer := testkit.Node("new-"+name, testkit.Pool(name))
+	c.Create(t, newcomer)
+	c.EventuallyNode(t, newcomer.Name, "held beside the others", held(rule))
+
+	// All recover.
+	for i := range fleet {
+		c.SetCondition(t, node(i), testkit.Condition, corev1.ConditionTrue)
+	}
+	c.SetCondition(t, newcomer.Name, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, name, "enforced", testkit.Enforced)
+}
+
+func TestARebootHoldsANode(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, testkit.BootstrapOnly, func(r *v1alpha1.NodeReadinessRule) { r.Spec.BootstrapScope = v1alpha1.BootstrapScopeBoot })
+	c.Create(t, rule)
+	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	boot := func(boot string, ready corev1.ConditionStatus) {
+		t.Helper()
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: id}}
+		base := node.DeepCopy()
+		now := metav1.Now()
+		node.Status.NodeInfo.BootID = boot
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: now, LastTransitionTime: now}}
+		if err := c.Client.Status().Patch(t.Context(), node, client.StrategicMergeFrom(base)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	boot("a", corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released", free(rule))
+
+	boot("a", corev1.ConditionUnknown)
+	c.EventuallyNode(t, id, "held before it is back", held(rule))
+	boot("a", corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released: it was no reboot", free(rule))
+
+	time.Sleep(1100 * time.Millisecond) // heartbeats have whole seconds
+	boot("b", corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "held, though its condition says True", held(rule))
+	time.Sleep(1100 * time.Millisecond)
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released", free(rule))
+}
+
+func TestAStuckNodeIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	rule := testkit.Rule(testkit.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](2) })
+	c.Create(t, rule)
+	node := testkit.Node(rule.Name, testkit.Pool(rule.Name))
+	c.Create(t, node)
+	manager := c.StartProcess(t, testkit.ManagerUser)
+	stuck := func(n int32) func(*v1alpha1.NodeReadinessRule) bool {
+		return func(r *v1alpha1.NodeReadinessRule) bool {
+			return r.Status.Summary != nil && r.Status.Summary.Stuck == n
+		}
+	}
+	c.EventuallyRule(t, rule.Name, "one node stuck", stuck(1))
+	told := func() (notes []string) {
+		for _, e := range c.Events(t, node) {
+			if e.Reason == v1alpha1.EventStuck {
+				notes = append(notes, e.Note)
+			}
+		}
+		return notes
+	}
+	testkit.Eventually(t, "an event", func(context.Context) error {
+		if len(told()) == 0 {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	manager.Kill()
+	c.StartProcess(t, testkit.ManagerUser)
+	c.Patch(t, node, func() { node.Labels["wake"] = "up" })
+	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, rule.Name, "no node stuck", stuck(0))
+	if notes := told(); len(notes) != 1 || !strings.Contains(notes[0], testkit.Condition) {
+		t.Errorf("told %q, must be told once, and which condition it waits for", notes)
+	}
+}
+
+func TestADeadlineReleasesANode(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
+		r.Spec.ProgressDeadlineSeconds, r.Spec.OnDeadline = ptr.To[int32](2), v1alpha1.DeadlineRelease
+	})
+	c.Create(t, rule)
+	node := testkit.Node(id, testkit.Pool(id))
+	c.Create(t, node)
+	c.EventuallyNode(t, id, "held", held(rule))
+	c.EventuallyNode(t, id, "released by the deadline", free(rule))
+	testkit.Eventually(t, "an event", func(context.Context) error {
+		if !slices.ContainsFunc(c.Events(t, node), func(e eventsv1.Event) bool { return e.Reason == v1alpha1.EventDeadlineReleased }) {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "forgiven", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.MemoryPrefix+string(rule.UID)] == "" })
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.EventuallyNode(t, id, "held again", held(rule))
+}
+
+func TestRulesThatDependOnEachOther(t *testing.T) {
+	t.Parallel()
+	c, id := cluster(t), nameOf(t)
+	first := testkit.Rule(id+"-first", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-second"} })
+	c.Create(t, first)
+	c.EventuallyRule(t, first.Name, "accepted: nobody has the name", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds
+	second := testkit.Rule(id+"-second", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-first"} })
+	c.Create(t, second)
+	c.EventuallyRule(t, second.Name, "it says that it waits for nobody", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonUnordered))
+	c.Create(t, testkit.Node(id, testkit.Pool(second.Name)))
+	c.EventuallyNode(t, id, "held all the same", held(second))
+	c.Patch(t, second, func() { second.Spec.DependsOn = nil })
+	c.EventuallyRule(t, second.Name, "enforced", testkit.Enforced)
+}
+
+// The taint of the second rule comes in the write in which that of the first one goes: there is no
+// state of the node with neither.
+func TestADependentRuleTakesOverInOneWrite(t *testing.T) {
+	t.Parallel()
+	const diskCondition = "example.com/DiskReady"
+	c, id := cluster(t), nameOf(t)
+	network := testkit.Rule(id)
+	disk := testkit.Rule(id+"-disk", func(r *v1alpha1.NodeReadinessRule) {
+		r.Spec.NodeSelector, r.Spec.DependsOn = network.Spec.NodeSelector, []string{network.Name}
+		r.Spec.Conditions[0].Type = diskCondition
+	})
+	c.Create(t, network)
+	c.EventuallyRule(t, network.Name, "enforced", testkit.Enforced)
+	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionFalse)
+	c.EventuallyNode(t, id, "held", held(network))
+	c.Create(t, disk)
+	c.EventuallyRule(t, disk.Name, "enforced", testkit.Enforced)
+
+	var mu sync.Mutex
+	states, bare := 0, 0
+	watchAll(t, c.Client, &corev1.NodeList{}, func(event watch.Event) {
+		node, ok := event.Object.(*corev1.Node)
+		if !ok || node.Name != id {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		states++
+		if !testkit.HasTaint(node, network.Spec.Taint.Key) && !testkit.HasTaint(node, disk.Spec.Taint.Key) {
+			bare++
+		}
+	})
+	c.EventuallyNode(t, id, "left alone by the second rule", func(n *corev1.Node) bool { return held(network)(n) && free(disk)(n) })
+	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "held by the second rule", func(n *corev1.Node) bool { return free(network)(n) && held(disk)(n) })
+	mu.Lock()
+	if states == 0 || bare > 0 {
+		t.Errorf("in %d of %d states the node was held by neither rule", bare, states)
+	}
+	mu.Unlock()
+	c.SetCondition(t, id, diskCondition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id, "released", free(disk))
+}
