@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -46,17 +47,19 @@ func jsonIn(text []byte) [][]byte {
 	}
 }
 
-// decode is what one YAML document or JSON object says. A field that is there twice is no
-// error here: twice tells of it.
+// decode is what one YAML document or JSON object says, with whole numbers as such, as the API server
+// reads them. A field that is there twice is no error here: twice tells of it.
 func decode(text []byte) (content any, twice, err error) {
 	if err := checkText(text); err != nil {
 		return nil, nil, err
 	}
-	if twice = yaml.UnmarshalStrict(text, &content); twice == nil {
-		return content, nil, nil
+	data, twice := yaml.YAMLToJSONStrict(text)
+	if twice != nil {
+		if data, err = yaml.YAMLToJSON(text); err != nil {
+			return nil, twice, err
+		}
 	}
-	content = nil
-	err = yaml.Unmarshal(text, &content)
+	err = utiljson.Unmarshal(data, &content)
 	return content, twice, err
 }
 

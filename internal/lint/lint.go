@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -131,7 +132,7 @@ func Change(former, rule *v1alpha1.NodeReadinessRule) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(data, &states[i]); err != nil {
+		if err := utiljson.Unmarshal(data, &states[i]); err != nil {
 			return nil, err
 		}
 	}

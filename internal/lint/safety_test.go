@@ -77,3 +77,14 @@ func TestNobodyKnowsTheHeartbeatOfOthers(t *testing.T) {
 	other := strings.NewReplacer("PERIOD", "", "readygate-reporter", "agent").Replace(beating)
 	expect(t, lines(check(t, aged(), other), lint.Warning))
 }
+
+// Whole numbers are read as the API server reads them.
+func TestNumbersAreNumbers(t *testing.T) {
+	with := func(fields string) string { return rule("bootstrap-only", "continuous", "spec:", "spec:\n  "+fields) }
+	for _, fields := range []string{"maxUnavailable: 2", "maxUnavailable: 0", "maxUnavailable: 10%", "minReadySeconds: 30\n  progressDeadlineSeconds: 600\n  onDeadline: Release"} {
+		expect(t, lines(check(t, with(fields)), lint.Warning))
+	}
+	expect(t, lines(check(t, with("minReadySeconds: 60\n  progressDeadlineSeconds: 60")), lint.Warning),
+		"error | a.yaml | NodeReadinessRule/network | spec.progressDeadlineSeconds … must be greater than minReadySeconds")
+	expect(t, lines(check(t, with("maxUnavailable: -1")), lint.Warning), "error | a.yaml | NodeReadinessRule/network | spec.maxUnavailable … must be a number of nodes from 0 to 1000000")
+}

@@ -88,6 +88,29 @@ func cyclic(path []string) string {
 		"remove one of the names", strings.Join(path, " → "))
 }
 
+// Defer lets verdicts wait for those that they depend on and that take the node away now: what a limit
+// allows is known only once it was asked. It returns those that it changed.
+func Defer(verdicts []Verdict, node *Node) []Verdict {
+	var changed []Verdict
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.State == NotSelected || v.Completed || v.Cause == CauseDependency {
+			continue
+		}
+		first := slices.IndexFunc(verdicts, func(other Verdict) bool { return other.Takes(node) && slices.Contains(v.Rule.after, other.Rule) })
+		if first < 0 {
+			continue
+		}
+		state := Released
+		if owns(v.Rule, node) || v.Rule.Boot && v.State == Held {
+			state = Held
+		}
+		*v = Verdict{Rule: v.Rule, State: state, Cause: CauseDependency, WaitsFor: verdicts[first].Rule}
+		changed = append(changed, *v)
+	}
+	return changed
+}
+
 // Strangers are the names in a rule's dependsOn that no rule has.
 func (b *Rulebook) Strangers(rule *Rule) []string {
 	var strangers []string

@@ -435,3 +435,26 @@ func TestACycleIsSaidAndReleasesNobody(t *testing.T) {
 		})
 	}
 }
+
+// A rule with a limit that takes a node away is waited for like any other.
+func TestWhoIsTakenAwayIsWaitedFor(t *testing.T) {
+	book := readiness.NewRulebook(rules(
+		rule("net", maxUnavailable("1")),
+		rule("disk", younger, taintKey("readiness.k8s.io/DiskReady"), requires(requirement("DiskReady", True)), dependsOn("net")),
+	))
+	n := worker(reports("Ready", True), reports(network, False), reports("DiskReady", False), born(dayOne.Add(-time.Hour)))
+	verdicts := book.Verdicts(n, noon)
+	changed := readiness.Defer(verdicts, n)
+	if len(changed) != 1 || changed[0].Rule.Name != "disk" || changed[0].WaitsFor == nil || changed[0].WaitsFor.Name != "net" {
+		t.Errorf("changed: %+v", changed)
+	}
+	plan := readiness.PlanFor(n, verdicts, noon)
+	if len(plan.Changes) != 1 || plan.Changes[0].Rule != "net" {
+		t.Errorf("the node is changed by %+v, want only net", plan.Changes)
+	}
+	verdicts = book.Verdicts(n, noon)
+	verdicts[0].Limit() // as many are away as may be
+	if changed := readiness.Defer(verdicts, n); len(changed) != 0 || verdicts[1].State != readiness.Held {
+		t.Errorf("a rule that leaves the node released holds disk up: %+v", changed)
+	}
+}

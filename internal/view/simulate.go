@@ -104,6 +104,7 @@ func (b *Book) plan(node *readiness.Node, limits readiness.Limits, now time.Time
 			verdicts[i].Limit()
 		}
 	}
+	readiness.Defer(verdicts, node)
 	return readiness.PlanFor(node, verdicts, now)
 }
 

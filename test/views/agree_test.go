@@ -117,6 +117,7 @@ func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
 					verdicts[i].Limit()
 				}
 			}
+			readiness.Defer(verdicts, node)
 			if plan := readiness.PlanFor(node, verdicts, now); !plan.Empty() {
 				return fmt.Errorf("node %s: %+v", node.Name, plan.Changes)
 			}

@@ -178,6 +178,9 @@ func (r *Reconciler) decide(ctx context.Context, obj *corev1.Node, now time.Time
 		}
 	}
 	r.Allotment.Limit(book, obj, verdicts)
+	if waiting := readiness.Defer(verdicts, node); len(waiting) > 0 {
+		r.Allotment.Limit(book, obj, waiting) // they give back what they were granted
+	}
 	d := decision{node: node, verdicts: verdicts, plan: readiness.PlanFor(node, verdicts, now)}
 	if !d.plan.Empty() {
 		d.patch, err = jsonPatch(node, d.plan)

@@ -145,8 +145,8 @@ func enforced(s standing) metav1.Condition {
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
 	case summary.Limited > 0:
-		return not(v1alpha1.ReasonLimited, "%s stay released although their conditions do not hold: %d of %s in use are away, and maxUnavailable is %s; "+
-			"mend the component, or what reports it, or allow more: %s", nodes(summary.Limited), summary.Away, nodes(summary.InUse), rule.MaxUnavailable, few(summary.LimitedNodes, summary.Limited))
+		return not(v1alpha1.ReasonLimited, "%s: %d of %s in use are away, and maxUnavailable is %s; "+
+			"mend the component, or what reports it, or allow more: %s", stay(summary.Limited), summary.Away, nodes(summary.InUse), rule.MaxUnavailable, few(summary.LimitedNodes, summary.Limited))
 	case rule.Unordered != "":
 		return not(v1alpha1.ReasonUnordered, "nodes are held and released, but spec.dependsOn is not followed: %s", rule.Unordered)
 	case summary.Unsettled > 0:
@@ -164,6 +164,14 @@ func leftover(s standing) string {
 		return "nothing of it is left on nodes, but some API server may still put its taint on new ones" + s.births.hint
 	}
 	return "nothing of it is left on nodes"
+}
+
+// stay says that so many nodes are left as they are.
+func stay(n int) string {
+	if n == 1 {
+		return "1 node stays released although its conditions do not hold"
+	}
+	return nodes(n) + " stay released although their conditions do not hold"
 }
 
 // few names the first of some nodes.
