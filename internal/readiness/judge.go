@@ -52,12 +52,16 @@ func judge(rule *Rule, node *Node, now time.Time) ruling {
 	if r.state == NotSelected || r.completed || dependency(rule, node, now) == nil {
 		return r
 	}
-	waits := ruling{state: Released, cause: CauseDependency}
-	// A rule that looks at boots holds the node meanwhile: what is reported from now on counts.
-	if owns(rule, node) || rule.Boot && r.state == Held {
-		waits.state = Held
+	return ruling{state: meanwhile(rule, node, r.state), cause: CauseDependency}
+}
+
+// meanwhile is the state of a node while the rule waits for another one: as it is. A rule that looks at
+// boots and would hold the node does so: what is reported from now on counts.
+func meanwhile(rule *Rule, node *Node, otherwise State) State {
+	if owns(rule, node) || rule.Boot && otherwise == Held {
+		return Held
 	}
-	return waits
+	return Released
 }
 
 // dependency is the first rule that must release the node before this one looks at it, nil if

@@ -101,11 +101,7 @@ func Defer(verdicts []Verdict, node *Node) []Verdict {
 		if first < 0 {
 			continue
 		}
-		state := Released
-		if owns(v.Rule, node) || v.Rule.Boot && v.State == Held {
-			state = Held
-		}
-		*v = Verdict{Rule: v.Rule, State: state, Cause: CauseDependency, WaitsFor: verdicts[first].Rule}
+		*v = Verdict{Rule: v.Rule, State: meanwhile(v.Rule, node, v.State), Cause: CauseDependency, WaitsFor: verdicts[first].Rule}
 		changed = append(changed, *v)
 	}
 	return changed

@@ -79,13 +79,14 @@ func (t *Tenure) Clean() bool {
 	return t.sending == 0 && !t.clock.Now().Before(t.unanswered)
 }
 
-// begin says that a write is sent, if the tenure holds.
+// begin says that a write is sent, if the tenure holds. Both are one step: a lease must not be given
+// back between them.
 func (t *Tenure) begin() bool {
-	if !t.Holds() {
-		return false
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.holds() {
+		return false
+	}
 	t.sending++
 	return true
 }
@@ -104,6 +105,10 @@ func (t *Tenure) end(answered bool) {
 func (t *Tenure) Holds() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.holds()
+}
+
+func (t *Tenure) holds() bool {
 	return !t.renewed.IsZero() && elapsed(t.renewed, t.clock.Now()) < t.lasts
 }
 

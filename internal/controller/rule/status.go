@@ -202,7 +202,6 @@ func enforcedMessage(rule *readiness.Rule, summary readiness.Summary) string {
 		if late := summary.Waiting[readiness.CauseDeadline]; late > 0 {
 			so += "; " + nodes(late) + " released by the deadline, without them"
 		}
-		return so + unreported(summary)
 	}
 	return so + unreported(summary)
 }
