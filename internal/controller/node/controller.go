@@ -255,12 +255,14 @@ func (r *Reconciler) announce(ctx context.Context, d decision) {
 	now := r.Clock.Now()
 	r.record(d.node, d.plan.Changes)
 	r.recordDeadlines(d, now)
-	for _, change := range d.plan.Changes {
-		log.FromContext(ctx).Info("Node changed", "change", change.Kind, "rule", change.Rule, "taint", change.Taint.String())
+	told := make([]string, len(d.plan.Changes))
+	for i, change := range d.plan.Changes {
+		told[i] = string(change.Kind) + " " + change.Taint.String() + " by " + change.Rule
 		if !slices.Contains(d.plan.Swept, change.UID) { // series of a rule that is gone would stay
 			r.Metrics.changed(d, change, now)
 		}
 	}
+	log.FromContext(ctx).Info("Node changed", "changes", told) // one line a write: each costs
 }
 
 // refused remembers a write that only a user can make possible, and says when to try again.

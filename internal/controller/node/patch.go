@@ -20,20 +20,12 @@ import (
 	"github.com/readygate/readygate/internal/tenure"
 )
 
-// operation is one operation of a JSON patch (RFC 6902).
+// operation is one operation of a JSON patch (RFC 6902). A value of null says something: a test for
+// absence needs it. Who removes has none, and nobody reads it.
 type operation struct {
-	Op    string
-	Path  string
-	Value any
-}
-
-// MarshalJSON keeps "value": null, which a test for absence needs.
-func (o operation) MarshalJSON() ([]byte, error) {
-	m := map[string]any{"op": o.Op, "path": o.Path}
-	if o.Op != "remove" {
-		m["value"] = o.Value
-	}
-	return json.Marshal(m)
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
 
 const (

@@ -34,7 +34,7 @@ const (
 
 	// While nodes are being written, a status gives way to them: it is looked at again after
 	// busyRest, and written after busyInterval all the same.
-	busyInterval = 5 * time.Second
+	busyInterval = 10 * time.Second
 	busyRest     = 300 * time.Millisecond
 
 	// nodeRest is how long a change of a node rests before the status follows: the node
