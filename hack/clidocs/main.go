@@ -32,9 +32,15 @@ rules:
 - apiGroups: ["readiness.node.x-k8s.io"]
   resources: ["nodereadinessrules"]
   verbs: ["get", "list", "watch"]
-- apiGroups: [""]
-  resources: ["nodes", "events", "pods"] # without events and pods less is seen, and that is said
+- apiGroups: ["readygate.dev"]
+  resources: ["podreadinessrules"]
   verbs: ["get", "list", "watch"]
+- apiGroups: [""]
+  resources: ["nodes", "events", "pods", "namespaces"] # without events, pods and namespaces less is seen, and that is said
+  verbs: ["get", "list", "watch"]
+- apiGroups: ["coordination.k8s.io"]
+  resources: ["leases"] # of agents on nodes, in namespace readygate-system
+  verbs: ["get", "list"]
 ` + "```" + `
 
 With ` + "`-o json`" + ` and ` + "`-o yaml`" + ` the answers are for programs. The flags of kubectl (` + "`--context`, `--kubeconfig`, `--as`, `--request-timeout`" + ` …) work as in

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 // The images of the product, made of the real binaries, run: as the user of the image, and,
-// where the test may do that, with nothing around but the image.
+// where the test may do that, with nothing around but the image. So does every other binary in them.
 func TestProductImagesRun(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("images are for Linux")
@@ -49,11 +50,11 @@ func TestProductImagesRun(t *testing.T) {
 	}
 	images(t, "build", "--recipe", filepath.Join(project, "hack/images/images.yaml"), "--out", "out", "--tag", "v0.1.0", "--arch", runtime.GOARCH)
 	for _, image := range product.Images {
-		t.Run(image.ShortName(), func(t *testing.T) { runImage(t, only(t, filepath.Join("out", image.ShortName()+".tar"))) })
+		t.Run(image.ShortName(), func(t *testing.T) { runImage(t, image, only(t, filepath.Join("out", image.ShortName()+".tar"))) })
 	}
 }
 
-func runImage(t *testing.T, image v1.Image) {
+func runImage(t *testing.T, made recipe.Image, image v1.Image) {
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -63,15 +64,23 @@ func runImage(t *testing.T, image v1.Image) {
 	}
 	root := t.TempDir()
 	extract(t, image, root)
-	command := exec.Command(filepath.Join(root, config.Config.Entrypoint[0]), "--help")
-	if os.Geteuid() == 0 {
-		command.Path = config.Config.Entrypoint[0]
-		command.Dir = "/"
-		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	binaries := []string{config.Config.Entrypoint[0]}
+	for _, file := range made.Files {
+		if file.PerArch() && !slices.Contains(binaries, file.To) {
+			binaries = append(binaries, file.To)
+		}
 	}
-	output, err := command.CombinedOutput()
-	if err != nil || !strings.Contains(string(output), "--version") {
-		t.Errorf("%s --help: %v\n%s", config.Config.Entrypoint, err, output)
+	for _, binary := range binaries {
+		command := exec.Command(filepath.Join(root, binary), "--help")
+		if os.Geteuid() == 0 {
+			command.Path = binary
+			command.Dir = "/"
+			command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		}
+		output, err := command.CombinedOutput()
+		if err != nil || !strings.Contains(string(output), "--version") {
+			t.Errorf("%s --help: %v\n%s", binary, err, output)
+		}
 	}
 }
 

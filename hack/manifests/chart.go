@@ -25,6 +25,8 @@ func chartPolicies() map[string][]runtime.Object {
 	files := map[string][]runtime.Object{
 		"births.yaml":              {policy.BirthsPolicy()},
 		"births-binding.yaml":      {policy.BirthsBinding()},
+		"gates.yaml":               {policy.GatesPolicy()},
+		"gates-binding.yaml":       {policy.GatesBinding()},
 		"tolerations.yaml":         {policy.Tolerations(), policy.TolerationsBinding()},
 		"completions-binding.yaml": {policy.CompletionsBinding()},
 		"reporter-policy.yaml":     limits(reporter),

@@ -8,13 +8,15 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/readygate/readygate/api/node/v1alpha1"
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/manager"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -46,7 +48,8 @@ func (o *Options) Run(ctx context.Context) error {
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, admissionv1.AddToScheme, v1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, coordinationv1.AddToScheme, admissionv1.AddToScheme,
+		nodev1alpha1.AddToScheme, podv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -76,27 +79,27 @@ func (r *run) all(ctx context.Context, config *rest.Config) error {
 // removeAll is what is done while nobody else leads. The finalizers of rules stay while nodes
 // are not clean: with them everybody can see that something is left.
 func (r *run) removeAll(ctx context.Context) error {
-	failed := insist(ctx, r.removeBirths)
+	failed := insist(ctx, r.removePolicies)
 	if r.Rules == DeleteRules {
-		failed = errors.Join(failed, insist(ctx, r.deleteRules))
+		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, r.nodeRules()) }))
 	}
 	nodes := r.sweepNodes(ctx)
-	failed = errors.Join(failed, nodes, r.removeConditions(ctx))
+	failed = errors.Join(failed, nodes, r.removeConditions(ctx), r.removeGates(ctx))
 	if nodes != nil {
 		return errors.Join(failed, errors.New("rules: left as they are, because nodes are not clean"))
 	}
-	return errors.Join(failed, r.letRulesGo(ctx))
+	return errors.Join(failed, r.letRulesGo(ctx, r.nodeRules()))
 }
 
 // removeBeside is what is done while another controller enforces the rules: nodes and rules are
-// its, but for the records of what was put there by us.
+// its, but for the records of what was put there by us. Rules for pods are nobody's but ours.
 func (r *run) removeBeside(ctx context.Context, other *manager.OtherLeaderError) error {
 	log.Info("Another controller enforces the rules: nodes and rules are left to it", "leader", other.Leader)
 	r.stays("rules, with their finalizers, and what they put on nodes: " + other.Leader + " enforces them")
 	if len(r.Conditions) > 0 {
 		r.stays("node conditions: rules that are enforced may rest on them")
 	}
-	failed := errors.Join(insist(ctx, r.removeBirths), r.disownNodes(ctx))
+	failed := errors.Join(insist(ctx, r.removePolicies), r.disownNodes(ctx), r.removeGates(ctx))
 	if r.Rules == DeleteRules {
 		failed = errors.Join(failed, fmt.Errorf("--rules=delete, but %w: stop that controller first, or use --rules=keep (crds.keep=true in the chart)", other))
 	}

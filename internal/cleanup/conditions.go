@@ -17,7 +17,7 @@ func (r *run) removeConditions(ctx context.Context) error {
 	if len(r.Conditions) == 0 {
 		return nil
 	}
-	return r.untilClean(ctx, "Conditions removed from nodes", func(context.Context) (visit, error) { return r.removeConditionsOf, nil })
+	return untilClean(ctx, r.everyNode(), "Conditions removed from nodes", func(context.Context) (visit[corev1.Node], error) { return r.removeConditionsOf, nil })
 }
 
 func (r *run) removeConditionsOf(ctx context.Context, node *corev1.Node) (bool, error) {

@@ -2,9 +2,7 @@ package cleanup
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,30 +13,23 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-const (
-	// page is how many nodes are in memory at the same time.
-	page = 500
-	// workers is how many of them are written at the same time.
-	workers = 16
-
-	// quiet is how long nodes must stay clean: who puts things back does so at once.
-	quiet = time.Second
-	// patience is how often a node may be cleaned before somebody must be at work against us.
-	patience = 4
-)
-
-// putBackError says that what is taken off a node comes back.
-type putBackError struct{ node string }
-
-func (e *putBackError) Error() string {
-	return fmt.Sprintf("node %s was cleaned %d times, and somebody puts it back: stop the manager that enforces the rules without the lease, "+
-		"such as one outside of the cluster that was started without --leader-elect", e.node, patience)
+func (r *run) everyNode() things[corev1.Node] {
+	return things[corev1.Node]{
+		kind: "node",
+		list: func(ctx context.Context, token string) ([]corev1.Node, string, error) {
+			var list corev1.NodeList
+			err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token))
+			return list.Items, list.Continue, err
+		},
+		name: func(n *corev1.Node) string { return n.Name },
+		stop: "stop the manager that enforces the rules without the lease, such as one outside of the cluster that was started without --leader-elect",
+	}
 }
 
 // sweepNodes takes everything of rules off all nodes, but for completion records of rules that
 // stay.
 func (r *run) sweepNodes(ctx context.Context) error {
-	return r.untilClean(ctx, "Nodes swept", func(ctx context.Context) (visit, error) {
+	return untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
 		rules, err := r.listRules(ctx)
 		if err != nil {
 			return nil, err
@@ -51,13 +42,10 @@ func (r *run) sweepNodes(ctx context.Context) error {
 
 // disownNodes removes our records from all nodes, and nothing else.
 func (r *run) disownNodes(ctx context.Context) error {
-	return r.untilClean(ctx, "Records removed from nodes", func(context.Context) (visit, error) { return r.settle(readiness.Disown), nil })
+	return untilClean(ctx, r.everyNode(), "Records removed from nodes", func(context.Context) (visit[corev1.Node], error) { return r.settle(readiness.Disown), nil })
 }
 
-// visit looks at one node, and says whether it changed it.
-type visit func(context.Context, *corev1.Node) (bool, error)
-
-func (r *run) settle(decide func(*readiness.Node) *readiness.Plan) visit {
+func (r *run) settle(decide func(*readiness.Node) *readiness.Plan) visit[corev1.Node] {
 	return func(ctx context.Context, obj *corev1.Node) (bool, error) {
 		plan, err := node.Settle(ctx, r.client, obj, decide)
 		for _, change := range plan.Changes {
@@ -77,68 +65,4 @@ func (r *run) settle(decide func(*readiness.Node) *readiness.Plan) visit {
 		}
 		return !plan.Empty(), err
 	}
-}
-
-// untilClean visits all nodes until a round finds nothing to do, some time after the last change:
-// that nothing is left, and nothing comes back, is seen and not assumed.
-func (r *run) untilClean(ctx context.Context, done string, prepare func(context.Context) (visit, error)) error {
-	nodes, total, cleaned := 0, 0, map[string]int{}
-	err := insist(ctx, func(ctx context.Context) error {
-		for {
-			look, err := prepare(ctx)
-			if err != nil {
-				return err
-			}
-			seen, changed, err := r.eachNode(ctx, look)
-			nodes, total = max(nodes, seen), total+len(changed)
-			if err != nil || len(changed) == 0 {
-				return err
-			}
-			for _, name := range changed {
-				if cleaned[name]++; cleaned[name] == patience {
-					return &putBackError{node: name}
-				}
-			}
-			if !sleep(ctx, quiet) {
-				return ctx.Err()
-			}
-		}
-	})
-	log.Info(done, "nodes", nodes, "changed", total, "complete", err == nil)
-	return err
-}
-
-// eachNode visits all nodes, some at the same time, page by page, and names those that it
-// changed. Nodes that fail do not keep back others.
-func (r *run) eachNode(ctx context.Context, look visit) (seen int, changed []string, err error) {
-	var (
-		mu     sync.Mutex
-		failed failures
-		list   corev1.NodeList
-	)
-	for more := true; more; more = list.Continue != "" {
-		token := list.Continue
-		list = corev1.NodeList{}
-		if err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token)); err != nil {
-			return seen, changed, fmt.Errorf("listing nodes: %w", err)
-		}
-		seen += len(list.Items)
-		var busy sync.WaitGroup
-		places := make(chan struct{}, workers)
-		for i := range list.Items {
-			places <- struct{}{}
-			busy.Go(func() {
-				defer func() { <-places }()
-				did, err := look(ctx, &list.Items[i])
-				mu.Lock()
-				defer mu.Unlock()
-				if did {
-					changed = append(changed, list.Items[i].Name)
-				}
-				failed.add(list.Items[i].Name, err)
-			})
-		}
-		busy.Wait()
-	}
-	return seen, changed, failed.err("nodes")
 }

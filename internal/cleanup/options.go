@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/manager"
 	"github.com/readygate/readygate/internal/policy"
 )
@@ -29,19 +31,21 @@ const (
 // change them.
 type Options struct {
 	Kubeconfig string
-	// Namespace is where the manager, its lease and the reporters are. Empty: the namespace
-	// of the pod that the cleanup runs in.
+	// Namespace is where the manager, the reporters, the agents and leases are. Empty: the
+	// namespace of the pod that the cleanup runs in.
 	Namespace string
 	// Deployment is the manager's.
 	Deployment string
 	// Reporters select the DaemonSets of reporters, and their pods. Empty: none.
 	Reporters string
+	// Agents select the DaemonSet of the agents that open gates of pods, their pods and their
+	// leases. Empty: none.
+	Agents string
 	// Conditions are the types of node conditions that nobody reports any more.
 	Conditions []string
 	// Rules is KeepRules or DeleteRules.
 	Rules string
-	// SettleTime is how long the removal of the births policy may take to reach every API
-	// server.
+	// SettleTime is how long the removal of the policies may take to reach every API server.
 	SettleTime time.Duration
 	// Timeout bounds all of it.
 	Timeout time.Duration
@@ -59,7 +63,8 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		Deployment: policy.ManagerAccount,
-		Reporters:  policy.PartOfLabel + "=" + policy.PartOf + ",app.kubernetes.io/component=reporter",
+		Reporters:  policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=reporter",
+		Agents:     policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component,
 		Rules:      KeepRules,
 		SettleTime: 5 * time.Second,
 		Timeout:    4 * time.Minute,
@@ -70,12 +75,13 @@ func NewOptions() *Options {
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
-	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the manager, its lease and the reporters. Empty: the namespace that the cleanup runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the manager, the reporters, the agents and their leases. Empty: the namespace that the cleanup runs in.")
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the manager's Deployment, which is scaled to 0. One that does not exist is no error.")
 	flags.StringVar(&o.Reporters, "reporters", o.Reporters, "Labels of the reporters' DaemonSets, which are deleted, and of their pods. Empty: none.")
+	flags.StringVar(&o.Agents, "agents", o.Agents, "Labels of the DaemonSet of podgate's agents, which is deleted, of their pods, and of their leases. Empty: none.")
 	flags.StringSliceVar(&o.Conditions, "conditions", o.Conditions, "Types of conditions to remove from all nodes, because nobody reports them any more, e.g. example.com/NetworkReady.")
 	flags.StringVar(&o.Rules, "rules", o.Rules, "keep: rules stay for another controller, without our finalizer and status. delete: every rule is deleted.")
-	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long the removal of the policy readygate-births may take to reach every API server.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long the removal of the policies readygate-births and readygate-gates may take to reach every API server.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long everything may take. What is not done by then is named, and the exit code is not 0.")
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
 	o.Logging.BindFlags(logging)
@@ -89,6 +95,9 @@ func (o *Options) Validate() error {
 	}
 	if _, err := labels.Parse(o.Reporters); err != nil {
 		return fmt.Errorf("--reporters is %q, must be labels, e.g. --reporters=app.kubernetes.io/component=reporter: %w", o.Reporters, err)
+	}
+	if _, err := labels.Parse(o.Agents); err != nil {
+		return fmt.Errorf("--agents is %q, must be labels, e.g. --agents=app.kubernetes.io/component=podgate: %w", o.Agents, err)
 	}
 	if o.Deployment == "" {
 		return fmt.Errorf("--deployment is empty, must be the name of the manager's Deployment, e.g. --deployment=%s", policy.ManagerAccount)
@@ -116,7 +125,7 @@ func (o *Options) complete() (*rest.Config, error) {
 		}
 		o.Namespace = namespace
 	}
-	config, err := manager.LoadConfig(o.RestConfig, o.Kubeconfig)
+	config, err := kubeconfig.Load(o.RestConfig, o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
 	}{
 		"what becomes of rules":            {[]string{"--rules=drop"}, []string{`--rules is "drop"`, "e.g. --rules=keep"}},
 		"labels that are none":             {[]string{"--reporters=a=b=c"}, []string{`--reporters is "a=b=c"`, "e.g. --reporters="}},
+		"labels of agents that are none":   {[]string{"--agents=a=b=c"}, []string{`--agents is "a=b=c"`, "e.g. --agents="}},
 		"no Deployment":                    {[]string{"--deployment="}, []string{"--deployment is empty", "e.g. --deployment=readygate-manager"}},
 		"a condition of Kubernetes":        {[]string{"--conditions=example.com/A,Ready"}, []string{`--conditions has "Ready"`, "e.g. --conditions="}},
 		"a condition without a type":       {[]string{"--conditions=example.com/A,"}, []string{`--conditions has ""`}},

@@ -21,22 +21,31 @@ import (
 // the manager's lease, which it cannot renew, decides.
 const podPatience = time.Minute
 
-// stopWriters stops the manager and the reporters, and waits until their pods have ended.
+// stopWriters stops the manager, the reporters and the agents, and waits until their pods have
+// ended.
 func (r *run) stopWriters(ctx context.Context) error {
 	var managers labels.Selector
 	failed := insist(ctx, func(ctx context.Context) (err error) {
 		managers, err = r.stopManager(ctx)
 		return err
 	})
-	var reporters labels.Selector
-	if r.Reporters != "" {
-		reporters, _ = labels.Parse(r.Reporters) // validated
-	}
-	failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteReporters(ctx, reporters) }))
+	reporters, agents := selectorOf(r.Reporters), selectorOf(r.Agents)
+	failed = errors.Join(failed,
+		insist(ctx, func(ctx context.Context) error { return r.deleteDaemonSets(ctx, "reporters", reporters) }),
+		insist(ctx, func(ctx context.Context) error { return r.deleteDaemonSets(ctx, "agents", agents) }))
 	if failed != nil {
 		return failed
 	}
-	return insist(ctx, func(ctx context.Context) error { return r.awaitPods(ctx, managers, reporters) })
+	return insist(ctx, func(ctx context.Context) error { return r.awaitPods(ctx, managers, reporters, agents) })
+}
+
+// selectorOf is the selector of labels that were validated; nil if there are none.
+func selectorOf(text string) labels.Selector {
+	if text == "" {
+		return nil
+	}
+	selector, _ := labels.Parse(text)
+	return selector
 }
 
 // list lists what the selector matches in the namespace; nothing if there is none. The API
@@ -71,20 +80,20 @@ func (r *run) stopManager(ctx context.Context) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 }
 
-// deleteReporters deletes the DaemonSets; their pods are deleted along with them.
-func (r *run) deleteReporters(ctx context.Context, selector labels.Selector) error {
+// deleteDaemonSets deletes the DaemonSets; their pods are deleted along with them.
+func (r *run) deleteDaemonSets(ctx context.Context, what string, selector labels.Selector) error {
 	var list appsv1.DaemonSetList
 	if err := r.list(ctx, &list, selector); err != nil {
-		return fmt.Errorf("looking for reporters: %w", err)
+		return fmt.Errorf("looking for %s: %w", what, err)
 	}
 	for i := range list.Items {
 		err := r.client.Delete(ctx, &list.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting reporter %s: %w", list.Items[i].Name, err)
+			return fmt.Errorf("deleting %s: DaemonSet %s: %w", what, list.Items[i].Name, err)
 		}
-		r.removed("reporters", 1)
+		r.removed(what, 1)
 	}
-	log.Info("Reporters deleted", "namespace", r.Namespace, "labels", r.Reporters, "daemonSets", len(list.Items))
+	log.Info("DaemonSets deleted", "of", what, "namespace", r.Namespace, "daemonSets", len(list.Items))
 	return nil
 }
 
@@ -96,7 +105,7 @@ func (r *run) awaitPods(ctx context.Context, selectors ...labels.Selector) error
 			return err
 		}
 		if len(running) == 0 {
-			log.Info("Pods of manager and reporters have ended")
+			log.Info("Pods of manager, reporters and agents have ended")
 			return nil
 		}
 		if time.Now().After(end) || !sleep(ctx, time.Second) {

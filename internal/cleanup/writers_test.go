@@ -25,7 +25,7 @@ func TestWithoutLabelsNoDaemonSetIsDeleted(t *testing.T) {
 	for name, selector := range map[string]labels.Selector{"none": nil, "an empty one": labels.Everything(), "one that matches nothing": labels.Nothing()} {
 		t.Run(name, func(t *testing.T) {
 			r := testRun(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ours", Name: "other"}})
-			if err := r.deleteReporters(t.Context(), selector); err != nil {
+			if err := r.deleteDaemonSets(t.Context(), "reporters", selector); err != nil {
 				t.Fatal(err)
 			}
 			var left appsv1.DaemonSetList

@@ -23,6 +23,13 @@ spec:
   nodeSelector: {matchLabels: {example.com/pool: workers}}
 `
 
+const podRule = `apiVersion: readygate.dev/v1alpha1
+kind: PodReadinessRule
+metadata: {name: network}
+spec:
+  components: [{name: policy, podCondition: {type: policy.example.com/programmed}}]
+`
+
 const nodes = `apiVersion: v1
 kind: List
 items:
@@ -93,6 +100,13 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"an unknown format":         {[]string{"status", "-o", "xml"}, "", 2, "", "must be one of wide, json, yaml"},
 		"an unknown argument":       {[]string{"status", "x"}, "", 2, "", "error: unknown command"},
 		"why without a node":        {[]string{"why"}, "", 2, "", "kubectl readiness why worker-1"},
+		"why of two names":          {[]string{"why", "a", "b"}, "", 2, "", "2 names are given, must be one of a node or a pod"},
+		"why of another kind":       {[]string{"why", "deployment/web"}, "", 2, "", `"deployment/web" is neither a node nor a pod`},
+		"why of no name":            {[]string{"why", "pod/"}, "", 2, "", `"pod/" has no name`},
+		"no cluster with the pod":   {[]string{"why", "pod/web", "-n", "shop"}, "", 1, "", "error: no cluster to ask"},
+		"no cluster with its name":  {[]string{"why", "pods", "web", "-n", "shop"}, "", 1, "", "error: no cluster to ask"},
+		"no cluster with pods":      {[]string{"pods", "-A"}, "", 1, "", "error: no cluster to ask"},
+		"pods with an argument":     {[]string{"pods", "web"}, "", 2, "", "error: unknown command"},
 		"no cluster":                {[]string{"status"}, "", 1, "", "error: no cluster to ask: set KUBECONFIG"},
 		"no cluster to watch":       {[]string{"watch"}, "", 1, "", "error: no cluster to ask"},
 		"no cluster to serve":       {[]string{"ui"}, "", 1, "", "error: no cluster to ask"},
@@ -115,6 +129,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"lint of a stream":           {[]string{"lint", "-f", "-"}, "a: [", 3, "error: standard input: is no YAML", ""},
 		"lint of two files":          {[]string{"lint", "-f", "rule.yaml", "-f", "other.yaml"}, "", 3, "another rule has this name, in rule.yaml", ""},
 		"lint of a directory":        {[]string{"lint", "-f", "."}, "", 3, "error: bad.yaml", ""},
+		"lint of a rule of pods":     {[]string{"lint", "-f", "-"}, podRule, 0, "1 rule in 1 object: 0 errors, 0 warnings", ""},
 		"lint of no rule":            {[]string{"lint", "-f", "configmap.yaml"}, "", 0, "No NodeReadinessRule is among them", ""},
 		"lint of an empty stream":    {[]string{"lint", "-f", "-"}, "", 0, "warning: standard input: has no objects", ""},
 		"lint of nothing, strict":    {[]string{"lint", "-f", "-", "--strict"}, "", 3, "1 warning", ""},

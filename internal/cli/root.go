@@ -17,12 +17,13 @@ import (
 	"github.com/readygate/readygate/internal/terminal"
 )
 
-const about = `kubectl readiness shows which nodes are held by NodeReadinessRules, and why, and checks
-rules before they are applied. It only ever reads, with your own rights: get, list and
-watch on nodes and nodereadinessrules are enough. What it may not see, it says.
+const about = `kubectl readiness shows which nodes are held by NodeReadinessRules, which pods wait for their
+network by PodReadinessRules, and why, and checks rules before they are applied. It only ever
+reads, with your own rights: get, list and watch on nodes and nodereadinessrules are enough, for
+pods also on pods and podreadinessrules. What it may not see, it says.
 
 Exit codes:
-  0  fine; also when nodes are held
+  0  fine; also when nodes are held or pods wait
   1  something went wrong
   2  the command line is wrong
   3  lint found errors, or warnings with --strict`
@@ -74,7 +75,7 @@ func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-readiness",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl readiness"},
-		Short:         "See which nodes are held, and why",
+		Short:         "See which nodes are held, which pods wait, and why",
 		Long:          about,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -91,7 +92,7 @@ func (s *session) root() *cobra.Command {
 	if cacheDir := root.PersistentFlags().Lookup("cache-dir"); cacheDir != nil {
 		cacheDir.DefValue = "$HOME/.kube/cache" // as help shows it, on every machine
 	}
-	root.AddCommand(s.status(), s.nodes(), s.why(), s.lint(), s.simulate(), s.watch(), s.ui(), s.version(), options())
+	root.AddCommand(s.status(), s.nodes(), s.pods(), s.why(), s.lint(), s.simulate(), s.watch(), s.ui(), s.version(), options())
 	root.InitDefaultCompletionCmd()
 	addKubectlCompletion(root)
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))

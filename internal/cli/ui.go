@@ -19,8 +19,9 @@ func (s *session) ui() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve the dashboard on this machine, with your rights",
-		Long: `Serves a page that shows rules and nodes live, on localhost only, and opens it in your
-browser. It shows what you may see; pods are counted if you may list them. Ctrl-C ends it.`,
+		Long: `Serves a page that shows rules, nodes and pods that wait, live, on localhost only, and opens it
+in your browser. It shows what you may see; pods are counted if you may list them. Ctrl-C ends
+it.`,
 		Example: "  kubectl readiness ui\n  kubectl readiness ui --port 8080 --open=false",
 		Args:    cobra.NoArgs,
 	}
@@ -51,6 +52,9 @@ browser. It shows what you may see; pods are counted if you may list them. Ctrl-
 		return dashboard.New(dashboard.Options{
 			Fleet: fleet, Now: s.now, Title: s.contextName(),
 			Story: func(ctx context.Context, node string) (view.Story, error) { return source.Story(ctx, node, s.now) },
+			PodStory: func(ctx context.Context, namespace, name string) (view.PodStory, error) {
+				return source.PodStory(ctx, namespace, name, s.now)
+			},
 		}).Serve(ctx, listener)
 	}
 	return cmd

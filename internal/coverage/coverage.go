@@ -1,4 +1,4 @@
-// Package coverage remembers what the births policy says of each rule and since when, for
+// Package coverage remembers what a policy says of each rule and since when, for
 // those who say or decide something because of it. It reads and writes nothing itself.
 package coverage
 
@@ -16,22 +16,22 @@ import (
 // forgetAfter is when it no longer matters that a rule was once in the policy.
 const forgetAfter = time.Hour
 
-// Gap is why nodes are not born with a rule's taint.
+// Gap is why a policy does not cover a rule.
 type Gap struct {
-	// Reason is one of the reasons of the condition BirthsCovered.
+	// Reason is one of the reasons of the condition BirthsCovered, or Enforced of rules for pods.
 	Reason string
 	// Message says what is wrong and what to do.
 	Message string
 }
 
-// Sight is the births policy as it was seen.
+// Sight is the policy as it was seen.
 type Sight struct {
 	// Gap is why the policy covers no rule; nil if it is in force.
 	Gap *Gap
 	// Unread says that the policy could not be read: Stored is not known then.
 	Unread bool
 	// Stored is what the policy says, and Wanted what the rules ask for.
-	Stored, Wanted policy.Births
+	Stored, Wanted policy.Compiled
 	// Took is how long the API server took to store the policy; zero if it was found so.
 	Took time.Duration
 }
@@ -41,6 +41,9 @@ type Coverage struct {
 	clock clock.PassiveClock
 	// settle is how long a change of the policy may take to reach every API server.
 	settle time.Duration
+	// policy is the name of the policy, and without says what becomes of the objects of a rule that
+	// does not fit into it.
+	policy, without string
 
 	mu       sync.Mutex
 	onChange func()
@@ -59,9 +62,10 @@ type entry struct {
 	found bool
 }
 
-// New makes an empty memory.
-func New(clock clock.PassiveClock, settle time.Duration) *Coverage {
-	return &Coverage{clock: clock, settle: settle, in: map[string]entry{}, out: map[string]time.Time{}}
+// New makes an empty memory. What becomes of the objects of a rule that does not fit into the policy is
+// told to users.
+func New(clock clock.PassiveClock, settle time.Duration, policy, without string) *Coverage {
+	return &Coverage{clock: clock, settle: settle, policy: policy, without: without, in: map[string]entry{}, out: map[string]time.Time{}}
 }
 
 // OnChange calls f, which must not block, whenever an answer may have changed.
@@ -99,7 +103,7 @@ const compilations = 3
 // remember notes what came into the policy and what went out of it. An API server compiles
 // the policy as it stores it, and again to put it in force: how long it took tells how long
 // it may take.
-func (c *Coverage) remember(before, stored policy.Births, took time.Duration) {
+func (c *Coverage) remember(before, stored policy.Compiled, took time.Duration) {
 	now, isFirst := c.clock.Now(), c.first.IsZero()
 	if isFirst {
 		c.first = now
@@ -131,11 +135,11 @@ func (s Sight) differs(other Sight) bool {
 	return gapDiffers || !s.Stored.Equal(other.Stored) || !s.Wanted.Equal(other.Wanted)
 }
 
-// Births says why nodes are not born with the taint of the rule of this UID; nil if they are.
+// Covers says why the policy does not cover the rule of this UID; nil if it does.
 // Where time alone can change the answer, wait says when to ask again. It is not known before
 // the policy was first seen. Whoever led before may have waited already: was says that the
 // rule was covered then, which holds on if its part of the policy was found unchanged.
-func (c *Coverage) Births(uid types.UID, was bool) (gap *Gap, wait time.Duration, known bool) {
+func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
@@ -145,7 +149,7 @@ func (c *Coverage) Births(uid types.UID, was bool) (gap *Gap, wait time.Duration
 		return c.sight.Gap, 0, true
 	}
 	if c.sight.Wanted.LeavesOut(uid) {
-		return &tooLarge, 0, true
+		return &Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the rule does not fit into the policy " + c.policy + " beside older rules: " + c.without}, 0, true
 	}
 	e, ok := c.in[policy.VariableOf(uid)]
 	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
@@ -157,13 +161,9 @@ func (c *Coverage) Births(uid types.UID, was bool) (gap *Gap, wait time.Duration
 	return nil, 0, true
 }
 
-var (
-	settling = Gap{Reason: v1alpha1.ReasonSettling, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
-	tooLarge = Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the rule does not fit into the policy " + policy.BirthsName +
-		" beside older rules: nodes get the taint a moment after they are created; use a shorter selector or fewer rules, or --register-with-taints on their kubelets"}
-)
+var settling = Gap{Reason: v1alpha1.ReasonSettling, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
 
-// Gone says whether no API server puts the rule's taint on nodes any more. If not, wait is
+// Gone says whether no API server does what the rule asks for any more. If not, wait is
 // when to ask again; zero if something has to change before. A policy that cannot be read or
 // relied on may still name the rule.
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {

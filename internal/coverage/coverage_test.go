@@ -20,7 +20,7 @@ const settle = 5 * time.Second
 
 // births is the policy of rules with these names, which are their UIDs too; large is one that
 // does not fit.
-func births(names ...string) policy.Births {
+func births(names ...string) policy.Compiled {
 	var objs []*v1alpha1.NodeReadinessRule
 	for _, name := range names {
 		objs = append(objs, &v1alpha1.NodeReadinessRule{
@@ -56,7 +56,7 @@ type memory struct {
 
 func newMemory() memory {
 	clock := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
-	return memory{Coverage: coverage.New(clock, settle), clock: clock}
+	return memory{Coverage: coverage.New(clock, settle, "readygate-test", "others do it later"), clock: clock}
 }
 
 func (m memory) after(d time.Duration) { m.clock.SetTime(m.clock.Now().Add(d)) }
@@ -64,7 +64,7 @@ func (m memory) after(d time.Duration) { m.clock.SetTime(m.clock.Now().Add(d)) }
 // says is the reason why the rule is not covered; empty if it is.
 func (m memory) says(t *testing.T, uid types.UID, was bool) (string, time.Duration) {
 	t.Helper()
-	gap, wait, known := m.Births(uid, was)
+	gap, wait, known := m.Covers(uid, was)
 	if !known {
 		return "not known", wait
 	}
@@ -210,7 +210,7 @@ func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
 // A cluster without the API never had a policy; one that was deleted may be in force for a
 // moment yet, and one that cannot be read, relied on or written may be for ever.
 func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
-	edited := births("a").Spec()
+	edited := policy.BirthsSpec(births("a"))
 	edited.ReinvocationPolicy = "Never"
 	tests := map[string]struct {
 		sight coverage.Sight
@@ -244,7 +244,7 @@ func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
 
 // A rule that was in an edited text, and is taken out with the edit, has to settle too.
 func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
-	edited := births("a").Spec()
+	edited := policy.BirthsSpec(births("a"))
 	edited.ReinvocationPolicy = "Never"
 	m := newMemory()
 	m.Saw(in("a"))

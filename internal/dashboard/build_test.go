@@ -77,11 +77,20 @@ type told struct {
 		Stuck, Limited, Causes []string
 		Until                  int64
 	}
-	Gone    []string
-	Cluster *struct {
+	Gone     []string
+	Pods     []toldPod
+	PodsGone []string
+	PodRules *int
+	Cluster  *struct {
 		Lost    int64
 		Problem string
 	}
+}
+
+// toldPod is a pod that waits.
+type toldPod struct {
+	Namespace, Name, Node, Gate, For string
+	Since, Due                       int64
 }
 
 func (m told) names() []string {

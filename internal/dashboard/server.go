@@ -18,6 +18,7 @@ type Fleet interface {
 	Follow() (*live.Follower, live.Snapshot)
 	Snapshot() live.Snapshot
 	Story(node string, now time.Time) (view.Story, bool)
+	PodStory(namespace, name string, now time.Time) (view.PodStory, bool)
 }
 
 // Options say what is shown.
@@ -25,6 +26,8 @@ type Options struct {
 	Fleet Fleet
 	// Story is the whole story of a node, with events and writers. Nil: as the fleet knows it.
 	Story func(ctx context.Context, node string) (view.Story, error)
+	// PodStory is the whole story of a pod. Nil: as the fleet knows it, while the pod waits.
+	PodStory func(ctx context.Context, namespace, name string) (view.PodStory, error)
 	// Now is the clock; nil: that of the machine.
 	Now func() time.Time
 	// Title says which cluster it is, as the name of a context; empty: nothing is said.
@@ -44,12 +47,13 @@ const (
 
 // Server serves the page.
 type Server struct {
-	fleet   Fleet
-	story   func(ctx context.Context, node string) (view.Story, error)
-	now     func() time.Time
-	title   string
-	history history
-	streams chan struct{}
+	fleet    Fleet
+	story    func(ctx context.Context, node string) (view.Story, error)
+	podStory func(ctx context.Context, namespace, name string) (view.PodStory, error)
+	now      func() time.Time
+	title    string
+	history  history
+	streams  chan struct{}
 
 	after    func(time.Duration) <-chan time.Time
 	patience time.Duration
@@ -58,7 +62,7 @@ type Server struct {
 // New makes a server. Nothing is served yet, and no history kept.
 func New(options Options) *Server {
 	s := &Server{
-		fleet: options.Fleet, story: options.Story, now: options.Now, title: options.Title,
+		fleet: options.Fleet, story: options.Story, podStory: options.PodStory, now: options.Now, title: options.Title,
 		streams: make(chan struct{}, maxStreams), after: time.After, patience: patience,
 	}
 	if s.now == nil {
@@ -66,6 +70,9 @@ func New(options Options) *Server {
 	}
 	if s.story == nil {
 		s.story = s.known
+	}
+	if s.podStory == nil {
+		s.podStory = s.knownPod
 	}
 	return s
 }
@@ -77,6 +84,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/history", s.serveHistory)
 	mux.HandleFunc("GET /api/times", s.serveTimes)
 	mux.HandleFunc("GET /api/nodes/{name}/story", s.serveStory)
+	mux.HandleFunc("GET /api/pods/{namespace}/{name}/story", s.servePodStory)
 	mux.HandleFunc("GET /", serveFile)
 	return guard(mux)
 }

@@ -22,11 +22,32 @@ func (s *Server) known(_ context.Context, node string) (view.Story, error) {
 	return story, nil
 }
 
+// knownPod is the story of a pod as the fleet knows it.
+func (s *Server) knownPod(_ context.Context, namespace, name string) (view.PodStory, error) {
+	story, there := s.fleet.PodStory(namespace, name, s.now())
+	if !there {
+		return view.PodStory{}, fmt.Errorf("no pod %s/%s waits: %w", namespace, name, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name))
+	}
+	return story, nil
+}
+
 // serveStory tells the story of one node.
 func (s *Server) serveStory(w http.ResponseWriter, r *http.Request) {
+	tell(s, w, r, func(ctx context.Context) (view.Story, error) { return s.story(ctx, r.PathValue("name")) })
+}
+
+// servePodStory tells the story of one pod.
+func (s *Server) servePodStory(w http.ResponseWriter, r *http.Request) {
+	tell(s, w, r, func(ctx context.Context) (view.PodStory, error) {
+		return s.podStory(ctx, r.PathValue("namespace"), r.PathValue("name"))
+	})
+}
+
+// tell tells a story, or why it cannot be told.
+func tell[T any](s *Server, w http.ResponseWriter, r *http.Request, read func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	story, err := s.story(ctx, r.PathValue("name"))
+	story, err := read(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		s.answer(w, http.StatusNotFound, failure{err.Error()})

@@ -24,8 +24,13 @@ type message struct {
 	Nodes     []tile      `json:"nodes,omitempty"`
 	Gone      []string    `json:"gone,omitempty"`
 	// Waiting are pods that are bound to no node; nil if it is not known, or has not changed.
-	Waiting *int     `json:"waiting,omitempty"`
-	Unseen  []string `json:"unseen,omitempty"`
+	Waiting *int `json:"waiting,omitempty"`
+	// Pods are pods that wait for a gate, and PodsGone those that no longer do, as namespace/name.
+	Pods     []podRow `json:"pods,omitempty"`
+	PodsGone []string `json:"podsGone,omitempty"`
+	// PodRules is how many rules of pods there are; nil if that has not changed.
+	PodRules *int     `json:"podRules,omitempty"`
+	Unseen   []string `json:"unseen,omitempty"`
 	// Cluster says whether the cluster is there; nil if that has not changed.
 	Cluster *cluster `json:"cluster,omitempty"`
 }
@@ -45,7 +50,7 @@ func clusterOf(connection live.Connection) *cluster {
 }
 
 func (m message) empty() bool {
-	return len(m.Rules)+len(m.RulesGone)+len(m.Nodes)+len(m.Gone) == 0 && m.Waiting == nil && m.Cluster == nil
+	return len(m.Rules)+len(m.RulesGone)+len(m.Nodes)+len(m.Gone)+len(m.Pods)+len(m.PodsGone) == 0 && m.Waiting == nil && m.PodRules == nil && m.Cluster == nil
 }
 
 // stream tells a page of the fleet, then of changes, as server-sent events. A page that does
@@ -101,7 +106,10 @@ type teller struct {
 }
 
 func (t *teller) snapshot(snapshot live.Snapshot) message {
-	m := message{Title: t.server.title, Nodes: tilesOf(snapshot.Nodes), Unseen: snapshot.Unseen, Cluster: clusterOf(snapshot.Connection)}
+	m := message{
+		Title: t.server.title, Nodes: tilesOf(snapshot.Nodes), Unseen: snapshot.Unseen, Cluster: clusterOf(snapshot.Connection),
+		Pods: podRowsOf(snapshot.Gated), PodRules: &snapshot.PodRules,
+	}
 	m.Rules, _ = t.changed(snapshot.Rules)
 	if snapshot.Pods != nil {
 		m.Waiting = &snapshot.Waiting
@@ -110,7 +118,7 @@ func (t *teller) snapshot(snapshot live.Snapshot) message {
 }
 
 func (t *teller) changes(delta live.Delta) message {
-	m := message{Nodes: tilesOf(delta.Nodes), Gone: delta.Gone}
+	m := message{Nodes: tilesOf(delta.Nodes), Gone: delta.Gone, Pods: podRowsOf(delta.Gated), PodsGone: delta.Ungated, PodRules: delta.PodRules}
 	if delta.Rules != nil {
 		m.Rules, m.RulesGone = t.changed(delta.Rules)
 	}

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/scenario"
 )
 
@@ -25,26 +25,42 @@ const fieldOwner = client.FieldOwner("readygate-demo")
 
 // apply makes or changes a rule, as kubectl apply --server-side does.
 func (d *director) apply(ctx context.Context, apply *scenario.Apply) error {
-	rule := d.script.rules[apply].DeepCopy()
-	d.confine(rule)
+	rule := d.confinedRule(apply)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
 	if err != nil {
 		return err
 	}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	before := d.client.Get(ctx, client.ObjectKey{Name: rule.Name}, &v1alpha1.NodeReadinessRule{})
+	before := d.client.Get(ctx, client.ObjectKeyFromObject(rule), named(rule, ""))
 	err = d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content}), fieldOwner)
 	if apply.Refused != "" {
 		return d.refused(apply, err)
 	}
 	if err != nil {
-		return fmt.Errorf("applying rule %s: %w", rule.Name, err)
+		return fmt.Errorf("applying rule %s: %w", rule.GetName(), err)
 	}
 	if apierrors.IsNotFound(before) {
-		d.remember(&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: rule.Name}})
+		d.remember(named(rule, rule.GetName()))
 	}
 	return nil
+}
+
+// confinedRule is the rule of a step as it is applied here.
+func (d *director) confinedRule(apply *scenario.Apply) client.Object {
+	rule := d.script.rules[apply].DeepCopyObject().(client.Object)
+	d.confine(rule)
+	return rule
+}
+
+// named is an object of the same kind that has nothing but this name.
+func named(rule client.Object, name string) client.Object {
+	var obj client.Object = &v1alpha1.NodeReadinessRule{}
+	if isPodRule(rule) {
+		obj = &podv1alpha1.PodReadinessRule{}
+	}
+	obj.SetName(name)
+	return obj
 }
 
 // refused expects that the API server said no, and why.
@@ -53,9 +69,8 @@ func (d *director) refused(apply *scenario.Apply, err error) error {
 	switch {
 	case err == nil:
 		p.err = errors.New("the API server took it")
-		rule := d.script.rules[apply].DeepCopy()
-		d.confine(rule)
-		d.remember(&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: rule.Name}})
+		rule := d.confinedRule(apply)
+		d.remember(named(rule, rule.GetName()))
 	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), apply.Refused):
 		p.err = fmt.Errorf("the API server says: %w", err)
 	}
@@ -67,14 +82,14 @@ func (d *director) refused(apply *scenario.Apply, err error) error {
 }
 
 func (d *director) deleteRule(ctx context.Context, name string) error {
-	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: d.rule(name)}}
+	rule := named(d.script.ruleNamed(name), d.rule(name))
 	if err := d.client.Delete(ctx, rule); err != nil {
-		return fmt.Errorf("deleting rule %s: %w", rule.Name, err)
+		return fmt.Errorf("deleting rule %s: %w", rule.GetName(), err)
 	}
 	return nil
 }
 
-// join lets a node join, with a reporter on it.
+// join lets a node join, with a reporter on it, and an agent if the story has rules for pods.
 func (d *director) join(ctx context.Context, node *scenario.Node) error {
 	obj := d.newNode(node.Name, node.Labels, taintsOf(node.Taints))
 	if len(node.Components) > 0 {
@@ -87,6 +102,9 @@ func (d *director) join(ctx context.Context, node *scenario.Node) error {
 		return err
 	}
 	d.joined = append(d.joined, node.Name)
+	if err := d.agents.run(ctx, obj); err != nil {
+		return err
+	}
 	if !node.Reporter || len(node.Components) == 0 {
 		return nil
 	}
@@ -104,7 +122,7 @@ func (d *director) newNode(name string, labels map[string]string, taints []corev
 			Annotations: map[string]string{kwokAnnotation: "fake", SimulatedLabel: "no machine is behind this node: it is one of the demo's"},
 		},
 		Spec:   corev1.NodeSpec{Taints: taints},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: string(uuid.NewUUID())}},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: d.bootID()}},
 	}
 }
 
@@ -147,10 +165,14 @@ func selectorOf(name string) *metav1.LabelSelector {
 }
 
 // podTemplate is for pods that run on nodes of the demo with these labels, and tolerate no taint
-// of a rule.
+// of a rule. Nodes without agents would keep them waiting: no rule of others is to select them.
 func (d *director) podTemplate(name string, where map[string]string) corev1.PodTemplateSpec {
+	labels := map[string]string{appLabel: name, partOfLabel: partOf}
+	if d.confined && !d.script.gatesPods() {
+		labels[podv1alpha1.OptOutLabel] = podv1alpha1.OptOut
+	}
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appLabel: name, partOfLabel: partOf}},
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
 		Spec: corev1.PodSpec{
 			Containers:                    []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}},
 			NodeSelector:                  d.podSelector(where),

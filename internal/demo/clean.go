@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // leftovers are the kinds of things that a killed demo can leave in a cluster, in the order in
 // which they are taken back. What is in a namespace of the demo's goes with that.
 func leftovers() []client.ObjectList {
 	return []client.ObjectList{
-		&v1alpha1.NodeReadinessRuleList{},
+		&v1alpha1.NodeReadinessRuleList{}, &podv1alpha1.PodReadinessRuleList{},
 		&corev1.NodeList{}, // so that no pod can run there
 		&appsv1.DeploymentList{}, &appsv1.DaemonSetList{},
 		&admissionv1.ValidatingAdmissionPolicyBindingList{}, &admissionv1.ValidatingAdmissionPolicyList{},
@@ -74,13 +75,12 @@ func (s *show) clean(ctx context.Context) error {
 	return nil
 }
 
-// release lets a rule go whose manager is dead: what it put on nodes goes with the nodes.
+// release lets a rule go whose manager is dead: what it put on nodes and pods goes with them.
 func (s *stage) release(ctx context.Context, obj client.Object) error {
-	rule, is := obj.(*v1alpha1.NodeReadinessRule)
-	if !is || len(rule.Finalizers) == 0 {
+	if !isA[*v1alpha1.NodeReadinessRule](obj) && !isPodRule(obj) || len(obj.GetFinalizers()) == 0 {
 		return nil
 	}
-	before := rule.DeepCopy()
-	rule.Finalizers = nil
-	return client.IgnoreNotFound(s.client.Patch(ctx, rule, client.MergeFrom(before)))
+	before := obj.DeepCopyObject().(client.Object)
+	obj.SetFinalizers(nil)
+	return client.IgnoreNotFound(s.client.Patch(ctx, obj, client.MergeFrom(before)))
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // What tells nodes of the demo from others.
@@ -69,17 +71,27 @@ func (n names) labels(given map[string]string) map[string]string {
 	return renamed
 }
 
-// confine confines a rule to nodes of the demo, to a taint that no rule of others has, and to
-// DaemonSets of the demo.
-func (n names) confine(rule *v1alpha1.NodeReadinessRule) {
-	if rule.Labels == nil {
-		rule.Labels = map[string]string{}
-	}
-	rule.Labels[partOfLabel], rule.Labels[madeLabel] = partOf, "true"
+// confine marks a rule as the demo's. In a cluster of others it is confined to what is of the demo.
+func (n names) confine(obj client.Object) {
+	labels := map[string]string{}
+	maps.Copy(labels, obj.GetLabels())
+	labels[partOfLabel], labels[madeLabel] = partOf, "true"
+	obj.SetLabels(labels)
 	if !n.confined {
 		return
 	}
-	rule.Name = n.rule(rule.Name)
+	obj.SetName(n.rule(obj.GetName()))
+	switch rule := obj.(type) {
+	case *v1alpha1.NodeReadinessRule:
+		n.confineToNodes(rule)
+	case *podv1alpha1.PodReadinessRule: // to pods of the story
+		rule.Spec.NamespaceSelector = &podv1alpha1.LabelSelector{MatchLabels: map[string]podv1alpha1.LabelValue{corev1.LabelMetadataName: Namespace}}
+	}
+}
+
+// confineToNodes confines a rule to nodes of the demo, to a taint that no rule of others has, and to
+// DaemonSets of the demo.
+func (n names) confineToNodes(rule *v1alpha1.NodeReadinessRule) {
 	for _, prefix := range v1alpha1.TaintPrefixes {
 		if key, found := strings.CutPrefix(rule.Spec.Taint.Key, prefix); found {
 			rule.Spec.Taint.Key = prefix + ownName + key

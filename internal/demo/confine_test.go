@@ -2,6 +2,7 @@ package demo_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/demo"
+	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/view"
 )
@@ -119,6 +121,71 @@ func TestInAClusterOfOthersARuleKnowsRulesAndDaemonSetsOfTheDemoOnly(t *testing.
 	}
 }
 
+func TestInAClusterOfOthersARuleReachesPodsOfTheStoryOnly(t *testing.T) {
+	rules, err := demo.PodRulesOf(root, "pod-network")
+	if err != nil || len(rules) != 1 {
+		t.Fatalf("%d rules: %v", len(rules), err)
+	}
+	rules[0].Spec.NamespaceSelector = nil // as somebody may write it
+	theirs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	ours := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "web"}}
+	for confined, name := range map[bool]string{false: "pod-network", true: "demo-pod-network"} {
+		rule := rules[0].DeepCopy()
+		demo.Confine(rule, confined)
+		compiled := gating.NewRule(rule)
+		if compiled.Selects(theirs, nil) == confined || !compiled.Selects(ours, nil) || rule.Name != name {
+			t.Errorf("confined %v: rule %s selects theirs: %v, ours: %v", confined, rule.Name, compiled.Selects(theirs, nil), compiled.Selects(ours, nil))
+		}
+		if rule.Labels["readygate.dev/demo"] != "true" {
+			t.Errorf("confined %v: the rule cannot be found by %v", confined, rule.Labels)
+		}
+	}
+}
+
+func TestWhereThereAreRulesForPodsAStoryWithItsOwnIsNotPlayed(t *testing.T) {
+	for _, test := range []struct {
+		story    string
+		podRules int
+		want     string
+	}{
+		{"pod-network", 0, ""}, {"cni-guide", 3, ""}, {"cni-guide", -1, ""},
+		{"pod-network", 3, "there are 3 rules for pods"},
+		{"pod-network", -1, "does not know PodReadinessRule"},
+	} {
+		err := demo.Suits(root, test.story, test.podRules)
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "unset KUBECONFIG")) {
+			t.Errorf("%s with %d rules: %v, want %q", test.story, test.podRules, err, test.want)
+		}
+	}
+}
+
+func TestARuleForPodsThatTheDemoCannotPlayIsRefused(t *testing.T) {
+	const rule = "apiVersion: readygate.dev/v1alpha1\nkind: PodReadinessRule\nmetadata: {name: a}\nspec: {components: [%s]}"
+	const plays = "{name: policy, podCondition: {type: example.com/x}}"
+	apply := func(manifest string) string { return fmt.Sprintf("- apply: {manifest: %q}\n", manifest) }
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	for name, test := range map[string]struct{ steps, want string }{
+		"a component that only a real pod answers": {
+			apply(fmt.Sprintf(rule, plays+", {name: path, reach: {}}")), "steps[0].apply: spec.components[1], path, has neither podCondition nor nodeCondition",
+		},
+		"a reboot":           {apply(fmt.Sprintf(rule, plays)) + "- join: {name: w}\n- reboot: {nodes: [w]}\n", "steps[0].apply: a story with a PodReadinessRule must have no reboot"},
+		"a field of nothing": {apply(fmt.Sprintf(rule, plays) + "\nsped: {}"), "sped"},
+		"one name for two": {
+			apply(fmt.Sprintf(rule, plays)) + apply("apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata: {name: a}"),
+			"steps[1].apply: rule a is for nodes and for pods",
+		},
+		"nothing wrong": {apply(fmt.Sprintf(rule, plays)), ""},
+	} {
+		if err := os.WriteFile(file, []byte("title: t\nabout: a\nsteps:\n"+test.steps), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := demo.PodRulesOf(root, file)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
 func TestAScenarioWhoseRuleIsNoneIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	for manifest, want := range map[string]string{
@@ -138,7 +205,7 @@ func TestAScenarioWhoseRuleIsNoneIsRefused(t *testing.T) {
 func TestAnUnknownScenarioListsThoseThereAre(t *testing.T) {
 	_, err := demo.RulesOf(root, "nope")
 	var unknown *demo.UnknownScenarioError
-	if !errors.As(err, &unknown) || len(unknown.Known) < 13 || !strings.Contains(err.Error(), "cni-guide") {
+	if !errors.As(err, &unknown) || len(unknown.Known) < 14 || !strings.Contains(err.Error(), "cni-guide") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -26,8 +27,12 @@ type director struct {
 	manager   *enforcer
 	teller    *teller
 
-	joined []string // names in the story
-	proofs []proof
+	agents      *agents // nil if the story has no rules for pods
+	programmers *programmers
+
+	joined    []string // names in the story
+	addresses int      // of pods, given so far
+	proofs    []proof
 }
 
 // proof is an expectation and what became of it.
@@ -72,11 +77,13 @@ func (d *director) act(ctx context.Context, act scenario.Act) error {
 	case act.DaemonSet != nil:
 		return d.daemonSet(ctx, act.DaemonSet)
 	case act.Turn != nil:
-		d.endpoints.turn(d.node(act.Turn.Node), act.Turn.Component, act.Turn.Is)
+		d.turn(ctx, act.Turn)
 	case act.Reporter != nil:
 		return d.reporters.run(ctx, d.node(act.Reporter.Node), act.Reporter.Run)
 	case act.Boot != nil:
 		return d.boot(ctx, act.Boot)
+	case act.Sandbox != nil:
+		return d.sandbox(ctx, act.Sandbox)
 	case act.Expect != nil:
 		return d.expect(ctx, act.Expect)
 	}
@@ -115,7 +122,7 @@ func (d *director) prove(p proof) {
 func (d *director) await(ctx context.Context, e *scenario.Expect) error {
 	limit := time.Now().Add(e.Patience())
 	for {
-		err := errors.Join(d.manager.lives(), e.Unmet(d.world(ctx)))
+		err := errors.Join(d.manager.lives(), d.agents.lives(), e.Unmet(d.world(ctx)))
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -141,7 +148,7 @@ func (d *director) stays(ctx context.Context, e *scenario.Expect) error {
 
 // world is the cluster as it is now, in the names of the story.
 func (d *director) world(ctx context.Context) scenario.World {
-	world := scenario.World{Rules: map[string]scenario.RuleState{}}
+	world := scenario.World{Rules: map[string]scenario.RuleState{}, Pods: d.pods()}
 	world.Running, world.Waiting, _ = d.witness.count()
 	now := time.Now()
 	for _, name := range d.joined {
@@ -163,8 +170,12 @@ func (d *director) world(ctx context.Context) scenario.World {
 			}
 		}
 	}
+	maps.Copy(world.Rules, d.podRules(ctx))
 	world.Why = func(node string) (string, error) { return d.why(ctx, node) }
+	world.WhyPod = func(deploy, node string) (string, error) { return d.whyPod(ctx, deploy, node) }
 	world.BornHeld = func(labels map[string]string) (bool, error) { return d.bornHeld(ctx, labels) }
+	world.BornGated = func(labels map[string]string) (bool, error) { return d.bornGated(ctx, labels) }
+	world.Last = func(node string) ([]string, error) { return d.agents.last(d.node(node)) }
 	world.Tolerated = func(labels map[string]string) (bool, error) { return d.tolerated(ctx, labels) }
 	return world
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/policy"
 )
 
@@ -30,6 +31,9 @@ func (s *show) openExisting(ctx context.Context) error {
 	there, err := stage.inspect(ctx)
 	if err != nil {
 		return fmt.Errorf("looking at the cluster of context %q: %w", named, err)
+	}
+	if err := s.script.suits(there); err != nil {
+		return err
 	}
 	if err := s.agree(ctx, s.teller.say, s.plan(stage, named, there)); err != nil {
 		return err
@@ -80,6 +84,24 @@ type surroundings struct {
 	api    bool   // NodeReadinessRule is known
 	leader string // a manager that lives; empty: none
 	lease  bool   // there is a lease where the demo's manager has its own
+
+	podAPI   bool // PodReadinessRule is known
+	podRules int
+}
+
+// suits says why a story cannot be played there. What rules of others ask of the pods of a story, the
+// demo cannot play, and nobody would open their gates.
+func (s *script) suits(there surroundings) error {
+	const elsewhere = "unset KUBECONFIG to play this story on a control plane of the demo's own"
+	switch {
+	case !s.gatesPods():
+		return nil
+	case there.podRules > 0:
+		return fmt.Errorf("there are %d rules for pods, which may select those of the demo: %s", there.podRules, elsewhere)
+	case there.leader != "" && !there.podAPI:
+		return fmt.Errorf("the Readygate that is there does not know PodReadinessRule: upgrade it, or %s", elsewhere)
+	}
+	return nil
 }
 
 // inspect looks at what is there, and refuses where the demo would do harm.
@@ -91,6 +113,12 @@ func (s *stage) inspect(ctx context.Context) (surroundings, error) {
 	} else if !gone(err) {
 		return there, err
 	}
+	var podRules podv1alpha1.PodReadinessRuleList
+	if err := s.client.List(ctx, &podRules); err == nil {
+		there.podAPI, there.podRules = true, len(podRules.Items)
+	} else if !gone(err) {
+		return there, err
+	}
 	if err := s.vacant(ctx); err != nil {
 		return there, err
 	}
@@ -98,8 +126,8 @@ func (s *stage) inspect(ctx context.Context) (surroundings, error) {
 	if there.leader, there.lease, err = s.leader(ctx); err != nil {
 		return there, err
 	}
-	if there.leader == "" && len(rules.Items) > 0 {
-		return there, fmt.Errorf("there are %d rules, and no manager leads: the demo's would begin to enforce them on your nodes; start yours, or delete the rules", len(rules.Items))
+	if all := len(rules.Items) + there.podRules; there.leader == "" && all > 0 {
+		return there, fmt.Errorf("there are %d rules, and no manager leads: the demo's would begin to enforce them on your nodes and pods; start yours, or delete the rules", all)
 	}
 	return there, nil
 }
@@ -165,7 +193,14 @@ func (s *show) plan(stage *stage, named string, there surroundings) []string {
 		fmt.Sprintf("  the namespace %s with pods that can run on these nodes only", Namespace),
 	}
 	for _, rule := range s.script.ruleNames() {
-		lines = append(lines, fmt.Sprintf("  the rule %s, for these nodes only", stage.rule(rule)))
+		whom := "these nodes"
+		if isPodRule(s.script.ruleNamed(rule)) {
+			whom = "these pods"
+		}
+		lines = append(lines, fmt.Sprintf("  the rule %s, for %s only", stage.rule(rule), whom))
+	}
+	if s.script.gatesPods() {
+		lines = append(lines, "  what agents need and is not there: account and roles of "+policy.PodgateAccount+" in the namespace "+policy.ManagerNamespace+", and a lease for each of these nodes")
 	}
 	switch {
 	case there.leader != "":
@@ -173,7 +208,7 @@ func (s *show) plan(stage *stage, named string, there surroundings) []string {
 	case there.api:
 		lines = append(lines, "  what a manager needs and is not there: namespace "+policy.ManagerNamespace+", account, roles, admission policies", "No manager leads there, and there are no rules: one runs in this process meanwhile.")
 	default:
-		lines = append(lines, "  Readygate, which is not there: CRD "+v1alpha1.CRDName+", namespace "+policy.ManagerNamespace+", account, roles, admission policies", "A manager runs in this process meanwhile.")
+		lines = append(lines, "  Readygate, which is not there: CRDs "+v1alpha1.CRDName+" and "+podv1alpha1.CRDName+", namespace "+policy.ManagerNamespace+", account, roles, admission policies", "A manager runs in this process meanwhile.")
 	}
 	return lines
 }

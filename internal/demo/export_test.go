@@ -7,9 +7,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/nodestatus"
 	"github.com/readygate/readygate/internal/reporter"
 	"github.com/readygate/readygate/internal/scenario"
@@ -18,7 +21,7 @@ import (
 )
 
 // Confine changes a rule as for a cluster of others, or as for the demo's own.
-func Confine(rule *v1alpha1.NodeReadinessRule, confined bool) {
+func Confine(rule client.Object, confined bool) {
 	names{confined: confined}.confine(rule)
 }
 
@@ -27,23 +30,57 @@ func NodeLabels(name string, labels map[string]string, confined bool) map[string
 	return names{confined: confined}.nodeLabels(name, labels)
 }
 
-// RulesOf are the rules that a scenario applies.
+// RulesOf are the rules for nodes that a scenario applies, and PodRulesOf those for pods.
 func RulesOf(root, name string) ([]*v1alpha1.NodeReadinessRule, error) {
+	return rulesOf[*v1alpha1.NodeReadinessRule](root, name)
+}
+
+func PodRulesOf(root, name string) ([]*podv1alpha1.PodReadinessRule, error) {
+	return rulesOf[*podv1alpha1.PodReadinessRule](root, name)
+}
+
+func rulesOf[T client.Object](root, name string) ([]T, error) {
 	s, err := readScript(root, name)
 	if err != nil {
 		return nil, err
 	}
-	var rules []*v1alpha1.NodeReadinessRule
+	var rules []T
 	for _, rule := range s.rules {
-		rules = append(rules, rule)
+		if rule, is := rule.(T); is {
+			rules = append(rules, rule)
+		}
 	}
 	return rules, nil
+}
+
+// Suits says why a story cannot be played in a cluster with a manager and so many rules for pods; -1
+// if it does not know such rules.
+func Suits(root, name string, podRules int) error {
+	s, err := readScript(root, name)
+	if err != nil {
+		return err
+	}
+	return s.suits(surroundings{leader: "theirs", podAPI: podRules >= 0, podRules: max(0, podRules)})
 }
 
 // Witness lets tests be the cluster that is watched.
 type Witness struct{ *witness }
 
 func NewWitness(now func() time.Time) Witness { return Witness{newWitness(now)} }
+
+// WitnessOf knows what the components of a scenario's rules for pods have to say.
+func WitnessOf(now func() time.Time, root, name string) (Witness, error) {
+	s, err := readScript(root, name)
+	if err != nil {
+		return Witness{}, err
+	}
+	w := newWitness(now)
+	w.wants = s.wants()
+	return Witness{w}, nil
+}
+
+func (w Witness) Unsaid() ([]string, int)        { return w.unsaid() }
+func (w Witness) PodStates() []scenario.PodState { return w.podStates() }
 
 func (w Witness) Joins(node string, taints ...corev1.Taint) { w.joins(node, taints) }
 func (w Witness) SawNode(node *corev1.Node)                 { w.sawNode(node) }
@@ -57,6 +94,20 @@ func (w Witness) Count() (int, int, map[string]int)         { return w.count() }
 // Lines is a drawing of these nodes.
 func Lines(nodes []view.Node, pods map[string]int, now time.Time, columns, rows int) []string {
 	return (&frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: columns, rows: rows}).lines()
+}
+
+// LinesOfPods is a drawing of these nodes, with pods that wait for their network.
+func LinesOfPods(nodes []view.Node, closed []view.Pod, ready int, now time.Time) []string {
+	f := &frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, closed: closed, ready: ready, gated: ready + len(closed), now: now, columns: 120, rows: 30}
+	return f.lines()
+}
+
+// TellPods writes what is told where there is no terminal when pods wait for these, and then for those.
+func TellPods(w io.Writer, nodes []view.Node, moments ...[]view.Pod) {
+	t, said := &teller{screen: terminal.NewScreen(w, false)}, map[string]string{}
+	for _, closed := range moments {
+		t.sayPods(said, &frame{nodes: nodes, closed: closed})
+	}
 }
 
 // Tell writes what is told of a step, and of an expectation with this text.
@@ -108,6 +159,42 @@ func (r Reporters) Config(node string) (*reporter.Config, error) {
 		return nil, err
 	}
 	return reporter.ParseConfig(data)
+}
+
+// Programmers are the components of a story that set conditions of pods.
+type Programmers struct{ *programmers }
+
+// Said is a condition that a component has set.
+type Said struct {
+	Component string
+	Pod       string
+	Condition corev1.PodCondition
+}
+
+// NewProgrammers tells what they say on a channel.
+func NewProgrammers(components map[string]scenario.Component, said chan<- Said) Programmers {
+	p := newProgrammers(components)
+	p.write = func(_ context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
+		said <- Said{component, pod.Name, condition}
+		return nil
+	}
+	return Programmers{p}
+}
+
+func (p Programmers) Plays(component string) bool              { return p.plays(component) }
+func (p Programmers) Saw(ctx context.Context, pod *corev1.Pod) { p.saw(ctx, pod) }
+func (p Programmers) Turn(ctx context.Context, node, component string, is scenario.Health) {
+	p.turn(ctx, node, component, is)
+}
+func (p Programmers) Stop() { p.stop() }
+
+// LastOf are the components that metrics of an agent name as the last ones.
+func LastOf(metrics prometheus.Gatherer) ([]string, error) { return lastOf(metrics) }
+
+// SandboxGone and SandboxThere are the status of a pod that loses its sandbox, and gets another one.
+func SandboxGone() map[string]any { return sandboxGone() }
+func SandboxThere(pod *corev1.Pod, n int) map[string]any {
+	return sandboxThere(pod, address(n))
 }
 
 // KWOKConfig is how KWOK plays nodes, and AwayAnnotation on those that it leaves alone.

@@ -21,6 +21,8 @@ type frame struct {
 	nodes            []view.Node
 	pods             map[string]int // by node
 	running, waiting int
+	ready, gated     int        // pods
+	closed           []view.Pod // those that wait for their network
 
 	columns, rows int
 	style         terminal.Style
@@ -63,8 +65,12 @@ func (f *frame) head() []string {
 
 func (f *frame) counts() string {
 	held, released := f.held()
-	return fmt.Sprintf("nodes %d   %s   %s   pods waiting %d   running %d", len(f.nodes),
+	text := fmt.Sprintf("nodes %d   %s   %s   pods waiting %d   running %d", len(f.nodes),
 		f.style.Yellow(fmt.Sprintf("held %d", held)), f.style.Green(fmt.Sprintf("released %d", released)), f.waiting, f.running)
+	if f.gated > 0 {
+		text += fmt.Sprintf("   %s   %s", f.style.Yellow(fmt.Sprintf("gate closed %d", len(f.closed))), f.style.Green(fmt.Sprintf("ready %d", f.ready)))
+	}
+	return text
 }
 
 func (f *frame) held() (held, released int) {

@@ -1,6 +1,7 @@
 package demo_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -139,6 +140,41 @@ func TestAHoldWithoutAMissingConditionSaysWhatTheNodeWaitsFor(t *testing.T) {
 		if !strings.Contains(got, want) || strings.Contains(got, "Storage") {
 			t.Errorf("%s: drawn:\n%s\nwant %q", cause, got, want)
 		}
+	}
+}
+
+// waitingPod is a pod whose gate says this.
+func waitingPod(name, node, says string) view.Pod {
+	return view.Pod{Namespace: demo.Namespace, Name: name, Node: node, State: view.PodWaiting, Gates: []view.Gate{{Name: "g", For: says}}}
+}
+
+func TestANodeSaysWhatItsPodsWaitFor(t *testing.T) {
+	nodes := []view.Node{{Name: "worker-1", Created: noon.Add(-time.Minute)}, {Name: "worker-2", Created: noon.Add(-time.Minute)}}
+	closed := []view.Pod{
+		waitingPod("a", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (nobody has set condition x)"),
+		waitingPod("b", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (condition x is False)"),
+		waitingPod("c", "worker-1", "policy (nobody has set condition x)"),
+	}
+	got := strings.Join(demo.LinesOfPods(nodes, closed, 4, noon), "\n")
+	for _, want := range []string{"gate closed 3   ready 4", "2 pods wait for flannel, policy, 1 pod waits for policy"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("drawn:\n%s\nwant %q", got, want)
+		}
+	}
+	if strings.Count(got, "wait for") != 1 {
+		t.Errorf("a node without such pods says that they wait:\n%s", got)
+	}
+	if got := strings.Join(demo.Lines(nodes, nil, noon, 120, 30), "\n"); strings.Contains(got, "gate closed") {
+		t.Errorf("where there are no gates they are spoken of:\n%s", got)
+	}
+}
+
+func TestWithoutATerminalWhatPodsWaitForIsSaidOnce(t *testing.T) {
+	var out bytes.Buffer
+	policy := []view.Pod{waitingPod("a", "w", "policy (x)")}
+	demo.TellPods(&out, []view.Node{{Name: "w"}, {Name: "x"}}, nil, policy, policy, nil, nil)
+	if got, want := out.String(), "    w: 1 pod waits for policy\n    w: no pod waits for its network\n"; got != want {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/policy"
 )
 
@@ -35,7 +36,7 @@ func (s *stage) installCRDs(ctx context.Context) error {
 		}
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, crdPatience, true, func(ctx context.Context) (bool, error) {
-		return s.client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil, nil
+		return s.client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil && s.client.List(ctx, &podv1alpha1.PodReadinessRuleList{}) == nil, nil
 	})
 }
 
@@ -63,11 +64,11 @@ func (s *stage) installManager(ctx context.Context, root string) error {
 	return nil
 }
 
-// readRoles reads the generated roles of the manager: it runs with exactly these rights.
+// readRoles reads generated roles: whoever gets them runs with exactly these rights.
 func readRoles(path string) ([]*unstructured.Unstructured, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the manager's role (the demo runs in the root of the repository): %w", err)
+		return nil, fmt.Errorf("reading roles (the demo runs in the root of the repository): %w", err)
 	}
 	var roles []*unstructured.Unstructured
 	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {

@@ -113,8 +113,12 @@ func (s *show) start(ctx context.Context) error {
 	if s.kwok, err = startKWOK(ctx, s.Binaries, s.dir, s.stage.kubeconfig, s.log); err != nil {
 		return err
 	}
-	s.director = &director{stage: s.stage, script: s.script, manager: s.manager, teller: s.teller, witness: newWitness(time.Now)}
+	s.director = &director{stage: s.stage, script: s.script, manager: s.manager, teller: s.teller, witness: newWitness(time.Now), programmers: newProgrammers(s.script.Components)}
+	s.director.witness.wants = s.script.wants()
 	if s.director.endpoints, err = serveEndpoints(ctx); err != nil {
+		return err
+	}
+	if err := s.startPods(ctx); err != nil {
 		return err
 	}
 	if s.director.reporters, err = s.newReporters(ctx); err != nil {
@@ -130,6 +134,21 @@ func (s *show) start(ctx context.Context) error {
 		return err
 	}
 	return s.serveDashboard(ctx)
+}
+
+// startPods starts what a story with rules for pods needs. Agents run when their nodes have joined.
+func (s *show) startPods(ctx context.Context) error {
+	if err := s.director.programmers.follow(ctx, s.stage.config); err != nil {
+		return err
+	}
+	if !s.script.gatesPods() {
+		return nil
+	}
+	if err := s.stage.installAgents(ctx, s.Root); err != nil {
+		return err
+	}
+	s.director.agents = newAgents(s.stage.asAgent)
+	return nil
 }
 
 // openOwn starts a control plane with Readygate on it.
@@ -161,7 +180,7 @@ func (s *show) startManager(ctx context.Context, elect bool) error {
 
 // newReporters makes the reporters of the story; none runs yet.
 func (s *show) newReporters(ctx context.Context) (*reporters, error) {
-	config, err := s.stage.as(ctx, Namespace, reporterAccount)
+	config, err := s.stage.as(ctx, Namespace, reporterAccount, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +206,9 @@ func (s *show) serveDashboard(ctx context.Context) error {
 		Story: func(ctx context.Context, node string) (view.Story, error) {
 			return s.director.source.Story(ctx, node, time.Now)
 		},
+		PodStory: func(ctx context.Context, namespace, name string) (view.PodStory, error) {
+			return s.director.source.PodStory(ctx, namespace, name, time.Now)
+		},
 		Now: time.Now, Title: "demo: " + s.script.Title,
 	})
 	s.teller.url = "http://" + listener.Addr().String()
@@ -203,6 +225,8 @@ func (s *show) serveDashboard(ctx context.Context) error {
 func (s *show) stop(ctx context.Context) error {
 	var errs []error
 	if s.director != nil {
+		s.director.agents.stop()
+		s.director.programmers.stop()
 		if s.director.reporters != nil {
 			s.director.reporters.stop()
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/policy"
 )
@@ -36,7 +37,7 @@ type stage struct {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme))
 }
 
 // newStage is a stage in the cluster of this configuration. Nothing is put there yet.
@@ -90,9 +91,10 @@ func stageOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, 
 // tokenLife is longer than anybody watches.
 const tokenLife = 12 * time.Hour
 
-// as is the configuration of a service account: whoever plays it can do what its role says.
-func (s *stage) as(ctx context.Context, namespace, account string) (*rest.Config, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLife.Seconds()))}}
+// as is the configuration of a service account: whoever plays it can do what its role says. The token
+// may be bound to an object, and lives no longer than that; nil: it is not.
+func (s *stage) as(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLife.Seconds())), BoundObjectRef: bound}}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := s.client.SubResource("token").Create(ctx, owner, request); err != nil {
 		return nil, fmt.Errorf("asking for a token of the account %s/%s: %w", namespace, account, err)
@@ -121,5 +123,5 @@ func writeKubeconfig(path string, config *rest.Config) error {
 
 // asManager is the configuration of the manager's account.
 func (s *stage) asManager(ctx context.Context) (*rest.Config, error) {
-	return s.as(ctx, policy.ManagerNamespace, policy.ManagerAccount)
+	return s.as(ctx, policy.ManagerNamespace, policy.ManagerAccount, nil)
 }

@@ -24,6 +24,8 @@ func (d *director) invariants() []proof {
 			broken, looks = d.witness.taken()
 		case scenario.HeldBeforeBack:
 			broken, looks = d.witness.unready()
+		case scenario.NoEarlyReady:
+			broken, looks = d.witness.unsaid()
 		}
 		proofs = append(proofs, invariantProof(invariant.Text(), broken, looks))
 	}
@@ -60,12 +62,20 @@ func (w *witness) numbers() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%d nodes, %d holds, %d releases, %d pods bound", len(w.nodes), w.holds, w.releases, len(w.binds))
-	if len(w.delays) > 0 {
-		slices.Sort(w.delays)
-		text += fmt.Sprintf("; from condition True to taint gone: median %v, longest %v",
-			w.delays[len(w.delays)/2].Round(time.Millisecond), w.delays[len(w.delays)-1].Round(time.Millisecond))
+	text += spread("from condition True to taint gone", w.delays)
+	if w.opens > 0 {
+		text += fmt.Sprintf("; %d gates opened", w.opens)
 	}
-	return text
+	return text + spread("from the last component's yes to gate open", w.gateDelays)
+}
+
+// spread says how long something took; nothing if it did not happen.
+func spread(what string, times []time.Duration) string {
+	if len(times) == 0 {
+		return ""
+	}
+	slices.Sort(times)
+	return fmt.Sprintf("; %s: median %v, longest %v", what, times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
 }
 
 // summary says what was proven. It is true if nothing failed.

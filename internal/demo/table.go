@@ -1,6 +1,9 @@
 package demo
 
 import (
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,8 +94,42 @@ func (f *frame) row(node view.Node) []string {
 	}
 	return []string{
 		terminal.Clean(node.Name), stateText(node.State), view.Age(since, f.now), strconv.Itoa(f.pods[node.Name]),
-		terminal.Clean(strings.Join(waitsFor(node), ", ")), terminal.Clean(strings.Join(taints, ", ")),
+		terminal.Clean(strings.Join(append(waitsFor(node), f.closedOn(node.Name)...), ", ")), terminal.Clean(strings.Join(taints, ", ")),
 	}
+}
+
+// closedOn is what pods of a node wait for, one text for all that wait for the same: "2 pods wait for
+// policy".
+func (f *frame) closedOn(node string) []string {
+	count := map[string]int{}
+	for _, pod := range f.closed {
+		if pod.Node == node {
+			count[closedFor(pod)]++
+		}
+	}
+	var texts []string
+	for _, what := range slices.Sorted(maps.Keys(count)) {
+		if n := count[what]; n > 1 {
+			texts = append(texts, fmt.Sprintf("%d pods wait for %s", n, what))
+		} else {
+			texts = append(texts, "1 pod waits for "+what)
+		}
+	}
+	return texts
+}
+
+// whys are what a gate says about the components that it names.
+var whys = regexp.MustCompile(` \([^()]*\)`)
+
+// closedFor is what a pod waits for in as few words as can be: the names of components.
+func closedFor(pod view.Pod) string {
+	var parts []string
+	for _, gate := range pod.Gates {
+		if !gate.Open {
+			parts = append(parts, whys.ReplaceAllString(gate.For, ""))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // waitsFor is what is missing in as few words as can be, each once: "CalicoReady is False".

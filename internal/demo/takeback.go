@@ -11,14 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/agentlease"
 )
 
 // takeBack removes from a cluster of others what the demo has put there. Rules go first, while
-// there is a manager who takes their taints off and lets them go; nodes while KWOK can end
-// their pods.
+// there is a manager who takes their taints off, opens their gates and lets them go; nodes while
+// KWOK can end their pods.
 func (s *show) takeBack(ctx context.Context) error {
 	nodes := s.stage.nodesMade()
-	err := s.stage.remove(ctx, isA[*v1alpha1.NodeReadinessRule])
+	err := s.stage.remove(ctx, func(obj client.Object) bool { return isA[*v1alpha1.NodeReadinessRule](obj) || isPodRule(obj) })
 	err = errors.Join(err, s.stage.remove(ctx, func(obj client.Object) bool {
 		return obj.GetNamespace() == Namespace || obj.GetName() == Namespace
 	}))
@@ -55,13 +56,17 @@ func (t *trail) nodesMade() []string {
 	return nodes
 }
 
-// deleteLeases removes the leases of nodes, which KWOK keeps for them.
+// deleteLeases removes the leases of nodes, which KWOK keeps for them, and those of their agents.
 func (t *trail) deleteLeases(ctx context.Context, nodes []string) error {
 	var errs []error
 	for _, name := range nodes {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}
-		if err := t.client.Delete(ctx, lease); err != nil && !gone(err) {
-			errs = append(errs, fmt.Errorf("deleting the lease of %s: %w", name, err))
+		for _, key := range []metav1.ObjectMeta{
+			{Namespace: corev1.NamespaceNodeLease, Name: name},
+			{Namespace: agentlease.Namespace, Name: agentlease.Name(name)},
+		} {
+			if err := t.client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: key}); err != nil && !gone(err) {
+				errs = append(errs, fmt.Errorf("deleting the lease %s/%s: %w", key.Namespace, key.Name, err))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -116,9 +116,16 @@ func (t *teller) frame(fleet *live.Fleet, witness *witness) *frame {
 	f := &frame{title: t.title, step: step, url: t.url, elapsed: now.Sub(t.began), now: now, style: t.style}
 	f.columns, f.rows = t.screen.Size()
 	f.running, f.waiting, f.pods = witness.count()
-	for _, node := range fleet.Snapshot().Nodes {
+	f.ready, f.gated = witness.countReady()
+	snapshot := fleet.Snapshot()
+	for _, node := range snapshot.Nodes {
 		if witness.knows(node.Name) {
 			f.nodes = append(f.nodes, node)
+		}
+	}
+	for _, pod := range snapshot.Gated {
+		if pod.Namespace == Namespace {
+			f.closed = append(f.closed, pod)
 		}
 	}
 	return f
@@ -145,6 +152,20 @@ func (t *teller) list(ctx context.Context, follower *live.Follower, fleet *live.
 			if witness.knows(node.Name) && tellable(node) {
 				t.sayOnce(said, node.Name, changeLine(node))
 			}
+		}
+		t.sayPods(said, f)
+	}
+}
+
+// sayPods prints a line when the pods of a node wait for something else than before.
+func (t *teller) sayPods(said map[string]string, f *frame) {
+	for _, node := range f.nodes {
+		about, texts := "pods of "+node.Name, f.closedOn(node.Name)
+		switch {
+		case len(texts) > 0:
+			t.sayOnce(said, about, terminal.Clean(node.Name+": "+strings.Join(texts, ", ")))
+		case said[about] != "":
+			t.sayOnce(said, about, terminal.Clean(node.Name+": no pod waits for its network"))
 		}
 	}
 }

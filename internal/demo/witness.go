@@ -38,6 +38,13 @@ type witness struct {
 	holds    int
 	releases int
 	delays   []time.Duration // from the last condition's turn to True until the node was free
+
+	wants      map[string][]want // what components say before a gate may be opened, by gate
+	openings   []opening
+	opens      int             // gates that were opened, for whatever reason
+	readied    int             // pods with a gate that became Ready
+	hasty      []string        // those that were Ready before their gate was open
+	gateDelays []time.Duration // from the last component's yes until the gate was open
 }
 
 // history is what happened to one node.
@@ -46,6 +53,7 @@ type history struct {
 	held     bool
 	turned   time.Time         // when a condition last became True
 	statuses map[string]string // of conditions
+	words    map[string][]word // of conditions that are not the kubelet's
 	boot     string            // bootID
 }
 
@@ -58,6 +66,7 @@ type version struct {
 type podState struct {
 	node    string
 	running bool
+	network network
 }
 
 // bind is the moment in which a pod was bound.
@@ -120,7 +129,7 @@ func (w *witness) sawNode(node *corev1.Node) {
 	}
 	seen := w.nodes[node.Name]
 	if seen == nil {
-		seen = &history{statuses: map[string]string{}}
+		seen = &history{statuses: map[string]string{}, words: map[string][]word{}}
 		w.nodes[node.Name] = seen
 	}
 	taints := ofRules(node)
@@ -159,6 +168,9 @@ func (w *witness) turn(seen *history, node *corev1.Node) {
 	for _, c := range node.Status.Conditions {
 		before := seen.statuses[string(c.Type)]
 		seen.statuses[string(c.Type)] = string(c.Status)
+		if strings.Contains(string(c.Type), "/") && before != string(c.Status) {
+			seen.words[string(c.Type)] = append(seen.words[string(c.Type)], word{number: numberOf(node), status: string(c.Status)})
+		}
 		if strings.Contains(string(c.Type), "/") && c.Status == corev1.ConditionTrue && before != string(corev1.ConditionTrue) {
 			seen.turned = w.now()
 		}
@@ -188,7 +200,7 @@ func (w *witness) sawPod(pod *corev1.Pod) {
 	if before.node == "" && pod.Spec.NodeName != "" {
 		w.binds = append(w.binds, bind{pod: pod.Name, node: pod.Spec.NodeName, number: numberOf(pod), tolerations: pod.Spec.Tolerations})
 	}
-	w.pods[pod.Name] = podState{node: pod.Spec.NodeName, running: pod.Status.Phase == corev1.PodRunning}
+	w.pods[pod.Name] = podState{node: pod.Spec.NodeName, running: pod.Status.Phase == corev1.PodRunning, network: w.sawNetwork(&before.network, pod)}
 }
 
 func (w *witness) lostPod(obj any) {

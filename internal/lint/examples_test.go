@@ -62,7 +62,7 @@ func TestEveryRuleInTheDocsLints(t *testing.T) {
 		}
 		for _, block := range strings.Split(string(data), "```yaml\n")[1:] {
 			manifest, _, _ := strings.Cut(block, "```")
-			if !strings.Contains(manifest, "kind: NodeReadinessRule") {
+			if !strings.Contains(manifest, "kind: NodeReadinessRule") && !strings.Contains(manifest, "kind: PodReadinessRule") {
 				continue
 			}
 			rules++

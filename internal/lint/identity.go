@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // identified says whether the object tells what it is. kubectl refuses one that does not; that
@@ -23,6 +24,8 @@ func (r *Report) identified(d document) bool {
 	switch text := strings.Join(missing, " and no "); {
 	case len(missing) == 0:
 		return true
+	case likeAPodRule(d):
+		r.add(Error, d, "", "looks like a rule and has no "+text, fmt.Sprintf("write apiVersion: %s and kind: %s", podv1alpha1.GroupVersion, podRuleKind))
 	case likeARule(d):
 		r.add(Error, d, "", "looks like a rule and has no "+text, fmt.Sprintf("write apiVersion: %s and kind: %s", v1alpha1.GroupVersion, ruleKind))
 	default:
@@ -42,12 +45,21 @@ func likeARule(d document) bool {
 	return groupOf(d) == v1alpha1.GroupVersion.Group || strings.EqualFold(d.GetKind(), ruleKind)
 }
 
+// likeAPodRule says whether an object that does not tell what it is was meant to be a rule of pods.
+func likeAPodRule(d document) bool {
+	return groupOf(d) == podv1alpha1.GroupVersion.Group || strings.EqualFold(d.GetKind(), podRuleKind)
+}
+
 // strayKind notes a kind that is none, though it was meant to be one of ours.
 func (r *Report) strayKind(d document) bool {
-	if groupOf(d) != v1alpha1.GroupVersion.Group && !strings.EqualFold(d.GetKind(), ruleKind) {
+	group, kind := v1alpha1.GroupVersion.Group, ruleKind
+	switch {
+	case likeAPodRule(d):
+		group, kind = podv1alpha1.GroupVersion.Group, podRuleKind
+	case groupOf(d) != group && !strings.EqualFold(d.GetKind(), kind):
 		return false
 	}
-	r.add(Error, d, "kind", fmt.Sprintf("is %q, and there is no such kind in %s", d.GetKind(), v1alpha1.GroupVersion.Group), "write "+ruleKind)
+	r.add(Error, d, "kind", fmt.Sprintf("is %q, and there is no such kind in %s", d.GetKind(), group), "write "+kind)
 	return true
 }
 

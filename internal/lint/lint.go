@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,11 +9,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // Report is what there is to say about manifests.
@@ -20,19 +23,26 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Rules are those that the API server would take, in the order of the files.
 	Rules []*v1alpha1.NodeReadinessRule `json:"-"`
+	// PodRules are those rules of pods that the API server would take, in the order of the files.
+	PodRules []*podv1alpha1.PodReadinessRule `json:"-"`
 	// Objects is how many objects were looked at, of whatever kind, and Judged how many of
 	// them are rules.
 	Objects int `json:"objects"`
 	Judged  int `json:"rules"`
 
-	places map[types.UID]document // of each rule
-	nodes  int
+	places    map[types.UID]document // of each rule
+	podPlaces []document             // of each rule of pods
+	nodes     int
 }
 
 // DefaultNodes is for how many nodes costs are told, if nobody says.
 const DefaultNodes = 1000
 
-const ruleKind = "NodeReadinessRule"
+// The kinds of rules.
+const (
+	ruleKind    = "NodeReadinessRule"
+	podRuleKind = "PodReadinessRule"
+)
 
 // Check looks at all files together: a rule of one can be in conflict with that of another. What
 // costs something is told for so many nodes.
@@ -52,12 +62,18 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 			case d.GetKind() == ruleKind:
 				r.Judged++
 				r.rule(definition, d)
+			case d.GetKind() == podRuleKind:
+				r.Judged++
+				if err := r.podRule(d); err != nil {
+					return nil, err
+				}
 			case !r.strayKind(d):
 				others = append(others, d)
 			}
 		}
 	}
 	r.checkTogether()
+	r.checkPodRules()
 	r.checkWorkloads(others)
 	r.sort(inputs)
 	return r, nil
@@ -65,15 +81,22 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 
 // rule judges one rule as the API server does, and keeps it if that would take it.
 func (r *Report) rule(definition *definition, d document) {
-	if got, want := d.GetAPIVersion(), v1alpha1.GroupVersion.String(); got != want {
-		r.add(Error, d, "apiVersion", fmt.Sprintf("is %q, and there is no such version of %s", got, ruleKind), "write "+want)
-		return
+	if r.judge(definition, d, v1alpha1.GroupVersion) {
+		r.keep(d)
+	}
+}
+
+// judge says whether the API server would take an object, and notes what it has against it.
+func (r *Report) judge(definition *definition, d document, version schema.GroupVersion) bool {
+	if got, want := d.GetAPIVersion(), version.String(); got != want {
+		r.add(Error, d, "apiVersion", fmt.Sprintf("is %q, and there is no such version of %s", got, d.GetKind()), "write "+want)
+		return false
 	}
 	errors := r.Count(Error)
 	unknown, bad := definition.unknown(d.Object)
 	if bad != nil {
 		r.refuse(d, field.ErrorList{bad})
-		return
+		return false
 	}
 	for _, path := range unknown {
 		r.add(Error, d, path, "is no field of a rule: the API server refuses it or drops it, whatever it was to say", "correct its name or its indentation; docs/api.md has all fields")
@@ -81,9 +104,7 @@ func (r *Report) rule(definition *definition, d document) {
 	delete(d.Object, "status") // the API server ignores it here
 	named := d.named()
 	r.refuse(d, append(checkMeta(named), definition.validate(named.Object, nil)...))
-	if r.Count(Error) == errors {
-		r.keep(d)
-	}
+	return r.Count(Error) == errors
 }
 
 // refuse notes what the API server has against an object.
@@ -92,7 +113,7 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 	for _, err := range errs {
 		do := ""
 		if err.Type != field.ErrorTypeInvalid { // messages of rules say it themselves
-			do = explain(err.Field)
+			do = explain(cmp.Or(d.GetKind(), ruleKind), err.Field)
 		}
 		r.add(Error, d, err.Field, strings.ReplaceAll(err.ErrorBody(), err.Field+" in body ", ""), do)
 	}
@@ -102,22 +123,32 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 // that order.
 func (r *Report) keep(d document) {
 	rule := &v1alpha1.NodeReadinessRule{}
-	data, err := json.Marshal(d.Object)
-	if err == nil {
-		err = json.Unmarshal(data, rule)
-	}
-	if err != nil {
-		r.add(Error, d, "", "cannot be read: "+err.Error(), "")
+	if !r.read(d, rule) {
 		return
 	}
 	if d.generated() {
 		rule.Name = r.unusedName(rule.GenerateName)
-		r.add(Info, d, "metadata.generateName", "kubectl apply refuses a name that is to be made; kubectl create takes it", "")
 	}
 	rule.UID = types.UID(fmt.Sprintf("given-%06d", len(r.Rules)))
 	rule.CreationTimestamp = metav1.NewTime(time.Unix(int64(len(r.Rules)), 0))
 	r.Rules = append(r.Rules, rule)
 	r.places[rule.UID] = d
+}
+
+// read makes an object of its kind, and says whether that is possible.
+func (r *Report) read(d document, into any) bool {
+	data, err := json.Marshal(d.Object)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		r.add(Error, d, "", "cannot be read: "+err.Error(), "")
+		return false
+	}
+	if d.generated() {
+		r.add(Info, d, "metadata.generateName", "kubectl apply refuses a name that is to be made; kubectl create takes it", "")
+	}
+	return true
 }
 
 // Change says what the API server has against changing a rule into another of the same name.

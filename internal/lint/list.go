@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ func (r *Report) flatten(d document) []document {
 		return nil
 	}
 	items, isList := d.Object["items"].([]any)
-	switch own := d.GetKind() == listKind || d.GetKind() == ruleKind+listKind; {
+	switch own := slices.Contains([]string{listKind, ruleKind + listKind, podRuleKind + listKind}, d.GetKind()); {
 	case !isList && !own:
 		return []document{d}
 	case !isList && d.Object["items"] != nil:

@@ -22,6 +22,7 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // definition is the CustomResourceDefinition of rules, ready to judge objects as the API
@@ -32,21 +33,28 @@ type definition struct {
 	cel        *cel.Validator
 }
 
-// ruleDefinition is made once: compiling its expressions takes a moment.
-var ruleDefinition = sync.OnceValues(func() (*definition, error) {
-	definitions, err := crds.Definitions()
-	if err != nil {
-		return nil, err
-	}
-	for _, crd := range definitions {
-		for _, version := range crd.Spec.Versions {
-			if crd.Name == v1alpha1.CRDName && version.Name == v1alpha1.GroupVersion.Version {
-				return newDefinition(version.Schema.OpenAPIV3Schema)
+// Definitions are made once, when they are needed: compiling their expressions takes a moment.
+var (
+	ruleDefinition    = definitionOf(v1alpha1.CRDName, v1alpha1.GroupVersion.Version)
+	podRuleDefinition = definitionOf(podv1alpha1.CRDName, podv1alpha1.GroupVersion.Version)
+)
+
+func definitionOf(name, version string) func() (*definition, error) {
+	return sync.OnceValues(func() (*definition, error) {
+		definitions, err := crds.Definitions()
+		if err != nil {
+			return nil, err
+		}
+		for _, crd := range definitions {
+			for _, v := range crd.Spec.Versions {
+				if crd.Name == name && v.Name == version {
+					return newDefinition(v.Schema.OpenAPIV3Schema)
+				}
 			}
 		}
-	}
-	return nil, fmt.Errorf("there is no definition of %s in version %s", v1alpha1.CRDName, v1alpha1.GroupVersion.Version)
-})
+		return nil, fmt.Errorf("there is no definition of %s in version %s", name, version)
+	})
+}
 
 func newDefinition(props *apiextensionsv1.JSONSchemaProps) (*definition, error) {
 	var internal apiextensions.JSONSchemaProps
@@ -99,12 +107,12 @@ func checkMeta(d document) field.ErrorList {
 	return apivalidation.ValidateObjectMetaAccessor(&d.Unstructured, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
-// explain is the command that tells what belongs into a field.
-func explain(path string) string {
+// explain is the command that tells what belongs into a field of a kind.
+func explain(kind, path string) string {
 	var plain []string
 	for part := range strings.SplitSeq(path, ".") {
 		name, _, _ := strings.Cut(part, "[")
 		plain = append(plain, name)
 	}
-	return "docs/api.md tells what belongs there; where the CRD is installed: kubectl explain nodereadinessrule." + strings.Join(plain, ".")
+	return "docs/api.md tells what belongs there; where the CRD is installed: kubectl explain " + strings.ToLower(kind) + "." + strings.Join(plain, ".")
 }

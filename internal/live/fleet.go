@@ -29,6 +29,7 @@ type Fleet struct {
 	tally   view.Tally
 	podsOn  map[string]int
 	waiting int
+	gates   *gates // nil if nothing is known of the gates of pods
 	unseen  []string
 
 	connection Connection
@@ -45,7 +46,11 @@ type Snapshot struct {
 	// not be seen.
 	Pods    map[string]int
 	Waiting int
-	Unseen  []string
+	// Gated are pods that wait for a gate of a rule, those that wait for longest first, and PodRules is
+	// how many rules of pods there are; nil and 0 if they may not be seen.
+	Gated    []view.Pod
+	PodRules int
+	Unseen   []string
 	// Connection says whether all this is still so.
 	Connection Connection
 }
@@ -56,6 +61,7 @@ func NewFleet(now func() time.Time) *Fleet {
 		now:   now,
 		rules: map[string]*v1alpha1.NodeReadinessRule{}, objects: map[string]*corev1.Node{}, book: view.NewBook(nil),
 		nodes: map[string]view.Node{}, tally: view.Tally{}, silent: map[string]struct{}{}, followers: map[*Follower]struct{}{},
+		gates: newGates(),
 	}
 }
 
@@ -100,6 +106,7 @@ func (f *Fleet) filled() {
 	defer f.mu.Unlock()
 	f.filling = false
 	f.reread(true)
+	f.rereadGates()
 }
 
 func (f *Fleet) putNode(obj *corev1.Node) {
@@ -151,7 +158,7 @@ func (f *Fleet) Snapshot() Snapshot {
 }
 
 func (f *Fleet) snapshot() Snapshot {
-	return Snapshot{
+	snapshot := Snapshot{
 		Rules:   f.book.Rules(f.tally),
 		Nodes:   slices.SortedFunc(maps.Values(f.nodes), func(a, b view.Node) int { return strings.Compare(a.Name, b.Name) }),
 		Pods:    maps.Clone(f.podsOn),
@@ -160,6 +167,11 @@ func (f *Fleet) snapshot() Snapshot {
 
 		Connection: f.connection,
 	}
+	if f.gates != nil {
+		snapshot.Gated = slices.SortedFunc(maps.Values(f.gates.lines), view.ComparePods)
+		snapshot.PodRules = len(f.gates.rules)
+	}
+	return snapshot
 }
 
 // Story is the story of a node as the fleet knows it, without events and writers.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // Follow keeps a fleet up to date until the context is over. It returns when everything has
@@ -44,6 +45,7 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 		} else {
 			f.pods, f.podsOn = map[string]string{}, map[string]int{}
 			kinds[&corev1.Pod{}] = handler(f.putPod, f.dropPod)
+			s.followGates(ctx, f, kinds)
 		}
 	}
 	var synced []toolscache.InformerSynced
@@ -64,6 +66,23 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	}
 	f.filled()
 	return f, nil
+}
+
+// followGates follows what tells of the gates of pods. A cluster without the pod half has none, and
+// nothing is missing there.
+func (s *Source) followGates(ctx context.Context, f *Fleet, kinds map[client.Object]toolscache.ResourceEventHandler) {
+	if err := s.mayFollow(ctx, &podv1alpha1.PodReadinessRuleList{}, "podreadinessrules"); err != nil {
+		if f.gates = nil; !notInstalled(err) {
+			f.unseen = append(f.unseen, err.Error())
+		}
+		return
+	}
+	kinds[&podv1alpha1.PodReadinessRule{}] = handler(f.putPodRule, f.dropPodRule)
+	if err := s.mayFollow(ctx, &corev1.NamespaceList{}, "namespaces"); err != nil {
+		f.unseen = append(f.unseen, err.Error())
+		return
+	}
+	kinds[&corev1.Namespace{}] = handler(f.putNamespace, f.dropNamespace)
 }
 
 // informers keep objects up to date, and tell the fleet when they cannot. They ask for nothing
@@ -107,6 +126,9 @@ func lean(obj any) (any, error) {
 	case *corev1.Node:
 		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
 	case *corev1.Pod:
+		if closed(o) {
+			return slim(o), nil
+		}
 		o.Spec = corev1.PodSpec{NodeName: o.Spec.NodeName}
 		o.Status = corev1.PodStatus{Phase: o.Status.Phase}
 		o.Annotations, o.Labels, o.OwnerReferences = nil, nil, nil

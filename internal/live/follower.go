@@ -14,11 +14,14 @@ type changes struct {
 	nodes map[string]struct{}
 	pods  map[string]struct{} // nodes whose pods were counted anew; "" for those that wait
 
+	gated    map[string]struct{} // pods whose gates changed, or no longer wait
+	podRules bool
+
 	connection bool
 }
 
 func noChanges() changes {
-	return changes{nodes: map[string]struct{}{}, pods: map[string]struct{}{}}
+	return changes{nodes: map[string]struct{}{}, pods: map[string]struct{}{}, gated: map[string]struct{}{}}
 }
 
 // Follower is somebody who wants to know of changes. However slow it is, nobody waits for it
@@ -57,6 +60,12 @@ type Delta struct {
 	Gone  []string
 	// Pods are the counts that changed, by node; "" for pods that wait.
 	Pods map[string]int
+	// Gated are the changed lines of pods that wait for a gate, and Ungated those that no longer do, as
+	// namespace/name.
+	Gated   []view.Pod
+	Ungated []string
+	// PodRules is how many rules of pods there are; nil if that has not changed.
+	PodRules *int
 	// Connection is nil if it has not changed.
 	Connection *Connection
 }
@@ -92,6 +101,7 @@ func (w *Follower) Take() Delta {
 			delta.Pods[node] = f.waiting
 		}
 	}
+	f.takeGates(&taken, &delta)
 	return delta
 }
 

@@ -5,7 +5,8 @@ import corev1 "k8s.io/api/core/v1"
 func (f *Fleet) putPod(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := pod.Namespace + "/" + pod.Name
+	key := podKey(pod)
+	f.lookAtGates(key, pod)
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		f.countPod(key, "", false)
 		return
@@ -16,8 +17,11 @@ func (f *Fleet) putPod(pod *corev1.Pod) {
 func (f *Fleet) dropPod(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.countPod(pod.Namespace+"/"+pod.Name, "", false)
+	f.forgetGates(podKey(pod))
+	f.countPod(podKey(pod), "", false)
 }
+
+func podKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // countPod counts a pod where it is now, and no longer where it was.
 func (f *Fleet) countPod(key, node string, there bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/view"
 )
 
@@ -32,7 +34,7 @@ type Source struct {
 // NewSource connects to a cluster. Nothing is read yet.
 func NewSource(config *rest.Config) (*Source, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
@@ -121,7 +123,9 @@ func cannot(what string, err error) error {
 // inWords says what to do about an error.
 func inWords(err error) error {
 	switch {
-	case meta.IsNoMatchError(err) || noResource(err):
+	case notInstalled(err) && strings.Contains(strings.ToLower(err.Error()), "podreadinessrule"):
+		return fmt.Errorf("this cluster has no PodReadinessRule: install Readygate, upgrade it, or choose another cluster with --context (%w)", err)
+	case notInstalled(err):
 		return fmt.Errorf("this cluster has no NodeReadinessRule: install Readygate, or choose another cluster with --context (%w)", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not: ask for a role that can get, list and watch it (%w)", err)
@@ -130,6 +134,9 @@ func inWords(err error) error {
 	}
 	return err
 }
+
+// notInstalled says that a kind is not there at all.
+func notInstalled(err error) bool { return meta.IsNoMatchError(err) || noResource(err) }
 
 // noResource says that the API server knows no such kind; else it names what it did not find.
 func noResource(err error) bool {

@@ -2,22 +2,28 @@
 // controllers, leader election, health and metrics. It decides nothing about nodes.
 package manager
 
-// What the manager may do, and nothing else. It may write one policy, by name; it can create
-// none, and the policy's binding, which it can only read, confines it to nodes. It must not
-// get rules: whoever can may make them params of the policy, and a policy whose params are
-// not known yet, as after a start of an API server, can refuse everything, binding or not.
-// Leases are used in its own namespace only; the list over all namespaces, of the one name,
-// is to see another controller of this API.
+// What the manager may do, and nothing else. It may write two policies, by name; it can create
+// none, and their bindings, which it can only read, confine them to nodes and to pods. It must not
+// get rules, pods or namespaces: whoever can may make them params of a policy, and a policy whose
+// params are not known yet, as after a start of an API server, can refuse everything, binding or not.
+// Leases are used in its own namespace only, with those of the agents; the list over all namespaces,
+// of the one name, is to see another controller of this API. On pods the policy readygate-openers
+// limits it further, to opening gates.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=patch
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies,resourceNames=readygate-births,verbs=get;list;watch;update
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicybindings,resourceNames=readygate-births,verbs=get;list;watch
+// +kubebuilder:rbac:groups=readygate.dev,resources=podreadinessrules,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=readygate.dev,resources=podreadinessrules/status,verbs=patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies,resourceNames=readygate-births;readygate-gates,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicybindings,resourceNames=readygate-births;readygate-gates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,verbs=list
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=readygate-system,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=readygate-system,verbs=create;list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,namespace=readygate-system,verbs=get;update

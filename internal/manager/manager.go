@@ -11,8 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -29,14 +31,17 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/agentlease"
 	"github.com/readygate/readygate/internal/allotment"
-	"github.com/readygate/readygate/internal/controller/births"
+	"github.com/readygate/readygate/internal/controller/admission"
 	"github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/controller/rule"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/doorman"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/sieve"
@@ -113,7 +118,7 @@ func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 
 func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolscache.TransformFunc) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, coordinationv1.AddToScheme, v1alpha1.AddToScheme, podv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -130,6 +135,10 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolsc
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:      {Transform: strip},
 				&appsv1.DaemonSet{}: {Transform: workload.Strip},
+				&coordinationv1.Lease{}: {
+					Namespaces: map[string]cache.Config{agentlease.Namespace: {}},
+					Label:      labels.SelectorFromSet(agentlease.Labels()),
+				},
 			},
 		},
 		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
@@ -187,7 +196,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	if err != nil {
 		return err
 	}
-	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime)
+	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime, policy.BirthsName, bornLater+"; use a shorter selector or fewer rules")
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -215,8 +224,42 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Busy:       gate.WritesNodes,
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
-	policies := &births.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Rules: rules, Coverage: covered, Clock: clock.RealClock{}}
-	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr))
+	policies := &admission.Reconciler{Policy: births(rules, mgr.GetAPIReader()), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{}}
+	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
+		o.addPods(mgr, everyNode, gate))
+}
+
+// bornLater is what becomes of nodes where the births policy does not cover a rule.
+const bornLater = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
+
+// births is the policy by which the API server puts taints on nodes as they are created.
+func births(rules *rulebook.Shelf, live client.Reader) admission.Policy {
+	return admission.Policy{
+		Name: policy.BirthsName,
+		Compile: func(ctx context.Context) (policy.Compiled, error) {
+			book, err := rules.Current(ctx)
+			if err != nil {
+				return policy.Compiled{}, err
+			}
+			return policy.CompileBirths(book.Rules()), nil
+		},
+		CompileLive: func(ctx context.Context) (policy.Compiled, error) {
+			var list v1alpha1.NodeReadinessRuleList
+			if err := rulebook.ListLive(ctx, live, &list); err != nil {
+				return policy.Compiled{}, err
+			}
+			objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
+			for i := range list.Items {
+				objs[i] = &list.Items[i]
+			}
+			return policy.CompileBirths(readiness.NewRulebook(objs).Rules()), nil
+		},
+		Spec: policy.BirthsSpec, Read: policy.ReadBirths, Binding: policy.BirthsBinding(), Without: bornLater,
+		Rule: &v1alpha1.NodeReadinessRule{},
+		Same: func(before, after client.Object) bool {
+			return readiness.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))
+		},
+	}
 }
 
 // everyDaemonSet goes through all DaemonSets of the cache.

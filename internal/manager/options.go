@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/turnstile"
 )
 
@@ -33,8 +34,11 @@ type Options struct {
 	NodeWorkers   int
 	RuleWorkers   int
 
-	// SettleTime is how long a change of the births policy may take to reach every API server.
+	// SettleTime is how long a change of a policy may take to reach every API server.
 	SettleTime time.Duration
+
+	// LatchImage is the image of the latch that holds the start of pods; empty: none is held.
+	LatchImage string
 
 	// Logging is how log lines look.
 	Logging zap.Options
@@ -75,7 +79,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect. Empty: the namespace that the manager runs in.")
 	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time. At most 4 requests more than this are under way at one time.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
-	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policy readygate-births may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-births and readygate-gates may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
+	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
 	o.Logging.BindFlags(logging)
@@ -111,7 +116,7 @@ func (o *Options) Validate() error {
 
 // restConfig is the configuration of the client: the given one, the file's, or what is found.
 func (o *Options) restConfig() (*rest.Config, error) {
-	cfg, err := LoadConfig(o.RestConfig, o.Kubeconfig)
+	cfg, err := kubeconfig.Load(o.RestConfig, o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}

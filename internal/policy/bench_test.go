@@ -28,7 +28,7 @@ func BenchmarkCompileBirths(b *testing.B) {
 		b.Run(fmt.Sprintf("rules=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				policy.CompileBirths(rules).Spec()
+				policy.BirthsSpec(policy.CompileBirths(rules))
 			}
 		})
 	}
@@ -37,7 +37,7 @@ func BenchmarkCompileBirths(b *testing.B) {
 // What an API server pays for a change of the policy.
 func BenchmarkCompileByTheAPIServer(b *testing.B) {
 	for _, count := range []int{0, 1, 10, 100} {
-		spec := births(benchRules(count)...).Spec()
+		spec := policy.BirthsSpec(births(benchRules(count)...))
 		b.Run(fmt.Sprintf("rules=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -51,7 +51,7 @@ func BenchmarkCompileByTheAPIServer(b *testing.B) {
 // rule selects. What is left with no rules is not ours.
 func BenchmarkAdmit(b *testing.B) {
 	for _, count := range []int{0, 1, 10, 100} {
-		m := newMutator(b, births(benchRules(count)...).Spec())
+		m := newMutator(b, policy.BirthsSpec(births(benchRules(count)...)))
 		for name, n := range map[string]*corev1.Node{"held": benchNode(label("pool", strconv.Itoa(count-1))), "not-selected": benchNode()} {
 			b.Run(fmt.Sprintf("rules=%d/%s", count, name), func(b *testing.B) {
 				b.ReportAllocs()

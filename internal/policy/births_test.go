@@ -28,7 +28,7 @@ func (c birthCase) run(t *testing.T) {
 		c.rules = rules(rule("network"))
 	}
 	c.node.CreationTimestamp.Reset() // the API server sets it later
-	m := newMutator(t, births(c.rules...).Spec())
+	m := newMutator(t, policy.BirthsSpec(births(c.rules...)))
 	got := m.admit(t, created(c.node, c.groups...))
 	wantEqual(t, "taints", taintStrings(got.Spec.Taints), c.taints)
 	wantEqual(t, "annotations", notes(got, c.rules), c.notes)
@@ -128,7 +128,7 @@ func TestABootstrapOnlyRuleWaitsUntilItIsTakenOver(t *testing.T) {
 }
 
 func TestTheRecordIsAFixedText(t *testing.T) {
-	m := newMutator(t, births(rule("network")).Spec())
+	m := newMutator(t, policy.BirthsSpec(births(rule("network"))))
 	for origin, request := range map[string]request{
 		"born":     created(worker()),
 		"labelled": updated(node(), worker()),
@@ -170,7 +170,7 @@ func TestOnlyRulesThatMakeDemandsAreInThePolicy(t *testing.T) {
 			if b.LeavesOut(uidOf("other")) {
 				t.Error("it is said not to fit")
 			}
-			named := slices.ContainsFunc(b.Spec().Variables, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, string(uidOf("other"))) })
+			named := slices.ContainsFunc(policy.BirthsSpec(b).Variables, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, string(uidOf("other"))) })
 			if named != c.covered {
 				t.Errorf("named in the text: got %t, want %t", named, c.covered)
 			}

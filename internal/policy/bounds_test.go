@@ -53,14 +53,14 @@ func heavyNode() *corev1.Node {
 }
 
 // textOf is how much text the rules make.
-func textOf(b policy.Births) (size int) {
+func textOf(b policy.Compiled) (size int) {
 	for _, text := range b.Texts() {
 		size += len(text.Concerns) + len(text.Hold)
 	}
 	return size
 }
 
-func coveredOf(b policy.Births, objs []*v1alpha1.NodeReadinessRule) (covered int) {
+func coveredOf(b policy.Compiled, objs []*v1alpha1.NodeReadinessRule) (covered int) {
 	for _, obj := range objs {
 		if b.Covers(obj.UID) {
 			covered++
@@ -86,7 +86,7 @@ func TestARuleThatDoesNotFitIsLeftOutAlone(t *testing.T) {
 			t.Errorf("%s: left out %t", name, got)
 		}
 	}
-	wantEqual(t, "taints", taintStrings(newMutator(t, b.Spec()).admit(t, created(worker())).Spec.Taints),
+	wantEqual(t, "taints", taintStrings(newMutator(t, policy.BirthsSpec(b)).admit(t, created(worker())).Spec.Taints),
 		[]string{hold, "readiness.k8s.io/StorageReady=pending:NoSchedule"})
 }
 
@@ -104,7 +104,7 @@ func TestTheLargestPoliciesWork(t *testing.T) {
 				t.Fatalf("%d of %d rules and %d characters are not as much as fits", covered, len(objs), textOf(b))
 			}
 			want := len(heavyNode().Spec.Taints) + covered
-			if got := newMutator(t, b.Spec()).admit(t, created(heavyNode())); len(got.Spec.Taints) != want {
+			if got := newMutator(t, policy.BirthsSpec(b)).admit(t, created(heavyNode())); len(got.Spec.Taints) != want {
 				t.Errorf("%d taints, want %d", len(got.Spec.Taints), want)
 			}
 		})
@@ -126,7 +126,7 @@ func excluding(expressions, values int) ruleOption {
 func TestTheMostDemandingRulesShareTheBudget(t *testing.T) {
 	for _, length := range []int{0, 316} {
 		b := births(rule("r", tall(length)))
-		m := newMutator(t, b.Spec())
+		m := newMutator(t, policy.BirthsSpec(b))
 		m.budget = celconfig.RuntimeCELCostBudget / int64(policy.MaxText/textOf(b)+1)
 		m.admit(t, created(heavyNode()))
 	}

@@ -134,7 +134,7 @@ func takenOverAt(t time.Time) ruleOption {
 func rules(objs ...*v1alpha1.NodeReadinessRule) []*v1alpha1.NodeReadinessRule { return objs }
 
 // births is what the rules make of the policy.
-func births(objs ...*v1alpha1.NodeReadinessRule) policy.Births {
+func births(objs ...*v1alpha1.NodeReadinessRule) policy.Compiled {
 	return policy.CompileBirths(readiness.NewRulebook(objs).Rules())
 }
 

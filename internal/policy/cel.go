@@ -30,12 +30,12 @@ func quoteAll(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// selects is the expression that a map of labels matches the selector of a rule. The map is
+// selects is the expression that a map of labels matches a selector. The map is
 // named by an expression that cannot fail.
-func selects(rule *readiness.Rule, labelMap string) string {
-	terms := make([]string, 0, len(rule.Selector()))
-	for i := range rule.Selector() {
-		terms = append(terms, term(&rule.Selector()[i], labelMap))
+func selects(requirements labels.Requirements, labelMap string) string {
+	terms := make([]string, 0, len(requirements))
+	for i := range requirements {
+		terms = append(terms, term(&requirements[i], labelMap))
 	}
 	return allOf(terms)
 }
@@ -102,4 +102,9 @@ func completed(rule *readiness.Rule) string {
 		quote(key), quote(older), quote(rule.TakenOver.UTC().Format(time.RFC3339)))
 }
 
-func allOf(terms []string) string { return "(" + strings.Join(terms, " && ") + ")" }
+func allOf(terms []string) string {
+	if len(terms) == 0 {
+		return "true"
+	}
+	return "(" + strings.Join(terms, " && ") + ")"
+}

@@ -9,6 +9,10 @@
 //   - readygate-removal warns who removes a part that others need.
 //   - readygate-advice warns who creates a rule that could evict everything.
 //   - readygate-tolerations lets DaemonSets that a rule names tolerate its taint.
+//   - readygate-gates puts the readiness gate of a rule, and the latch, on a pod as it is created. Its
+//     text is compiled from all rules for pods.
+//   - readygate-podgate limits the account of the agents to gates of pods on their own node, and
+//     readygate-openers the manager and the clean-up to opening gates.
 //   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
 //     no binding, and so does nothing, until somebody applies one.
 //   - readygate-reporter-… limits the account of a reporter to its conditions on its own node;

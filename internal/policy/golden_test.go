@@ -45,11 +45,12 @@ func goldenRules() []*v1alpha1.NodeReadinessRule {
 }
 
 // Every expression of every policy is golden: a change of one is a change of what an API
-// server does to nodes, and is to be read as such.
+// server does to nodes and pods, and is to be read as such.
 func TestPoliciesAreGolden(t *testing.T) {
 	filled := policy.BirthsPolicy()
-	filled.Spec = births(goldenRules()...).Spec()
+	filled.Spec = policy.BirthsSpec(births(goldenRules()...))
 	golden(t, "births-filled.yaml", filled)
+	golden(t, "gates-filled.yaml", filledGates())
 	for _, object := range everyObject() {
 		golden(t, fileOf(t, object), object)
 	}
@@ -99,7 +100,7 @@ func golden(t *testing.T, file string, object any) {
 }
 
 func TestEveryGoldenFileIsOfAPolicy(t *testing.T) {
-	want := map[string]bool{"births-filled.yaml": true}
+	want := map[string]bool{"births-filled.yaml": true, "gates-filled.yaml": true}
 	for _, object := range everyObject() {
 		want[fileOf(t, object)] = true
 	}

@@ -32,7 +32,7 @@ func (c changeCase) run(t *testing.T) {
 	if c.by == "" {
 		c.by = "somebody"
 	}
-	m := newMutator(t, births(c.rules...).Spec())
+	m := newMutator(t, policy.BirthsSpec(births(c.rules...)))
 	got := m.admit(t, updated(c.old, want.DeepCopy(), c.groups...).by(c.by))
 	if again := m.admit(t, updated(c.old, got.DeepCopy(), c.groups...).by(c.by)); !equality.Semantic.DeepEqual(again, got) {
 		t.Errorf("the policy changes its own work:\n%+v\n%+v", got, again)

@@ -5,12 +5,14 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/readygate/readygate/internal/policy"
 )
 
 // Every release adds to the language and sometimes takes something away.
 func TestPoliciesCompileOnEveryAPIServer(t *testing.T) {
 	newest := environment.DefaultCompatibilityVersion().OffsetMinor(1)
-	filled := births(goldenRules()...).Spec()
+	filled := policy.BirthsSpec(births(goldenRules()...))
 	for language := oldestForValidating; !newest.LessThan(language); language = language.OffsetMinor(1) {
 		for _, object := range everyObject() {
 			if p, ok := object.(*admissionv1.ValidatingAdmissionPolicy); ok {

@@ -13,5 +13,8 @@ func Installed() []runtime.Object {
 		Advice(), AdviceBinding(),
 		Tolerations(), TolerationsBinding(),
 		Completions(),
+		GatesPolicy(), GatesBinding(),
+		Podgate(), PodgateBinding(),
+		Openers(), OpenersBinding(),
 	}
 }

@@ -16,6 +16,9 @@ const (
 	CleanupName     = "readygate-cleanup"
 	TolerationsName = "readygate-tolerations"
 	AdviceName      = "readygate-advice"
+	GatesName       = "readygate-gates"
+	PodgateName     = "readygate-podgate"
+	OpenersName     = "readygate-openers"
 )
 
 // The label that every policy and binding of ours carries.
@@ -37,7 +40,7 @@ func BirthsPolicy() *admissionv1.MutatingAdmissionPolicy {
 	return &admissionv1.MutatingAdmissionPolicy{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
 		ObjectMeta: meta(BirthsName),
-		Spec:       Births{}.Spec(),
+		Spec:       BirthsSpec(Compiled{}),
 	}
 }
 

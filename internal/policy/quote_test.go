@@ -56,7 +56,7 @@ func TestNoTextOfARuleCanChangeTheExpression(t *testing.T) {
 		for i := range tame.Spec.Conditions {
 			tame.Spec.Conditions[i].Type = fmt.Sprint("Condition", i)
 		}
-		got, want := births(odd).Spec(), births(tame).Spec()
+		got, want := policy.BirthsSpec(births(odd)), policy.BirthsSpec(births(tame))
 		if len(got.Variables) != len(want.Variables) {
 			t.Fatalf("%d variables, want %d", len(got.Variables), len(want.Variables))
 		}
@@ -77,7 +77,7 @@ func withoutLiterals(v admissionv1.Variable) string {
 func TestOddTextsMeanToThePolicyWhatTheyMeanToTheCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		odd := genOddRule(t)
-		w := world{book: readiness.NewRulebook(rules(odd)), mutator: newMutator(t, births(odd).Spec())}
+		w := world{book: readiness.NewRulebook(rules(odd)), mutator: newMutator(t, policy.BirthsSpec(births(odd)))}
 		for range 8 {
 			n := genNodeFor(t, odd)
 			after := w.mutator.admit(t, created(n.DeepCopy()))
@@ -157,7 +157,7 @@ func genNodeFor(t *rapid.T, r *v1alpha1.NodeReadinessRule) *corev1.Node {
 
 // Whatever the UIDs of rules look like, each gets a variable of its own.
 func TestVariablesAreIdentifiers(t *testing.T) {
-	spec := births(rule("a"), rule("b", taintKey("readiness.k8s.io/B")), rule("c", taintKey("readiness.k8s.io/C"))).Spec()
+	spec := policy.BirthsSpec(births(rule("a"), rule("b", taintKey("readiness.k8s.io/B")), rule("c", taintKey("readiness.k8s.io/C"))))
 	names := sets.New[string]()
 	for _, v := range spec.Variables {
 		if !regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`).MatchString(v.Name) {

@@ -98,14 +98,17 @@ var nodeOfToken = admissionv1.Variable{
 	Name: "node", Expression: "request.userInfo.?extra[?'authentication.kubernetes.io/node-name'][?0].orValue('')",
 }
 
+// noNode refuses a token that names no node.
+var noNode = admissionv1.Validation{
+	Expression: "variables.node != ''",
+	Message: "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
+		"and not one of a Secret or one that is not bound to a pod",
+}
+
 // ownNode checks that the request is for nodeOfToken.
 func ownNode() []admissionv1.Validation {
 	return []admissionv1.Validation{
-		{
-			Expression: "variables.node != ''",
-			Message: "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
-				"and not one of a Secret or one that is not bound to a pod",
-		},
+		noNode,
 		{
 			Expression:        "variables.node in ['', request.?name.orValue('')]",
 			MessageExpression: "'this account may write the node that its pod runs on, ' + variables.node + ', and not ' + request.?name.orValue('')",

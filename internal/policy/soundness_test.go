@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/readiness"
 )
 
@@ -24,7 +25,7 @@ type world struct {
 
 func genWorld(t *rapid.T) world {
 	objs := genRules(t)
-	return world{book: readiness.NewRulebook(objs), mutator: newMutator(t, births(objs...).Spec())}
+	return world{book: readiness.NewRulebook(objs), mutator: newMutator(t, policy.BirthsSpec(births(objs...)))}
 }
 
 // The policy holds a node that is created exactly where the core would; where time matters, it may

@@ -11,12 +11,12 @@ import (
 
 func TestAPolicyCanBeReadBack(t *testing.T) {
 	b := births(goldenRules()...)
-	spec := b.Spec()
+	spec := policy.BirthsSpec(b)
 	if read := policy.ReadBirths(&spec); !read.Equal(b) {
 		t.Errorf("wrote %+v\nread %+v", b, read)
 	}
 	empty := policy.BirthsPolicy().Spec
-	if read := policy.ReadBirths(&empty); !read.Equal(policy.Births{}) || !births().Equal(read) {
+	if read := policy.ReadBirths(&empty); !read.Equal(policy.Compiled{}) || !births().Equal(read) {
 		t.Errorf("of no rules, read %+v", read)
 	}
 }
@@ -55,7 +55,7 @@ func TestAnEditedPolicyCoversNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := births(rule("network")).Spec()
+			spec := policy.BirthsSpec(births(rule("network")))
 			edit(&spec)
 			if read := policy.ReadBirths(&spec); read.Covers(uidOf("network")) || len(read.Texts()) > 0 {
 				t.Errorf("read %+v", read)
@@ -84,10 +84,10 @@ func TestPoliciesAreComparedRuleByRule(t *testing.T) {
 		"leaving a rule out drops it":              {onlyA.Drops(both), true},
 		"adding one drops nothing":                 {both.Drops(onlyA), false},
 		"changing one drops nothing":               {other.Drops(both), false},
-		"a policy without rules drops all":         {policy.Births{}.Drops(onlyA), true},
-		"and covers none":                          {policy.Births{}.Covers(a.UID), false},
-		"nothing is dropped where nothing was":     {onlyA.Drops(policy.Births{}), false},
-		"a policy without rules is one of no rule": {births().Equal(policy.Births{}), true},
+		"a policy without rules drops all":         {policy.Compiled{}.Drops(onlyA), true},
+		"and covers none":                          {policy.Compiled{}.Covers(a.UID), false},
+		"nothing is dropped where nothing was":     {onlyA.Drops(policy.Compiled{}), false},
+		"a policy without rules is one of no rule": {births().Equal(policy.Compiled{}), true},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %t", what, c.got)

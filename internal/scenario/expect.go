@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +13,8 @@ import (
 
 // Expect is what must be so. Everything that is named must be so at the same time.
 type Expect struct {
-	// nodes are names or patterns that held and released speak of. Absent: all nodes.
+	// nodes are names or patterns that held and released speak of, and those on which pods are
+	// counted. Absent: all nodes.
 	Nodes []string `json:"nodes,omitempty"`
 	// held and released are how many of them are; a number, or all.
 	Held     *Amount `json:"held,omitempty"`
@@ -20,6 +23,9 @@ type Expect struct {
 	// running and waiting are how many of the story's pods run, or are bound to no node.
 	Running *int `json:"running,omitempty"`
 	Waiting *int `json:"waiting,omitempty"`
+
+	// pods is what the story's pods say of their gates.
+	Pods *Pods `json:"pods,omitempty"`
 
 	// rule is the name of a rule, standing what it is, e.g. Enforced or Conflict, and says a
 	// part of its message.
@@ -30,11 +36,17 @@ type Expect struct {
 	// bornHeld are labels: a node that joins with them is born with the taint of a rule.
 	BornHeld map[string]string `json:"bornHeld,omitempty"`
 
+	// bornGated are labels: a pod that is created with them gets a readiness gate.
+	BornGated map[string]string `json:"bornGated,omitempty"`
+
 	// tolerated are labels: a DaemonSet that is created or changed with them gets a toleration of
 	// the taint of a rule.
 	Tolerated map[string]string `json:"tolerated,omitempty"`
 
-	// why is what the story of a node says.
+	// last is the component that was the last one to say yes.
+	Last *Last `json:"last,omitempty"`
+
+	// why is what the story of a node, or of a pod, says.
 	Why *Why `json:"why,omitempty"`
 
 	// within is how long it may take. Absent: 1m.
@@ -43,9 +55,29 @@ type Expect struct {
 	For *Duration `json:"for,omitempty"`
 }
 
+// Pods counts pods of the story.
+type Pods struct {
+	// gated is how many have a readiness gate, waiting how many have a closed one, and ready how
+	// many are Ready.
+	Gated   *int `json:"gated,omitempty"`
+	Waiting *int `json:"waiting,omitempty"`
+	Ready   *int `json:"ready,omitempty"`
+	// reasons are how many gates are as they are for which reason, e.g. RuleDeleted: 4.
+	Reasons map[string]int `json:"reasons,omitempty"`
+}
+
+// Last asks the agent of a node which component was the last one to say yes of each pod there.
+type Last struct {
+	Node string `json:"node"`
+	// component is its name in the rule.
+	Component string `json:"component"`
+}
+
 // Why asks for the story of a node, as kubectl readiness why tells it.
 type Why struct {
 	Node string `json:"node"`
+	// pod is the name of a Deployment: then it is the story of its first pod on the node.
+	Pod string `json:"pod,omitempty"`
 	// contains is a part of it: of its headline, of what a rule does, of an event, or of the
 	// advice.
 	Contains string `json:"contains"`
@@ -76,30 +108,6 @@ func (a Amount) String() string {
 	return strconv.Itoa(a.N)
 }
 
-// World is what an expectation is about, as it is at one moment.
-type World struct {
-	// Nodes are those of the story.
-	Nodes []NodeState
-	// Running and Waiting count the pods of the story.
-	Running, Waiting int
-	Rules            map[string]RuleState
-	// Why is the story of a node, BornHeld whether a node with these labels would be born held,
-	// and Tolerated whether a DaemonSet with these would get a toleration. They are asked only if
-	// the expectation is about them.
-	Why       func(node string) (string, error)
-	BornHeld  func(labels map[string]string) (bool, error)
-	Tolerated func(labels map[string]string) (bool, error)
-}
-
-// NodeState is one node. One that is neither is about to become one of both.
-type NodeState struct {
-	Name           string
-	Held, Released bool
-}
-
-// RuleState is one rule.
-type RuleState struct{ Standing, Message string }
-
 const defaultWithin = time.Minute
 
 // Patience is how long it may take to come.
@@ -110,7 +118,7 @@ func (e *Expect) Lasting() time.Duration { return e.For.or(0) }
 
 // Unmet says what is not as expected; nil if everything is.
 func (e *Expect) Unmet(world World) error {
-	return errors.Join(e.unmetNodes(world), e.unmetPods(world), e.unmetRule(world), e.unmetStory(world))
+	return errors.Join(e.unmetNodes(world), e.unmetPods(world), e.unmetGates(world), e.unmetRule(world), e.unmetStory(world))
 }
 
 func (e *Expect) unmetNodes(world World) error {
@@ -150,6 +158,45 @@ func (e *Expect) unmetPods(world World) error {
 	return errors.Join(errs...)
 }
 
+func (e *Expect) unmetGates(world World) error {
+	if e.Pods == nil {
+		return nil
+	}
+	var gated, waiting, ready int
+	reasons := map[string]int{}
+	for _, pod := range world.Pods {
+		if len(e.Nodes) > 0 && !matchesAny(e.Nodes, pod.Node) {
+			continue
+		}
+		gated, waiting, ready = gated+one(pod.Gated), waiting+one(pod.Waiting), ready+one(pod.Ready)
+		for _, reason := range pod.Reasons {
+			reasons[reason]++
+		}
+	}
+	var errs []error
+	differs := func(words string, want *int, got int) {
+		if want != nil && *want != got {
+			errs = append(errs, fmt.Errorf("%s %s, expected %d", counted(got, "pod"), words, *want))
+		}
+	}
+	differs("with a gate", e.Pods.Gated, gated)
+	differs("with a closed gate", e.Pods.Waiting, waiting)
+	differs("ready", e.Pods.Ready, ready)
+	for _, reason := range slices.Sorted(maps.Keys(e.Pods.Reasons)) {
+		if want, got := e.Pods.Reasons[reason], reasons[reason]; want != got {
+			errs = append(errs, fmt.Errorf("%s because of %s, expected %d", counted(got, "gate"), reason, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 func (e *Expect) unmetRule(world World) error {
 	if e.Rule == "" {
 		return nil
@@ -171,33 +218,69 @@ func (e *Expect) unmetRule(world World) error {
 // Gone is the standing of a rule that is not there.
 const Gone = "Gone"
 
+// unmetStory asks whoever has to be asked, until one answer is not as expected.
 func (e *Expect) unmetStory(world World) error {
-	if e.Why != nil {
-		story, err := world.Why(e.Why.Node)
-		if err != nil {
-			return fmt.Errorf("the story of %s: %w", e.Why.Node, err)
-		}
-		if !strings.Contains(story, e.Why.Contains) {
-			return fmt.Errorf("the story of %s is %q, expected %q in it", e.Why.Node, story, e.Why.Contains)
+	for _, unmet := range []func(World) error{e.unmetWhy, e.unmetAsked, e.unmetLast} {
+		if err := unmet(world); err != nil {
+			return err
 		}
 	}
-	if e.BornHeld != nil {
-		born, err := world.BornHeld(e.BornHeld)
-		if err != nil {
-			return fmt.Errorf("asking the API server how a node is born: %w", err)
+	return nil
+}
+
+func (e *Expect) unmetWhy(world World) error {
+	if e.Why == nil {
+		return nil
+	}
+	tell := func() (string, error) { return world.Why(e.Why.Node) }
+	if e.Why.Pod != "" {
+		tell = func() (string, error) { return world.WhyPod(e.Why.Pod, e.Why.Node) }
+	}
+	story, err := tell()
+	if err != nil {
+		return fmt.Errorf("the story of %s: %w", e.Why.subject(), err)
+	}
+	if !strings.Contains(story, e.Why.Contains) {
+		return fmt.Errorf("the story of %s is %q, expected %q in it", e.Why.subject(), story, e.Why.Contains)
+	}
+	return nil
+}
+
+// unmetAsked asks the API server what would become of objects with certain labels.
+func (e *Expect) unmetAsked(world World) error {
+	for _, question := range []struct {
+		labels   map[string]string
+		ask      func(map[string]string) (bool, error)
+		what, no string
+	}{
+		{e.BornHeld, world.BornHeld, "how a node is born", "a node would be born without the taint"},
+		{e.BornGated, world.BornGated, "how a pod is born", "a pod would be born without a gate"},
+		{e.Tolerated, world.Tolerated, "what a DaemonSet tolerates", "a DaemonSet would get no toleration"},
+	} {
+		if question.labels == nil {
+			continue
 		}
-		if !born {
-			return errors.New("a node would be born without the taint")
+		yes, err := question.ask(question.labels)
+		if err != nil {
+			return fmt.Errorf("asking the API server %s: %w", question.what, err)
+		}
+		if !yes {
+			return errors.New(question.no)
 		}
 	}
-	if e.Tolerated != nil {
-		gets, err := world.Tolerated(e.Tolerated)
-		if err != nil {
-			return fmt.Errorf("asking the API server what a DaemonSet tolerates: %w", err)
-		}
-		if !gets {
-			return errors.New("a DaemonSet would get no toleration")
-		}
+	return nil
+}
+
+func (e *Expect) unmetLast(world World) error {
+	if e.Last == nil {
+		return nil
+	}
+	last, err := world.Last(e.Last.Node)
+	if err != nil {
+		return fmt.Errorf("asking the agent of %s which component was the last one: %w", e.Last.Node, err)
+	}
+	if !slices.Equal(last, []string{e.Last.Component}) {
+		return fmt.Errorf("on %s the last components to say yes were %q, expected %s alone", e.Last.Node, last, e.Last.Component)
 	}
 	return nil
 }

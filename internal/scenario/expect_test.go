@@ -9,16 +9,28 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// world has three nodes: one held, one released, one about to be something.
+// world has three nodes: one held, one released, one about to be something; and pods, of which one
+// waits for its network.
 func world() scenario.World {
 	return scenario.World{
 		Nodes:   []scenario.NodeState{{Name: "w-1", Held: true}, {Name: "w-2", Released: true}, {Name: "w-3"}},
 		Running: 4, Waiting: 2,
+		Pods: []scenario.PodState{
+			{Node: "w-1", Gated: true, Ready: true, Reasons: []string{"AllComponentsReady"}},
+			{Node: "w-1", Gated: true, Waiting: true, Reasons: []string{"ComponentsNotReady"}},
+			{Node: "w-2", Gated: true, Waiting: true},
+			{Node: "w-2", Ready: true}, {}, {},
+		},
 		Rules:    map[string]scenario.RuleState{"net": {Standing: "Conflict", Message: "rule first is older"}},
 		Why:      func(node string) (string, error) { return node + " is held by rule net", nil },
 		BornHeld: func(labels map[string]string) (bool, error) { return labels["pool"] == "workers", nil },
 
+		WhyPod:    func(deploy, node string) (string, error) { return deploy + " on " + node + " waits for policy", nil },
+		BornGated: func(labels map[string]string) (bool, error) { return labels["app"] == "shop", nil },
 		Tolerated: func(labels map[string]string) (bool, error) { return labels["app"] == "agent", nil },
+		Last: func(node string) ([]string, error) {
+			return map[string][]string{"w-1": {"policy"}, "w-2": {"flannel", "policy"}}[node], nil
+		},
 	}
 }
 
@@ -46,9 +58,26 @@ func TestExpectations(t *testing.T) {
 		"{tolerated: {app: agent}}":                          "",
 		"{tolerated: {app: other}}":                          "a DaemonSet would get no toleration",
 		"{held: 1, running: 9, bornHeld: {pool: elsewhere}}": "4 pods run",
+
+		"{pods: {gated: 3, waiting: 2, ready: 2}}":                     "",
+		"{pods: {gated: 4}}":                                           "3 pods with a gate, expected 4",
+		"{pods: {waiting: 0, ready: 3}}":                               "2 pods with a closed gate, expected 0\n2 pods ready, expected 3",
+		"{nodes: [w-1], pods: {gated: 2, waiting: 1, ready: 1}}":       "",
+		"{nodes: [w-2], pods: {gated: 2}}":                             "1 pod with a gate, expected 2",
+		"{pods: {reasons: {AllComponentsReady: 1, RuleDeleted: 0}}}":   "",
+		"{nodes: [w-2], pods: {reasons: {ComponentsNotReady: 1}}}":     "0 gates because of ComponentsNotReady, expected 1",
+		"{why: {pod: shop, node: w-2, contains: waits for policy}}":    "",
+		"{why: {pod: shop, node: w-2, contains: held}}":                `the story of a pod of shop on w-2 is "shop on w-2 waits for policy"`,
+		"{bornGated: {app: shop}}":                                     "",
+		"{bornGated: {app: other}}":                                    "a pod would be born without a gate",
+		"{last: {node: w-1, component: policy}}":                       "",
+		"{last: {node: w-1, component: flannel}}":                      `were ["policy"], expected flannel alone`,
+		"{last: {node: w-2, component: policy}}":                       `were ["flannel" "policy"], expected policy alone`,
+		"{last: {node: w-3, component: policy}}":                       "were [], expected policy alone",
+		"{held: 2, pods: {ready: 3}, bornGated: {app: anything else}}": "2 pods ready, expected 3",
 	} {
-		s := parse(t, story("- expect: "+expect))
-		err := s.Steps[1].Expect.Unmet(world())
+		s := parse(t, story("- deploy: {name: shop, pods: 6}\n- expect: "+expect))
+		err := s.Steps[2].Expect.Unmet(world())
 		switch {
 		case complaint == "" && err != nil:
 			t.Errorf("%s: %v", expect, err)
@@ -70,9 +99,15 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	w.Why = func(string) (string, error) { return "held by rule net", errors.New("away") }
 	w.BornHeld = func(map[string]string) (bool, error) { return true, errors.New("away") }
 	w.Tolerated = func(map[string]string) (bool, error) { return true, errors.New("away") }
-	for _, expect := range []string{"{why: {node: w-1, contains: held}}", "{bornHeld: {a: b}}", "{tolerated: {a: b}}"} {
-		s := parse(t, story("- expect: "+expect))
-		if err := s.Steps[1].Expect.Unmet(w); err == nil || !strings.Contains(err.Error(), "away") {
+	w.WhyPod = func(string, string) (string, error) { return "waits for policy", errors.New("away") }
+	w.BornGated = func(map[string]string) (bool, error) { return true, errors.New("away") }
+	w.Last = func(string) ([]string, error) { return []string{"policy"}, errors.New("away") }
+	for _, expect := range []string{
+		"{why: {node: w-1, contains: held}}", "{bornHeld: {a: b}}", "{tolerated: {a: b}}",
+		"{why: {pod: shop, node: w-1, contains: policy}}", "{bornGated: {a: b}}", "{last: {node: w-1, component: policy}}",
+	} {
+		s := parse(t, story("- deploy: {name: shop, pods: 1}\n- expect: "+expect))
+		if err := s.Steps[2].Expect.Unmet(w); err == nil || !strings.Contains(err.Error(), "away") {
 			t.Errorf("%s: %v", expect, err)
 		}
 	}

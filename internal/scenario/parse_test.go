@@ -11,7 +11,7 @@ import (
 
 func TestEveryScenarioOfTheRepositoryIsValid(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*.yaml")
-	if err != nil || len(files) < 13 {
+	if err != nil || len(files) < 14 {
 		t.Fatalf("found %d scenarios: %v", len(files), err)
 	}
 	for _, file := range files {
@@ -64,7 +64,7 @@ func TestWhatIsWrongIsNamedWithWhatIsRight(t *testing.T) {
 		"no story":                          {"title: t\nabout: a", []string{"steps is empty"}},
 		"two things in one step":            {story("- {say: x, pause: 1s}"), []string{"steps[1] has 2 fields (say, pause)", "exactly one of"}},
 		"nothing in a step":                 {story("- {}"), []string{"steps[1] has 0 fields"}},
-		"an unknown invariant":              {"title: t\nabout: a\nalways: [x]\nsteps: [{say: x}]", []string{`always[0] is "x"`, "noEarlyPod, foreignTaintsStay or heldBeforeBack"}},
+		"an unknown invariant":              {"title: t\nabout: a\nalways: [x]\nsteps: [{say: x}]", []string{`always[0] is "x"`, "noEarlyPod, foreignTaintsStay, heldBeforeBack or noEarlyReady"}},
 		"a duration that is none":           {story("- pause: soon"), []string{`"soon"`, "e.g. 500ms"}},
 		"a duration without a unit":         {story("- pause: 3"), []string{"a duration is 3", "must be a text"}},
 		"a negative duration":               {story("- pause: -3s"), []string{`"-3s"`, "from 0s"}},
@@ -92,6 +92,21 @@ func TestWhatIsWrongIsNamedWithWhatIsRight(t *testing.T) {
 		"a standing of no rule":             {story("- expect: {standing: Enforced, held: 1}"), []string{"must have rule together with standing"}},
 		"an amount that is none":            {story("- expect: {held: many}"), []string{`"many"`, "a number or all"}},
 		"a story of a node that never came": {story("- expect: {why: {node: x, contains: z}}"), []string{`.why.node is "x"`}},
+		"a component that says nothing":     {"title: t\nabout: a\ncomponents: {net: {}}\nsteps: [{say: x}]", []string{"components.net must have either condition", "or podCondition"}},
+		"a component that says it twice":    {"title: t\nabout: a\ncomponents: {net: {condition: a/B, podCondition: a/B}}\nsteps: [{say: x}]", []string{"components.net must have either condition"}},
+		"a reporter of pods":                {"title: t\nabout: a\ncomponents: {net: {podCondition: a/B, interval: 1s}}\nsteps: [{say: x}]", []string{"components.net has podCondition", "must have no interval"}},
+		"a time that a reporter takes":      {"title: t\nabout: a\ncomponents: {net: {condition: a/B, takes: 1s}}\nsteps: [{say: x}]", []string{"components.net.takes is for podCondition"}},
+		"a component that nobody asks": {
+			"title: t\nabout: a\ncomponents: {net: {podCondition: a/B}}\nsteps: [{join: {name: w}}, {component: {name: net, nodes: [w], is: hangs}}]",
+			[]string{`steps[1].component.is is "hangs", must be up or down`},
+		},
+		"a sandbox of pods that are not there": {story("- newSandbox: {deploy: shop, nodes: [w-1]}"), []string{`steps[1].newSandbox.deploy is "shop", must be the name of a deploy before`}},
+		"a sandbox on no node":                 {story("- deploy: {name: shop, pods: 1}\n- newSandbox: {deploy: shop, nodes: []}"), []string{"steps[2].newSandbox.nodes is empty"}},
+		"a sandbox that is there at once":      {story("- deploy: {name: shop, pods: 1}\n- newSandbox: {deploy: shop, nodes: [w-1], takes: 10ms}"), []string{"newSandbox.takes is 10ms, must be at least 1s"}},
+		"a story of a pod that never came":     {story("- expect: {why: {pod: shop, node: w-1, contains: z}}"), []string{`.why.pod is "shop", must be the name of a deploy before`}},
+		"the last component of no node":        {story("- expect: {last: {node: x, component: z}}"), []string{`.last.node is "x"`}},
+		"no last component":                    {story("- expect: {last: {node: w-1}}"), []string{".last.component is empty", "e.g. policy"}},
+		"an expectation of no pods":            {story("- expect: {pods: {}}"), []string{"expects nothing", "pods"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := scenario.Parse([]byte(test.file))

@@ -15,11 +15,12 @@ type Scenario struct {
 }
 
 // Component is something on a node that has to be healthy. It is down until a step says that
-// it is up.
+// it is up. A reporter says how it is by a condition of the node, or it says itself, by a condition
+// of each pod there, that the pod's network is ready: it has either condition or podCondition.
 type Component struct {
 	// condition is the type of the node condition that says how it is, e.g.
 	// projectcalico.org/CalicoReady.
-	Condition string `json:"condition"`
+	Condition string `json:"condition,omitempty"`
 	// interval, failureThreshold and holdDown are those of the reporter's check. Absent: the
 	// reporter's own.
 	Interval         *Duration `json:"interval,omitempty"`
@@ -28,6 +29,12 @@ type Component struct {
 	// heartbeat is how often the reporter says that nothing has changed; of several components
 	// on a node the shortest counts. Absent: the reporter's own, 5m.
 	Heartbeat *Duration `json:"heartbeat,omitempty"`
+
+	// podCondition is the type of the condition that it sets on pods of the story, once for each
+	// sandbox, e.g. policy.example.com/programmed.
+	PodCondition string `json:"podCondition,omitempty"`
+	// takes is how long it needs for a pod before it sets podCondition. Absent: no time.
+	Takes *Duration `json:"takes,omitempty"`
 }
 
 // Invariant is something that must be so at every moment.
@@ -43,6 +50,9 @@ const (
 	// HeldBeforeBack says that a node that was away for a reboot has the taint of a rule when it
 	// is seen in its new boot for the first time.
 	HeldBeforeBack Invariant = "heldBeforeBack"
+	// NoEarlyReady says that no pod with a readiness gate is Ready while a gate is not True, and
+	// that no gate is said to be open because all components said yes while one had not.
+	NoEarlyReady Invariant = "noEarlyReady"
 )
 
 // Text says the invariant in words.
@@ -51,6 +61,7 @@ func (i Invariant) Text() string {
 		NoEarlyPod:        "no pod was bound to a node while a rule held it",
 		ForeignTaintsStay: "taints of others stayed as they were",
 		HeldBeforeBack:    "a node that was away had the taint of a rule before it was back",
+		NoEarlyReady:      "no pod with a gate was Ready while a component had not said yes",
 	}[i]
 }
 
@@ -76,11 +87,13 @@ type Step struct {
 	Reporters *Reporters `json:"reporters,omitempty"`
 	// reboot boots nodes anew.
 	Reboot *Reboot `json:"reboot,omitempty"`
+	// newSandbox gives pods a new sandbox.
+	NewSandbox *NewSandbox `json:"newSandbox,omitempty"`
 	// expect waits until something is so. If it does not come, the story has failed.
 	Expect *Expect `json:"expect,omitempty"`
 }
 
-// Apply makes or changes rules, from a file or from the text in the scenario.
+// Apply makes or changes rules, for nodes or for pods, from a file or from the text in the scenario.
 type Apply struct {
 	// file is a path from the root of the repository, e.g.
 	// examples/cni-readiness/network-readiness-rule.yaml.
@@ -173,5 +186,16 @@ type Reboot struct {
 	Nodes []string `json:"nodes"`
 	// takes is how long a node is away, which Kubernetes notices at once. Absent: it is too quick
 	// to be noticed, and Ready does not change.
+	Takes *Duration `json:"takes,omitempty"`
+}
+
+// NewSandbox takes the sandboxes of pods away and gives them new ones, with another address. The
+// pods stay the same.
+type NewSandbox struct {
+	// deploy is the name of the Deployment that the pods are of.
+	Deploy string `json:"deploy"`
+	// nodes are names or patterns: all its pods there get one.
+	Nodes []string `json:"nodes"`
+	// takes is how long they have none. Absent: 3s.
 	Takes *Duration `json:"takes,omitempty"`
 }

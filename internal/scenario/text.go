@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +30,8 @@ func (s *Step) Text() string {
 		return s.Reporters.text()
 	case s.Reboot != nil:
 		return s.Reboot.text()
+	case s.NewSandbox != nil:
+		return fmt.Sprintf("the pods of %s on %s get a new sandbox", s.NewSandbox.Deploy, strings.Join(s.NewSandbox.Nodes, ", "))
 	case s.Expect != nil:
 		return s.Expect.Text()
 	}
@@ -94,6 +98,7 @@ func (e *Expect) Text() string {
 	if e.Running != nil {
 		add("%s running", counted(*e.Running, "pod"))
 	}
+	parts = append(parts, e.gates()...)
 	if e.Rule != "" {
 		add("%s", strings.TrimSpace("rule "+e.Rule+" "+strings.TrimSpace("is "+e.Standing)))
 	}
@@ -106,14 +111,50 @@ func (e *Expect) Text() string {
 	if e.Tolerated != nil {
 		add("a DaemonSet gets a toleration")
 	}
+	if e.Last != nil {
+		add("on %s %s was the last component to say yes", e.Last.Node, e.Last.Component)
+	}
 	if e.Why != nil {
-		add("the story of %s says %q", e.Why.Node, e.Why.Contains)
+		add("the story of %s says %q", e.Why.subject(), e.Why.Contains)
 	}
 	text := strings.Join(parts, ", ")
 	if lasting := e.Lasting(); lasting > 0 {
 		text += fmt.Sprintf(", and so it stays for %v", lasting)
 	}
 	return text
+}
+
+// gates say what is expected of pods and their gates.
+func (e *Expect) gates() []string {
+	var parts []string
+	count := func(n *int, what string) {
+		if n != nil {
+			parts = append(parts, counted(*n, "pod")+" "+what)
+		}
+	}
+	if e.Pods != nil {
+		count(e.Pods.Gated, "with a gate")
+		count(e.Pods.Waiting, "with a closed gate")
+		count(e.Pods.Ready, "ready")
+		for _, reason := range slices.Sorted(maps.Keys(e.Pods.Reasons)) {
+			parts = append(parts, fmt.Sprintf("%s because of %s", counted(e.Pods.Reasons[reason], "gate"), reason))
+		}
+	}
+	if len(parts) > 0 && len(e.Nodes) > 0 {
+		parts[len(parts)-1] += " on " + strings.Join(e.Nodes, ", ")
+	}
+	if e.BornGated != nil {
+		parts = append(parts, "a new pod is born with a gate")
+	}
+	return parts
+}
+
+// subject reads as in "worker-1" or "a pod of shop on worker-1".
+func (w *Why) subject() string {
+	if w.Pod == "" {
+		return w.Node
+	}
+	return "a pod of " + w.Pod + " on " + w.Node
 }
 
 // amount reads as in "3 nodes" or "all of worker-*".

@@ -24,6 +24,7 @@ type Act struct {
 	Turn      *Turn
 	Reporter  *Reporter
 	Boot      *Boot
+	Sandbox   *Sandbox
 	Expect    *Expect
 }
 
@@ -32,7 +33,7 @@ type Node struct {
 	Name       string
 	Labels     map[string]string
 	Taints     []string
-	Components []string // by name, in alphabetical order
+	Components []string // those that a reporter speaks for, by name, in alphabetical order
 	Reporter   bool
 }
 
@@ -52,6 +53,13 @@ type Reporter struct {
 type Boot struct {
 	Node string
 	Away bool
+}
+
+// Sandbox is what happens to the pods of a Deployment on one node: their sandbox goes, or they have a
+// new one.
+type Sandbox struct {
+	Node, Deploy string
+	Gone         bool
 }
 
 // Timeline is the story, moment by moment, with every pattern replaced by names. How long an
@@ -79,6 +87,8 @@ func (s *Scenario) Timeline() []Moment {
 			}
 		case step.Reboot != nil:
 			step.Reboot.boots(matching(step.Reboot.Nodes, joined), add)
+		case step.NewSandbox != nil:
+			step.NewSandbox.sandboxes(matching(step.NewSandbox.Nodes, joined), add)
 		case step.Pause != nil:
 			add(step.Pause.Duration, Act{})
 		default:
@@ -116,9 +126,9 @@ func (s *Scenario) Nodes() []string {
 
 func (s *Scenario) node(name string, join *Join) *Node {
 	node := &Node{Name: name, Labels: join.Labels, Taints: join.Taints, Reporter: join.Reporter == nil || *join.Reporter}
-	for component := range s.Components {
-		if join.Runs == nil || slices.Contains(*join.Runs, component) {
-			node.Components = append(node.Components, component)
+	for name, component := range s.Components {
+		if component.Condition != "" && (join.Runs == nil || slices.Contains(*join.Runs, name)) {
+			node.Components = append(node.Components, name)
 		}
 	}
 	slices.Sort(node.Components)
@@ -134,6 +144,19 @@ func (r *Reboot) boots(nodes []string, add func(time.Duration, Act)) {
 	}
 	for _, name := range nodes {
 		add(r.Takes.or(0), Act{Boot: &Boot{Node: name}})
+	}
+}
+
+// defaultAbsence is how long a pod has no sandbox: time enough to see that it has none.
+const defaultAbsence = 3 * time.Second
+
+// sandboxes adds what happens to the pods on these nodes: all lose theirs, and all get new ones.
+func (s *NewSandbox) sandboxes(nodes []string, add func(time.Duration, Act)) {
+	for _, name := range nodes {
+		add(0, Act{Sandbox: &Sandbox{Node: name, Deploy: s.Deploy, Gone: true}})
+	}
+	for _, name := range nodes {
+		add(s.Takes.or(defaultAbsence), Act{Sandbox: &Sandbox{Node: name, Deploy: s.Deploy}})
 	}
 }
 

@@ -35,6 +35,8 @@ func told(moments []scenario.Moment) []string {
 			what = fmt.Sprintf("boot of %s away %v", m.Act.Boot.Node, m.Act.Boot.Away)
 		case m.Act.DaemonSet != nil:
 			what = "DaemonSet " + m.Act.DaemonSet.Name
+		case m.Act.Sandbox != nil:
+			what = fmt.Sprintf("sandboxes of %s on %s gone %v", m.Act.Sandbox.Deploy, m.Act.Sandbox.Node, m.Act.Sandbox.Gone)
 		case m.Act.Expect != nil:
 			what = m.Act.Expect.Text()
 		}
@@ -121,6 +123,47 @@ steps:
 	}
 }
 
+func TestPodsLoseTheirSandboxesTogetherAndGetNewOnesTogether(t *testing.T) {
+	s := parse(t, `
+title: t
+about: a
+steps:
+- join: {name: w, count: 2}
+- deploy: {name: shop, pods: 2}
+- newSandbox: {deploy: shop, nodes: ["w-*"]}
+- newSandbox: {deploy: shop, nodes: [w-2], takes: 5s}
+`)
+	want := []string{
+		"0 0s join w-1 [] true", "0 0s join w-2 [] true",
+		"1 0s nothing",
+		"2 0s sandboxes of shop on w-1 gone true", "2 0s sandboxes of shop on w-2 gone true",
+		"2 3s sandboxes of shop on w-1 gone false", "2 3s sandboxes of shop on w-2 gone false",
+		"3 0s sandboxes of shop on w-2 gone true", "3 5s sandboxes of shop on w-2 gone false",
+	}
+	if got := told(s.Timeline()); !slices.Equal(got, want) {
+		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := s.Length(); got != 8*time.Second {
+		t.Errorf("the story takes at least %v, want 8s", got)
+	}
+}
+
+func TestAReporterSpeaksForNoComponentThatSetsConditionsOfPods(t *testing.T) {
+	s := parse(t, `
+title: t
+about: a
+components: {net: {condition: example.com/N}, policy: {podCondition: policy.example.com/programmed}}
+steps:
+- join: {name: w}
+- join: {name: x, runs: [policy]}
+- component: {name: policy, nodes: [w], is: up}
+`)
+	want := []string{"0 0s join w [net] true", "1 0s join x [] true", "2 0s policy on w up"}
+	if got := told(s.Timeline()); !slices.Equal(got, want) {
+		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestEveryStepSaysWhatItDoes(t *testing.T) {
 	s := parse(t, `
 title: t
@@ -145,6 +188,9 @@ steps:
 - expect: {held: 2, running: 1, waiting: 0, rule: a-rule, standing: Conflict, says: other}
 - expect: {bornHeld: {a: b}, why: {node: x, contains: nobody}}
 - expect: {tolerated: {a: b}, for: 2s}
+- newSandbox: {deploy: shop, nodes: [x, "w-*"]}
+- expect: {nodes: [x], pods: {gated: 3, waiting: 1, ready: 2, reasons: {B: 1, A: 2}}, bornGated: {}}
+- expect: {last: {node: x, component: net}, why: {pod: shop, node: x, contains: nobody}}
 `)
 	want := []string{
 		"Hello.", "apply examples/x.yaml", "the API server is to refuse rule a-rule", "delete rule a-rule", "2 nodes join: w-1 to w-2", "node x joins",
@@ -154,6 +200,9 @@ steps:
 		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, it says "other"`,
 		`a new node is born held, the story of x says "nobody"`,
 		"a DaemonSet gets a toleration, and so it stays for 2s",
+		"the pods of shop on x, w-* get a new sandbox",
+		"3 pods with a gate, 1 pod with a closed gate, 2 pods ready, 2 gates because of A, 1 gate because of B on x, a new pod is born with a gate",
+		`on x net was the last component to say yes, the story of a pod of shop on x says "nobody"`,
 	}
 	for i := range s.Steps {
 		if got := s.Steps[i].Text(); got != want[i] {

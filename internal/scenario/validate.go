@@ -33,7 +33,7 @@ func (s *Scenario) validate() error {
 	}
 	for i, invariant := range s.Always {
 		if invariant.Text() == "" {
-			return fmt.Errorf("always[%d] is %q, must be %s, %s or %s", i, invariant, NoEarlyPod, ForeignTaintsStay, HeldBeforeBack)
+			return fmt.Errorf("always[%d] is %q, must be %s, %s, %s or %s", i, invariant, NoEarlyPod, ForeignTaintsStay, HeldBeforeBack, NoEarlyReady)
 		}
 	}
 	v := &validation{Scenario: s}
@@ -52,8 +52,12 @@ func (c Component) validate(name string) error {
 	switch {
 	case !nameForm.MatchString(name):
 		return fmt.Errorf("components has the name %q, must be small letters, digits and -, e.g. calico", name)
-	case c.Condition == "":
-		return fmt.Errorf("components.%s.condition is empty, must be the type of a node condition, e.g. example.com/NetworkReady", name)
+	case (c.Condition == "") == (c.PodCondition == ""):
+		return fmt.Errorf("components.%s must have either condition, the type of a node condition, e.g. example.com/NetworkReady, or podCondition, e.g. policy.example.com/programmed", name)
+	case c.PodCondition != "" && (c.Interval != nil || c.FailureThreshold != nil || c.HoldDown != nil || c.Heartbeat != nil):
+		return fmt.Errorf("components.%s has podCondition, for which there is no reporter: must have no interval, failureThreshold, holdDown and heartbeat", name)
+	case c.Condition != "" && c.Takes != nil:
+		return fmt.Errorf("components.%s.takes is for podCondition, must be absent", name)
 	case c.Heartbeat != nil && c.Heartbeat.Duration < minHeartbeat:
 		return fmt.Errorf("components.%s.heartbeat is %v, must be at least %v, e.g. 15s", name, c.Heartbeat.Duration, minHeartbeat)
 	}
@@ -63,8 +67,9 @@ func (c Component) validate(name string) error {
 // validation knows what was said before a step.
 type validation struct {
 	*Scenario
-	joined     []string
-	daemonSets []string
+	joined      []string
+	daemonSets  []string
+	deployments []string
 }
 
 func (v *validation) step(step *Step) error {
@@ -80,7 +85,7 @@ func (v *validation) step(step *Step) error {
 	}
 	check := map[string]func(*Step) error{
 		"apply": v.apply, "delete": v.delete, "join": v.join, "deploy": v.deploy, "daemonSet": v.daemonSet,
-		"component": v.change, "reporters": v.reporters, "reboot": v.reboot, "expect": v.expect,
+		"component": v.change, "reporters": v.reporters, "reboot": v.reboot, "newSandbox": v.newSandbox, "expect": v.expect,
 	}[set[0]]
 	if check == nil {
 		return nil
@@ -169,6 +174,15 @@ func (v *validation) deploy(step *Step) error {
 	if per := step.Deploy.PerNode; per != nil && (*per < 1 || *per > 100) {
 		return fmt.Errorf(".perNode is %d, must be from 1 to 100", *per)
 	}
+	v.deployments = append(v.deployments, step.Deploy.Name)
+	return nil
+}
+
+// deployed says that a name is not one of a Deployment of a step before.
+func (v *validation) deployed(name string) error {
+	if !slices.Contains(v.deployments, name) {
+		return fmt.Errorf("is %q, must be the name of a deploy before, e.g. shop", name)
+	}
 	return nil
 }
 
@@ -194,6 +208,9 @@ func (v *validation) change(step *Step) error {
 	if healthText[step.Component.Is] == "" {
 		return fmt.Errorf(".is is %q, must be %s, %s or %s", step.Component.Is, Up, Down, Hangs)
 	}
+	if step.Component.Is == Hangs && v.Components[step.Component.Name].PodCondition != "" {
+		return fmt.Errorf(".is is %q, must be %s or %s: nobody asks a component that sets podCondition", Hangs, Up, Down)
+	}
 	return v.nodes(step.Component.Nodes)
 }
 
@@ -209,26 +226,67 @@ func (v *validation) reboot(step *Step) error {
 	return v.nodes(step.Reboot.Nodes)
 }
 
+// newSandbox takes a second at least: the times of conditions have whole seconds, and two sandboxes
+// must differ in theirs.
+func (v *validation) newSandbox(step *Step) error {
+	s := step.NewSandbox
+	if err := v.deployed(s.Deploy); err != nil {
+		return fmt.Errorf(".deploy %w", err)
+	}
+	if takes := s.Takes; takes != nil && takes.Duration < minAway {
+		return fmt.Errorf(".takes is %v, must be at least %v, e.g. 3s", takes.Duration, minAway)
+	}
+	return v.nodes(s.Nodes)
+}
+
 func (v *validation) expect(step *Step) error {
 	e := step.Expect
 	timeless := *e
 	timeless.For = nil
 	if timeless.Text() == "" {
-		return errors.New(" expects nothing, must name at least one of held, released, running, waiting, rule, bornHeld, tolerated, why")
+		return errors.New(" expects nothing, must name at least one of held, released, running, waiting, pods, rule, bornHeld, bornGated, tolerated, last, why")
 	}
 	if (e.Standing != "" || e.Says != "") != (e.Rule != "") {
 		return errors.New(" must have rule together with standing or says, e.g. rule: network-readiness-rule and standing: Enforced")
 	}
-	if e.Why != nil {
-		if e.Why.Contains == "" {
-			return errors.New(".why.contains is empty, must be a part of the story")
-		}
-		if !slices.Contains(v.joined, e.Why.Node) {
-			return fmt.Errorf(".why.node is %q, which has not joined before", e.Why.Node)
-		}
+	if err := errors.Join(v.why(e.Why), v.last(e.Last)); err != nil {
+		return err
 	}
 	if len(e.Nodes) > 0 {
 		return v.nodes(e.Nodes)
+	}
+	return nil
+}
+
+func (v *validation) why(why *Why) error {
+	if why == nil {
+		return nil
+	}
+	if why.Contains == "" {
+		return errors.New(".why.contains is empty, must be a part of the story")
+	}
+	if why.Pod != "" {
+		if err := v.deployed(why.Pod); err != nil {
+			return fmt.Errorf(".why.pod %w", err)
+		}
+	}
+	return v.here(".why.node", why.Node)
+}
+
+func (v *validation) last(last *Last) error {
+	if last == nil {
+		return nil
+	}
+	if last.Component == "" {
+		return errors.New(".last.component is empty, must be the name of a component in the rule, e.g. policy")
+	}
+	return v.here(".last.node", last.Node)
+}
+
+// here says that a node has not joined before this step.
+func (v *validation) here(field, node string) error {
+	if !slices.Contains(v.joined, node) {
+		return fmt.Errorf("%s is %q, which has not joined before", field, node)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/policy"
 )
@@ -64,7 +65,7 @@ func Binaries() string {
 }
 
 var setScheme = sync.OnceValue(func() error {
-	return errors.Join(apiextensionsv1.AddToScheme(scheme.Scheme), v1alpha1.AddToScheme(scheme.Scheme))
+	return errors.Join(apiextensionsv1.AddToScheme(scheme.Scheme), v1alpha1.AddToScheme(scheme.Scheme), podv1alpha1.AddToScheme(scheme.Scheme))
 })
 
 // StartCluster starts a control plane of the test's own. It is gone when the test ends.

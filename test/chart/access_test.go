@@ -60,10 +60,11 @@ func generated(t *testing.T, file string) rights {
 
 // TestAccountsMayDoWhatTheCodeNeeds, and nothing else.
 func TestAccountsMayDoWhatTheCodeNeeds(t *testing.T) {
-	all := render(t, ci(t, "reporters"))
+	all := render(t, ci(t, "reporters")+withPodgate)
 	want := map[string]rights{
 		"readygate-manager": generated(t, "role.yaml"),
 		"readygate-cleanup": generated(t, "cleanup-role.yaml"),
+		"readygate-podgate": generated(t, "podgate-role.yaml"),
 	}
 	for _, name := range []string{"cilium", "network", "flannel", "gpu"} {
 		want["readygate-reporter-"+name] = rights{"": {{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}}}}

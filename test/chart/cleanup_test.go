@@ -34,7 +34,7 @@ func cleanupOptions(t *testing.T, job *batchv1.Job) *cleanup.Options {
 
 // TestCleanupKnowsWhatWasInstalled and ends before Helm loses its patience.
 func TestCleanupKnowsWhatWasInstalled(t *testing.T) {
-	all := render(t, ci(t, "reporters"))
+	all := render(t, ci(t, "reporters")+withPodgate)
 	job := get[*batchv1.Job](t, all, "readygate-cleanup")
 	options := cleanupOptions(t, job)
 	if options.Namespace != namespace || options.Deployment != get[*appsv1.Deployment](t, all, "readygate-manager").Name || options.Rules != "keep" {
@@ -44,21 +44,28 @@ func TestCleanupKnowsWhatWasInstalled(t *testing.T) {
 	if !slices.Equal(options.Conditions, want) {
 		t.Errorf("it removes %v, want %v", options.Conditions, want)
 	}
-	selector, err := labels.Parse(options.Reporters)
+	wantFound(t, all, options.Reporters, func(name string) bool { return strings.HasPrefix(name, "readygate-reporter-") })
+	wantFound(t, all, options.Agents, func(name string) bool { return name == "readygate-podgate" })
+	deadline := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
+	if options.Timeout >= deadline || deadline >= 5*time.Minute {
+		t.Errorf("it has %v, its Job %v, Helm 5m", options.Timeout, deadline)
+	}
+}
+
+// wantFound checks that labels select the DaemonSets that are wanted, and their pods, and nothing else.
+func wantFound(t *testing.T, all objects, text string, want func(name string) bool) {
+	t.Helper()
+	selector, err := labels.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, set := range each[*appsv1.DaemonSet](all) {
-		if !selector.Matches(labels.Set(set.Labels)) || !selector.Matches(labels.Set(set.Spec.Template.Labels)) {
-			t.Errorf("it does not find %s", set.Name)
+		if selector.Matches(labels.Set(set.Labels)) != want(set.Name) || selector.Matches(labels.Set(set.Spec.Template.Labels)) != want(set.Name) {
+			t.Errorf("it finds %s with %s: %v", set.Name, text, !want(set.Name))
 		}
 	}
 	if selector.Matches(labels.Set(get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Labels)) {
-		t.Error("it takes the manager for a reporter")
-	}
-	deadline := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
-	if options.Timeout >= deadline || deadline >= 5*time.Minute {
-		t.Errorf("it has %v, its Job %v, Helm 5m", options.Timeout, deadline)
+		t.Errorf("it finds the manager with %s", text)
 	}
 }
 

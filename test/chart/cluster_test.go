@@ -19,7 +19,9 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -59,6 +61,13 @@ func helmOf(t *testing.T, c *testkit.Cluster, binary string) helm {
 // try installs, upgrades, rolls back or uninstalls the release.
 func (h helm) try(t *testing.T, verb, values string, args ...string) error {
 	t.Helper()
+	_, err := h.tell(t, verb, values, args...)
+	return err
+}
+
+// tell is try that also returns what Helm printed.
+func (h helm) tell(t *testing.T, verb, values string, args ...string) (string, error) {
+	t.Helper()
 	command := []string{verb, release, "--namespace", namespace}
 	if verb == "install" || verb == "upgrade" {
 		command = append(command, chartDir(), "-f", "-")
@@ -66,15 +75,22 @@ func (h helm) try(t *testing.T, verb, values string, args ...string) error {
 	if verb == "install" {
 		command = append(command, "--create-namespace")
 	}
-	_, err := runHelm(t, h.binary, values, []string{"KUBECONFIG=" + h.kubeconfig}, append(command, args...)...)
-	return err
+	return runHelm(t, h.binary, values, []string{"KUBECONFIG=" + h.kubeconfig}, append(command, args...)...)
 }
 
 func (h helm) run(t *testing.T, verb, values string, args ...string) {
 	t.Helper()
-	if err := h.try(t, verb, values, args...); err != nil {
+	h.output(t, verb, values, args...)
+}
+
+// output is what Helm printed, which must have worked.
+func (h helm) output(t *testing.T, verb, values string, args ...string) string {
+	t.Helper()
+	out, err := h.tell(t, verb, values, args...)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return out
 }
 
 // TestInstallUpgradeAndUninstall with both Helms, on a cluster each.
@@ -88,8 +104,10 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 			t.Run("the manager may do what it needs, and an upgrade keeps its policy", func(t *testing.T) { upgradeKeepsBirths(t, c, h) })
 			t.Run("the manager may do nothing else", func(t *testing.T) { managerIsLimited(t, c) })
 			t.Run("a reporter may report its condition", func(t *testing.T) { reporterIsLimited(t, c) })
+			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsGates(t, c, h) })
+			t.Run("switched off while there are rules for pods", func(t *testing.T) { warnsOfPodRules(t, c, h) })
 			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", noMonitors) })
-			t.Run("uninstall leaves the CRD", func(t *testing.T) { uninstall(t, c, h) })
+			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstall(t, c, h) })
 			t.Run("install again", func(t *testing.T) { h.run(t, "install", "") })
 		})
 	}
@@ -160,6 +178,57 @@ func upgradeKeepsBirths(t *testing.T, c *testkit.Cluster, h helm) {
 	}
 }
 
+func gatesOf(t *testing.T, c *testkit.Cluster) *admissionv1.MutatingAdmissionPolicy {
+	t.Helper()
+	gates := policy.GatesPolicy()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(gates), gates); err != nil {
+		t.Fatal(err)
+	}
+	return gates
+}
+
+// podRule is a rule for pods that waits for their nodes to reach them.
+func podRule(name string) *podv1alpha1.PodReadinessRule {
+	return &podv1alpha1.PodReadinessRule{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       podv1alpha1.PodReadinessRuleSpec{Components: []podv1alpha1.Component{{Name: "network", Reach: &podv1alpha1.ReachComponent{}}}},
+	}
+}
+
+// upgradeKeepsGates: what a manager has written into the policy stays, with no manager to repair it.
+func upgradeKeepsGates(t *testing.T, c *testkit.Cluster, h helm) {
+	h.run(t, "upgrade", ci(t, "podgate"))
+	rule := podRule("gated")
+	rule.UID = "00000000-1111-2222-3333-444444444444"
+	latch, gates := policy.Latch{Image: "latch"}, gatesOf(t, c)
+	gates.Spec = policy.GatesSpec(latch)(policy.CompileGates([]*gating.Rule{gating.NewRule(rule)}, latch))
+	if err := c.Client.Update(t.Context(), gates); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, "upgrade", ci(t, "podgate"), "--set", "podgate.podAnnotations.upgrade=again")
+	after := gatesOf(t, c)
+	if !reflect.DeepEqual(after.Spec, gates.Spec) || !policy.ReadGates(latch)(&after.Spec).Covers(rule.UID) {
+		t.Errorf("the upgrade has changed the policy to\n%v\nfrom\n%v", after.Spec, gates.Spec)
+	}
+}
+
+// warnsOfPodRules: podgate can be switched off, and what that means for rules that are there is said.
+func warnsOfPodRules(t *testing.T, c *testkit.Cluster, h helm) {
+	if out := h.output(t, "upgrade", "", "--set", "podgate.enabled=false"); strings.Contains(out, "podgate.enabled is false, but") {
+		t.Errorf("it warns of rules that do not exist:\n%s", out)
+	}
+	rule := podRule("left")
+	if err := c.Client.Create(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	if out := h.output(t, "upgrade", "", "--set", "podgate.enabled=false"); !strings.Contains(out, "podgate.enabled is false, but there are rules for pods: left.") {
+		t.Errorf("it does not warn of the rule:\n%s", out)
+	}
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // managerIsLimited by the policy that the chart installs with the rights.
 func managerIsLimited(t *testing.T, c *testkit.Cluster) {
 	c.Create(t, testkit.Node("foreign", nil))
@@ -205,9 +274,11 @@ func wantRefused(err error, words string) error {
 // uninstall without the clean-up, which needs a node to run on.
 func uninstall(t *testing.T, c *testkit.Cluster, h helm) {
 	h.run(t, "uninstall", "", "--no-hooks")
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: v1alpha1.CRDName}, &crd); err != nil {
-		t.Errorf("the CRD did not stay: %v", err)
+	for _, name := range []string{v1alpha1.CRDName, podv1alpha1.CRDName} {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &crd); err != nil {
+			t.Errorf("the CRD %s did not stay: %v", name, err)
+		}
 	}
 	var policies admissionv1.ValidatingAdmissionPolicyList
 	if err := c.Client.List(t.Context(), &policies, client.MatchingLabels{policy.PartOfLabel: policy.PartOf}); err != nil || len(policies.Items) > 0 {

@@ -24,7 +24,7 @@ func agedRules(t *testing.T) map[string]*v1alpha1.NodeReadinessRule {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		if err != nil {
+		if err != nil || !strings.Contains(string(data), "kind: NodeReadinessRule") {
 			return err
 		}
 		rule := &v1alpha1.NodeReadinessRule{}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/internal/manager"
@@ -142,22 +141,23 @@ func TestADrainIsNeverBlocked(t *testing.T) {
 
 // TestCRDsAreThoseOfTheAPI, and stay when the release goes, unless that is switched off.
 func TestCRDsAreThoseOfTheAPI(t *testing.T) {
-	const file = "readiness.node.x-k8s.io_nodereadinessrules.yaml"
-	data, err := crds.Files.ReadFile(file)
+	definitions, err := crds.Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(data, &want); err != nil {
-		t.Fatal(err)
-	}
 	for values, policy := range map[string]string{"": "keep", "crds: {keep: false}": ""} {
-		got := get[*apiextensionsv1.CustomResourceDefinition](t, render(t, values), want.Name)
-		if !reflect.DeepEqual(got.Spec, want.Spec) {
-			t.Errorf("with %q the CRD is not that of the API", values)
+		all := render(t, values)
+		if found := each[*apiextensionsv1.CustomResourceDefinition](all); len(found) != len(definitions) {
+			t.Errorf("with %q there are %d CRDs, want %d", values, len(found), len(definitions))
 		}
-		if got.Annotations["helm.sh/resource-policy"] != policy {
-			t.Errorf("with %q the CRD has the annotations %v", values, got.Annotations)
+		for _, want := range definitions {
+			got := get[*apiextensionsv1.CustomResourceDefinition](t, all, want.Name)
+			if !reflect.DeepEqual(got.Spec, want.Spec) {
+				t.Errorf("with %q the CRD %s is not that of the API", values, want.Name)
+			}
+			if got.Annotations["helm.sh/resource-policy"] != policy {
+				t.Errorf("with %q the CRD %s has the annotations %v", values, want.Name, got.Annotations)
+			}
 		}
 	}
 	if found := each[*apiextensionsv1.CustomResourceDefinition](render(t, "crds: {install: false}")); len(found) > 0 {

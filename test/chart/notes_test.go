@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/gating"
 )
 
 // notes are what Helm prints after an installation.
@@ -28,10 +30,12 @@ func TestNotesWarn(t *testing.T) {
 	const (
 		noReporter, noNetwork, noPlace, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
 		noBirths, noPolicy                               = "births.enabled is false", "has no MutatingAdmissionPolicy"
+		noGates, noPodgate                               = "podgate.enabled is true, but", "podgate.enabled is false, but"
 	)
 	for values, want := range map[string][]string{
 		"":                       {noReporter},
 		"reporters: [" + a + "]": {},
+		withPodgate:              {noReporter},
 		ci(t, "full"):            {noNetwork},
 		ci(t, "small"):           {noReporter, noBirths, noCRD, noCleanup},
 
@@ -41,7 +45,7 @@ func TestNotesWarn(t *testing.T) {
 		"manager: {tolerations: [{key: a, value: b}, {operator: Exists}]}":                         {noReporter},
 	} {
 		out := notes(t, values)
-		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, noBirths, noPolicy} {
+		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, noBirths, noPolicy, noGates, noPodgate} {
 			if strings.Contains(out, warning) != slices.Contains(want, warning) {
 				t.Errorf("with %q: it warns %q: %v", values, warning, !slices.Contains(want, warning))
 			}
@@ -52,20 +56,30 @@ func TestNotesWarn(t *testing.T) {
 	}
 }
 
-// TestNotesCanBePasted: a shell hands kubectl the rule, and does not wait for its end.
+// TestNotesCanBePasted: a shell hands kubectl the rules, and does not wait for their end.
 func TestNotesCanBePasted(t *testing.T) {
-	out := notes(t, ci(t, "reporters"))
-	from, to := strings.Index(out, "kubectl apply"), strings.Index(out, "kubectl get nrr")
-	if from < 0 || to < from {
-		t.Fatalf("it does not say what is next:\n%s", out)
-	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "kubectl() { cat; }\n"+out[from:to])
-	text, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	rule := get[*v1alpha1.NodeReadinessRule](t, decode(t, string(text)), "network")
+	out := notes(t, ci(t, "reporters")+withPodgate)
+	forNodes, out, _ := strings.Cut(out, "kubectl get nrr")
+	forPods, _, _ := strings.Cut(out, "kubectl get prr")
+	rule := get[*v1alpha1.NodeReadinessRule](t, pasted(t, forNodes), "network")
 	if rule.Spec.Conditions[0].Type != "cilium.io/AgentReady" {
 		t.Errorf("the rule waits for %s", rule.Spec.Conditions[0].Type)
 	}
+	if gating.NewRule(get[*podv1alpha1.PodReadinessRule](t, pasted(t, forPods), "network")).Components[0].Kind != gating.Reach {
+		t.Errorf("the rule for pods is not that of the notes:\n%s", forPods)
+	}
+}
+
+// pasted is what a shell hands kubectl to apply.
+func pasted(t *testing.T, text string) objects {
+	t.Helper()
+	from := strings.Index(text, "kubectl apply")
+	if from < 0 {
+		t.Fatalf("it does not say what is next:\n%s", text)
+	}
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", "kubectl() { cat; }\n"+text[from:]).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return decode(t, string(out))
 }

@@ -89,7 +89,7 @@ var clusterScoped = []string{
 func TestEverythingIsLabelledAndInItsNamespace(t *testing.T) {
 	for _, other := range []string{"elsewhere", "123", "null"} {
 		for _, name := range sets(t) {
-			for _, obj := range render(t, ci(t, name), "--namespace", other) {
+			for _, obj := range render(t, ci(t, name), "--namespace", other, "--set", withoutPodgate) {
 				want := other
 				if slices.Contains(clusterScoped, kindOf(obj)) {
 					want = ""
@@ -107,7 +107,7 @@ func TestEverythingIsLabelledAndInItsNamespace(t *testing.T) {
 
 // TestNothingNamesAnotherNamespace: texts that were generated for the usual one are changed.
 func TestNothingNamesAnotherNamespace(t *testing.T) {
-	text, err := template(t, "helm", ci(t, "full"), "--namespace", "elsewhere")
+	text, err := template(t, "helm", ci(t, "full"), "--namespace", "elsewhere", "--set", withoutPodgate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +163,9 @@ func TestPodsMayDoAsGoodAsNothing(t *testing.T) {
 func TestPodsStartWhereEveryNodeIsHeld(t *testing.T) {
 	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
 	lost := corev1.Toleration{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](30)}
-	for owner, pod := range pods(render(t, ci(t, "reporters"))) {
+	for owner, pod := range pods(render(t, ci(t, "reporters")+withPodgate)) {
 		want := []corev1.Toleration{lost, all}
-		if strings.Contains(owner, "reporter") {
+		if strings.Contains(owner, "reporter") || owner == "readygate-podgate" {
 			want = want[1:]
 		}
 		if !reflect.DeepEqual(pod.Tolerations, want) {
@@ -182,7 +182,7 @@ func TestPodsStartWhereEveryNodeIsHeld(t *testing.T) {
 
 // TestSelectorsFitTheirPods, and the pods of nothing else.
 func TestSelectorsFitTheirPods(t *testing.T) {
-	all := render(t, ci(t, "reporters"))
+	all := render(t, ci(t, "reporters")+withPodgate)
 	labels := map[string]map[string]string{}
 	selectors := map[string]map[string]string{}
 	for _, one := range each[*appsv1.Deployment](all) {
@@ -229,11 +229,12 @@ func TestPodsDoNotRestartForANewChart(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(data), "\nversion: ", "\nversion: 9", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text, err := runHelm(t, "helm", ci(t, "reporters"), nil, "template", release, changed, "--namespace", namespace, "-f", "-", "--kube-version", "v1.37.0")
+	values := ci(t, "reporters") + withPodgate
+	text, err := runHelm(t, "helm", values, nil, "template", release, changed, "--namespace", namespace, "-f", "-", "--kube-version", "v1.37.0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := render(t, ci(t, "reporters")), decode(t, text)
+	before, after := render(t, values), decode(t, text)
 	if get[*appsv1.Deployment](t, before, "readygate-manager").Labels["helm.sh/chart"] == get[*appsv1.Deployment](t, after, "readygate-manager").Labels["helm.sh/chart"] {
 		t.Fatal("both are the same chart")
 	}

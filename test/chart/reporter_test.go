@@ -51,8 +51,12 @@ func TestReportersTakeTheirConfiguration(t *testing.T) {
 	for _, name := range sets(t) {
 		all := render(t, ci(t, name))
 		for _, set := range each[*appsv1.DaemonSet](all) {
+			short, found := strings.CutPrefix(set.Name, "readygate-reporter-")
+			if !found {
+				continue
+			}
 			environment(t, set)
-			for _, check := range configOf(t, all, strings.TrimPrefix(set.Name, "readygate-reporter-")).Checks {
+			for _, check := range configOf(t, all, short).Checks {
 				kinds[check.Kind()] = true
 			}
 		}

@@ -14,6 +14,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/reporter"
 )
 
@@ -71,6 +74,20 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"API server as a URL":         {`manager: {apiServer: {host: "https://api.example.com"}}`, []string{"manager.apiServer.host", "e.g. api.example.com"}},
 		"API server with a port":      {`manager: {apiServer: {host: "api.example.com:6443"}}`, []string{"manager.apiServer.host", "its port is beside it"}},
 		"one port for both":           {"manager: {ports: {health: 1, metrics: 1}}", []string{"manager.ports.health", "must differ"}},
+
+		"a relative directory":              {"podgate: {hostPaths: [{path: var/run/calico}]}", []string{`podgate.hostPaths[0].path is "var/run/calico"`, "absolute", "/var/run/calico"}},
+		"a directory above":                 {"podgate: {hostPaths: [{path: /var/run/../lib}]}", []string{`podgate.hostPaths[0].path is "/var/run/../lib"`, "without .."}},
+		"a directory with a colon":          {"podgate: {hostPaths: [{path: '/run/a:b'}]}", []string{`podgate.hostPaths[0].path is "/run/a:b"`, "colons"}},
+		"everything on the node":            {"podgate: {hostPaths: [{path: /run/a}, {path: //}]}", []string{`podgate.hostPaths[1].path is "//"`, "everything on the node", "/var/run/calico"}},
+		"a directory twice":                 {"podgate: {hostPaths: [{path: /run/a}, {path: /run/a/}]}", []string{`podgate.hostPaths[1].path is "/run/a/"`, "podgate.hostPaths[0].path is, too"}},
+		"a directory that may be written":   {"podgate: {hostPaths: [{path: /run/a, readOnly: false}]}", []string{"hostPaths", "readOnly"}},
+		"a directory without a path":        {"podgate: {hostPaths: [{type: Directory}]}", []string{"hostPaths", "path"}},
+		"a port of the manager for podgate": {"podgate: {enabled: true, metrics: {port: 9447}}", []string{"podgate.metrics.port is 9447", "manager.ports.metrics", "e.g. 9480"}},
+		"one port for two of podgate":       {"podgate: {enabled: true, peer: {enabled: true, port: 9478}}", []string{"podgate.peer.port is 9478", "podgate.health.port"}},
+		"a port of podgate":                 {"podgate: {enabled: true}\nreporters: [{name: a, hostNetwork: true, metrics: {port: 9477}, checks: [{conditionType: A, cni: {}}]}]", []string{"reporters[0].metrics.port is 9477", "podgate.metrics.port"}},
+		"our label on podgate":              {"podgate: {podLabels: {app.kubernetes.io/component: x}}", []string{"podgate.podLabels", "label of yours"}},
+		"memory of podgate that is none":    {"podgate: {resources: {limits: {memory: 128MB}}}", []string{`podgate.resources.limits.memory is "128MB"`, "64Mi"}},
+		"nothing of podgate to scrape":      {"podgate: {enabled: true}\nmonitoring: {podMonitor: {enabled: true}}", []string{"monitoring.podMonitor.enabled is true", "set podgate.metrics.expose"}},
 	} {
 		for _, binary := range helms {
 			t.Run(name+" "+binary, func(t *testing.T) {
@@ -89,6 +106,33 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
+// TestPodgateHasOneNamespace: agents and manager look for their leases there, and rules leave it out. Without
+// podgate any will do.
+func TestPodgateHasOneNamespace(t *testing.T) {
+	for _, name := range []string{policy.ManagerNamespace, agentlease.Namespace, gating.OwnNamespace} {
+		if name != namespace {
+			t.Errorf("the code has the namespace %s, the chart %s", name, namespace)
+		}
+	}
+	for _, binary := range helms {
+		for _, in := range []string{"elsewhere", "123", "kube-system"} {
+			_, err := template(t, binary, withPodgate, "--namespace", in)
+			if err == nil {
+				t.Errorf("%s: podgate is taken in the namespace %s", binary, in)
+				continue
+			}
+			for _, want := range []string{`the namespace "` + in + `"`, "--namespace " + namespace, "podgate.enabled to false"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: nothing about %q in: %v", binary, want, err)
+				}
+			}
+			if _, err := template(t, binary, "", "--namespace", in); err != nil {
+				t.Errorf("%s: without podgate in the namespace %s: %v", binary, in, err)
+			}
+		}
+	}
+}
+
 // TestUnusualValuesAreTaken: they look like some that are refused, and are right.
 func TestUnusualValuesAreTaken(t *testing.T) {
 	for _, values := range []string{
@@ -101,6 +145,9 @@ func TestUnusualValuesAreTaken(t *testing.T) {
 		"reporters: [{name: a, checks: [{conditionType: A, http: {url: 'https://localhost.example.com'}}, {conditionType: B, tcp: {address: '[fd00::1]:1'}}]}]",
 		"reporters: [{name: a, checks: [{conditionType: A, grpc: {address: 'unix:///run/localhost:1'}}]}]",
 		"reporters: [{name: a, checks: [{conditionType: A, cni: {canary: {}}}, {conditionType: B, tcp: {address: 'localhost:1'}}]}]",
+		"podgate: {enabled: true, hostPaths: [{path: /var/run}, {path: '/var/run/calico/end point'}]}",
+		"podgate: {metrics: {port: 9447}, peer: {port: 9447}}", // off, so it has no ports
+		"{manager: {hostNetwork: false}, podgate: {enabled: true, metrics: {port: 9447}}}",
 	} {
 		for _, binary := range helms {
 			if _, err := template(t, binary, values); err != nil {

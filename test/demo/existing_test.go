@@ -165,7 +165,7 @@ func TestAnExistingClusterIsLeftAsItWas(t *testing.T) {
 	before := objects(t, c)
 
 	t.Run("without a yes nothing is done", func(t *testing.T) {
-		start(t, "cni-guide", "KUBECONFIG="+kubeconfig).ends(2, "DEMO_CLUSTER=yes", "demo-worker-1", "CRD nodereadinessrules", "demo-network-readiness-rule")
+		start(t, "cni-guide", "KUBECONFIG="+kubeconfig).ends(2, "DEMO_CLUSTER=yes", "demo-worker-1", "CRDs nodereadinessrules", "demo-network-readiness-rule")
 		unchanged(t, c, before)
 	})
 	t.Run("another demo is not disturbed", func(t *testing.T) {
@@ -184,6 +184,11 @@ func TestAnExistingClusterIsLeftAsItWas(t *testing.T) {
 		p.says("demo-worker-1 is held")
 		p.kill()
 		start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=clean").ends(0, "Node demo-worker-1", "Nothing of a demo is left")
+		unchanged(t, c, before)
+		untouched(t, c, node)
+	})
+	t.Run("a story about pods is played and everything taken back", func(t *testing.T) {
+		start(t, shortOfPods(t), "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes").ends(0, "the rule demo-network, for these pods only", "✓ 2 pods running, 2 pods with a gate, 2 pods with a closed gate", "Nothing of the demo is left")
 		unchanged(t, c, before)
 		untouched(t, c, node)
 	})

@@ -91,6 +91,34 @@ steps:
 	return file
 }
 
+// shortOfPods is a story of one node whose pods wait for their network to the end.
+func shortOfPods(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pods.yaml")
+	const text = `title: A short one about pods
+about: One node.
+components: {policy: {podCondition: policy.example.com/programmed}}
+steps:
+- apply:
+    manifest: |
+      apiVersion: readygate.dev/v1alpha1
+      kind: PodReadinessRule
+      metadata:
+        name: network
+      spec:
+        components: [{name: policy, podCondition: {type: policy.example.com/programmed}}]
+- expect: {rule: network, standing: Enforced}
+- join: {name: worker}
+- deploy: {name: shop, pods: 2}
+- expect: {running: 2, pods: {gated: 2, waiting: 2}}
+- expect: {why: {pod: shop, node: worker, contains: waiting for policy}}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestAWrongExpectationFailsAndIsNamed(t *testing.T) {
 	t.Parallel()
 	p := start(t, short(t, "- expect: {released: all, within: 2s}\n- say: Never said.\n"))
@@ -108,7 +136,7 @@ func TestWhatDoesNotStayFails(t *testing.T) {
 
 func TestAnUnknownScenarioListsThoseThereAre(t *testing.T) {
 	t.Parallel()
-	start(t, "nothing-like-this").ends(2, `there is no scenario "nothing-like-this"`, "cni-guide", "flapping-agent", "two-hundred-nodes")
+	start(t, "nothing-like-this").ends(2, `there is no scenario "nothing-like-this"`, "cni-guide", "flapping-agent", "pod-network", "two-hundred-nodes")
 }
 
 func TestAWrongScenarioIsRefusedBeforeAnythingIsStarted(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/testkit"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
@@ -28,7 +29,7 @@ func TestWithKubectl(t *testing.T) {
 	l.Kubectl.Run(t, "delete", "-l", "app.kubernetes.io/part-of=readygate",
 		"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings")
 	l.Kubectl.Run(t, "delete", "namespace", namespace)
-	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName)
+	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName, "customresourcedefinition.apiextensions.k8s.io/"+podv1alpha1.CRDName)
 	l.EventuallyNodes(t, "free", released(waitingTaint), "n1", "n2", "n3")
 	for _, rule := range rules(t, l) {
 		if len(rule.Finalizers) > 0 {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/testkit"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
@@ -27,7 +28,7 @@ func TestUninstall(t *testing.T) {
 
 	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
 	l.Step(t, "uninstalled; CRD and rules are kept")
-	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName)
+	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName, "customresourcedefinition.apiextensions.k8s.io/"+podv1alpha1.CRDName)
 	for _, rule := range rules(t, l) {
 		if len(rule.Finalizers) > 0 || len(rule.Status.Conditions) > 0 {
 			t.Errorf("rule %s has finalizers %v and conditions %v", rule.Name, rule.Finalizers, rule.Status.Conditions)

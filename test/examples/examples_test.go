@@ -37,6 +37,9 @@ func TestEveryExampleApplies(t *testing.T) {
 			for _, rule := range ofKind(t, example, "NodeReadinessRule") {
 				k.Run(t, "wait", "--timeout=90s", "--for=condition=Accepted", "nrr/"+rule.GetName())
 			}
+			for _, rule := range ofKind(t, example, "PodReadinessRule") {
+				k.Run(t, "wait", "--timeout=90s", "--for=condition=Accepted", "prr/"+rule.GetName())
+			}
 			k.Run(t, append([]string{"delete"}, flags...)...)
 		})
 	}

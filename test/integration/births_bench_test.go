@@ -76,7 +76,7 @@ func (c *creationBench) install(n int) {
 	if err := c.with.Get(c.b.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		c.b.Fatal(err)
 	}
-	obj.Spec = policy.CompileBirths(readiness.NewRulebook(rules).Rules()).Spec()
+	obj.Spec = policy.BirthsSpec(policy.CompileBirths(readiness.NewRulebook(rules).Rules()))
 	if err := c.with.Update(c.b.Context(), obj); err != nil {
 		c.b.Fatal(err)
 	}

@@ -123,6 +123,8 @@ func wantUninstalled(t *testing.T, c *testkit.Cluster) {
 	t.Helper()
 	wantAbsent(t, c, policy.BirthsPolicy())
 	wantAbsent(t, c, policy.BirthsBinding())
+	wantAbsent(t, c, policy.GatesPolicy())
+	wantAbsent(t, c, policy.GatesBinding())
 	wantAbsent(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}})
 }
 
@@ -273,7 +275,7 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 		t.Errorf("the manager ended with %d", code)
 	}
 	said := endsWith(t, p, 0)
-	wantSaid(t, said, "replicas of the manager: 1", "objects of the births policy: 2", "taints: 3", "records of holds: 3",
+	wantSaid(t, said, "replicas of the manager: 1", "objects of the births policy: 2", "objects of the gates policy: 2", "taints: 3", "records of holds: 3",
 		"finalizers of rules: 2", "rules (2) and their CRD")
 	u.wantWithdrawn(t)
 	wantUninstalled(t, c)

@@ -73,3 +73,36 @@ a schema would show a regular expression. */}}
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* Podgate runs on the network of the node, and sees some of its directories. Takes {podgate, ports}: what has which port there,
+to which podgate's are added. */}}
+{{- define "readygate.wantPodgate" -}}
+{{- $podgate := .podgate }}{{ $ports := .ports }}
+{{- include "readygate.wantQuantities" (list "podgate.resources" $podgate.resources) }}
+{{- include "readygate.wantLabels" (list "podgate.podLabels" $podgate.podLabels) }}
+{{- $paths := dict }}
+{{- range $i, $host := $podgate.hostPaths }}
+{{- $at := printf "podgate.hostPaths[%d].path" $i }}
+{{- $path := clean $host.path }}
+{{- if or (not (hasPrefix "/" $host.path)) (contains ":" $host.path) (has ".." (splitList "/" $host.path)) }}
+{{- fail (printf "%s is %q, must be an absolute path, without .. and colons, e.g. /var/run/calico" $at $host.path) }}
+{{- else if eq $path "/" }}
+{{- fail (printf "%s is %q, which is everything on the node, with the secrets of all its pods: name the directory that the component writes to, e.g. /var/run/calico" $at $host.path) }}
+{{- end }}
+{{- with get $paths $path }}
+{{- fail (printf "%s is %q, which %s is, too: name each directory once" $at $host.path .) }}
+{{- end }}
+{{- $_ := set $paths $path $at }}
+{{- end }}
+{{- if $podgate.enabled }}
+{{- $own := dict "podgate.health.port" $podgate.health.port "podgate.metrics.port" $podgate.metrics.port }}
+{{- if $podgate.peer.enabled }}{{ $_ := set $own "podgate.peer.port" $podgate.peer.port }}{{ end }}
+{{- range $field, $number := $own }}
+{{- $port := toString $number }}
+{{- with get $ports $port }}
+{{- fail (printf "%s is %s, which is that of %s, and both are on the network of the node: give it another, e.g. 9480" $field $port .) }}
+{{- end }}
+{{- $_ := set $ports $port $field }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -117,6 +117,22 @@ without one (helm template) the version decides. */}}
 {{- else if eq (toString .Values.births.enabled) "true" }}true{{ end }}
 {{- end }}
 
+{{/* "true" where pods are to be created with their gate. */}}
+{{- define "readygate.gates" -}}
+{{- if .Values.podgate.enabled }}{{ include "readygate.mutates" . }}{{ end }}
+{{- end }}
+
+{{/* A policy that the manager fills with the rules. An upgrade leaves the one that is in the cluster as it is: until the manager had
+put the rules back, nodes would be born without their taint, or pods without their gate. What a new version says otherwise, its manager
+writes. Takes {context, file}. */}}
+{{- define "readygate.filled" -}}
+{{- $policy := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) | fromYaml }}
+{{- with lookup $policy.apiVersion $policy.kind "" $policy.metadata.name }}
+{{- if eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "readygate" }}{{ $_ := set $policy "spec" .spec }}{{ end }}
+{{- end }}
+{{- toYaml $policy }}
+{{- end }}
+
 {{/* A group of fields in which those of another replace its own, as YAML. Sprig's merge would take false for absent.
 Takes [fields, others]. */}}
 {{- define "readygate.override" -}}

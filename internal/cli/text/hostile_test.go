@@ -55,6 +55,8 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 		"nodes":      text.Nodes([]view.Node{filled[view.Node]()}, true, noon),
 		"change":     {text.Change(filled[view.Node](), noon), text.Gone(hostile, noon)},
 		"story":      text.Story(filled[view.Story](), noon),
+		"pods":       text.Pods(filled[view.Pods](), true, noon),
+		"pod story":  text.PodStory(filled[view.PodStory](), noon),
 		"simulation": text.Simulation(filled[view.Simulation](), true),
 		"findings":   text.Findings(report),
 	} {

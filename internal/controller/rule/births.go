@@ -30,7 +30,7 @@ func (r *Reconciler) birthsOf(rule *readiness.Rule, status *v1alpha1.NodeReadine
 	var b births
 	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBirthsCovered)
 	wasCovered := was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == rule.Generation
-	gap, wait, known := r.Coverage.Births(rule.UID, wasCovered)
+	gap, wait, known := r.Coverage.Covers(rule.UID, wasCovered)
 	if known {
 		covered := birthsCovered(rule, gap)
 		b.condition = &covered

@@ -3,6 +3,7 @@
 import { Filter } from "./filter.js";
 import { Fleet } from "./fleet.js";
 import { History } from "./history.js";
+import { Pods } from "./pods.js";
 import { Rules } from "./rules.js";
 import { Story } from "./story.js";
 import { Stream } from "./stream.js";
@@ -15,13 +16,20 @@ const by = (id) => document.getElementById(id);
 const fleet = new Fleet();
 const filter = new Filter();
 const stream = new Stream(fleet);
-const story = new Story(fleet, (name) => {
-  tiles.open("");
-  tiles.focus(name);
-});
+const story = new Story(fleet);
 const tiles = new Tiles(fleet, filter, (name) => {
+  story.open(name, (back) => {
+    tiles.open("");
+    if (back) tiles.focus(name);
+  });
   tiles.open(name);
-  story.open(name);
+});
+const pods = new Pods(fleet, filter, (key) => {
+  story.openPod(key, (back) => {
+    pods.open("");
+    if (back) pods.focus(key);
+  });
+  pods.open(key);
 });
 const history = new History(fleet, filter);
 new Rules(fleet, filter);
@@ -81,6 +89,7 @@ setInterval(() => {
   stream.check();
   showConnection();
   story.tick();
+  pods.tick();
   history.tick();
 }, 1000);
 

@@ -1,8 +1,13 @@
-// The fleet as the page knows it: nodes and rules by name, kept by what the stream says.
+// The fleet as the page knows it: nodes and rules by name, and pods that wait for a gate by namespace
+// and name, kept by what the stream says.
+
+const keyOf = (pod) => `${pod.namespace}/${pod.name}`;
 
 export class Fleet {
   nodes = new Map();
   rules = new Map();
+  pods = new Map();
+  podRules = 0; // how many rules of pods there are
   title = "";
   waiting = undefined; // pods; undefined: not known
   unseen = [];
@@ -16,7 +21,7 @@ export class Fleet {
     return Date.now() + this.#skew;
   }
 
-  // listen calls back after every change, with the names of changed and gone nodes.
+  // listen calls back after every change, with the names of changed and gone nodes, and the keys of pods.
   listen(listener) {
     this.#listeners.push(listener);
   }
@@ -25,6 +30,7 @@ export class Fleet {
   snapshot(message) {
     const nodes = new Set((message.nodes ?? []).map((node) => node.name));
     const rules = new Set((message.rules ?? []).map((rule) => rule.name));
+    const pods = new Set((message.pods ?? []).map(keyOf));
     this.title = message.title ?? "";
     this.unseen = message.unseen ?? [];
     this.waiting = undefined;
@@ -32,6 +38,7 @@ export class Fleet {
       ...message,
       gone: [...this.nodes.keys()].filter((name) => !nodes.has(name)),
       rulesGone: [...this.rules.keys()].filter((name) => !rules.has(name)),
+      podsGone: [...this.pods.keys()].filter((key) => !pods.has(key)),
     }, true);
   }
 
@@ -50,6 +57,9 @@ export class Fleet {
     for (const name of message.gone ?? []) this.nodes.delete(name);
     for (const rule of message.rules ?? []) this.rules.set(rule.name, rule);
     for (const name of message.rulesGone ?? []) this.rules.delete(name);
+    for (const pod of message.pods ?? []) this.pods.set(keyOf(pod), pod);
+    for (const key of message.podsGone ?? []) this.pods.delete(key);
+    if (message.podRules !== undefined) this.podRules = message.podRules;
     if (message.cluster) this.cluster = message.cluster;
     if (message.waiting !== undefined) this.waiting = message.waiting;
     const change = {
@@ -57,6 +67,8 @@ export class Fleet {
       nodes: (message.nodes ?? []).map((node) => node.name),
       gone: message.gone ?? [],
       rules: Boolean(message.rules || message.rulesGone?.length),
+      pods: [...(message.pods ?? []).map(keyOf), ...(message.podsGone ?? [])],
+      podsChanged: Boolean(message.pods?.length || message.podsGone?.length || message.podRules !== undefined),
     };
     for (const listener of this.#listeners) listener(change);
   }

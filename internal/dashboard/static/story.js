@@ -1,35 +1,63 @@
-// The story of one node, in a panel beside the fleet: the same as `kubectl readiness why`.
+// The story of one node or pod, in a panel beside the fleet: the same as `kubectl readiness why`.
 
-import { clock, duration, el, stateNames, write } from "./text.js";
+import { tellPod } from "./podstory.js";
+import { clock, duration, el, stateNames, withCommand, write } from "./text.js";
 
 const refresh = 10000; // milliseconds: ages in sentences are the server's
 
 export class Story {
   #fleet;
-  #closed;
+  #subject; // whom the story is about; undefined while none is told
   #panel = document.getElementById("panel");
   #body = document.getElementById("panel-body");
-  #name = "";
   #state = "";
   #shown = "";
   #asked = 0;
   #request;
 
-  constructor(fleet, closed) {
+  constructor(fleet) {
     this.#fleet = fleet;
-    this.#closed = closed;
     document.getElementById("panel-close").addEventListener("click", () => this.close());
-    document.addEventListener("keydown", (event) => event.key === "Escape" && event.target.id !== "search" && this.#name && this.close());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && event.target.id !== "search" && this.#subject && this.close());
     fleet.listen((change) => {
-      if (this.#name && (change.whole || change.nodes.includes(this.#name) || change.gone.includes(this.#name))) this.#changed();
+      if (this.#subject && (change.whole || this.#subject.in(change))) this.#changed();
     });
   }
 
-  open(name) {
-    this.#name = name;
-    this.#state = this.#fleet.nodes.get(name)?.state;
+  // open tells of a node. It calls back when the panel is closed.
+  open(name, closed) {
+    this.#open({
+      name,
+      path: `api/nodes/${encodeURIComponent(name)}/story`,
+      in: (change) => change.nodes.includes(name) || change.gone.includes(name),
+      state: () => this.#fleet.nodes.get(name)?.state,
+      say: (state) => (state ? `now ${stateNames[state]}` : "gone"),
+      tell: (story) => this.#tell(story),
+      closed,
+    });
+  }
+
+  // openPod tells of a pod, by namespace and name.
+  openPod(key, closed) {
+    const [namespace, name] = key.split("/");
+    this.#open({
+      name: key,
+      path: `api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/story`,
+      in: (change) => change.pods.includes(key),
+      state: () => this.#fleet.pods.has(key),
+      say: (waits) => (waits ? "waiting for its network" : "no longer waiting"),
+      tell: (story) => tellPod(story, (at) => this.#time(at)),
+      closed,
+    });
+  }
+
+  #open(subject) {
+    const before = this.#subject;
+    this.#subject = subject;
+    if (before && before.path !== subject.path) before.closed(false);
+    this.#state = subject.state();
     this.#shown = "";
-    write(document.getElementById("panel-heading"), name);
+    write(document.getElementById("panel-heading"), subject.name);
     this.#body.replaceChildren(el("p", { class: "soft" }, "Reading …"));
     this.#body.scrollTop = 0;
     if (!this.#panel.open) this.#panel.show();
@@ -38,23 +66,23 @@ export class Story {
   }
 
   close() {
-    const name = this.#name;
-    this.#name = "";
+    const subject = this.#subject;
+    this.#subject = undefined;
     this.#request?.abort();
     this.#panel.close();
-    this.#closed(name);
+    subject?.closed(true);
   }
 
   // tick is called every second: ages grow, and what is to come comes nearer.
   tick() {
-    if (!this.#name) return;
+    if (!this.#subject) return;
     for (const time of this.#body.querySelectorAll("time")) write(time, time.hasAttribute("data-until") ? this.#left(time.dateTime) : this.#ago(time.dateTime));
     if (!document.hidden && Date.now() - this.#asked > refresh) this.#ask();
   }
 
   #changed() {
-    const state = this.#fleet.nodes.get(this.#name)?.state;
-    if (state !== this.#state) write(document.getElementById("said"), `${this.#name} is ${state ? `now ${stateNames[state]}` : "gone"}`);
+    const state = this.#subject.state();
+    if (state !== this.#state) write(document.getElementById("said"), `${this.#subject.name} is ${this.#subject.say(state)}`);
     this.#state = state;
     this.#ask();
   }
@@ -63,14 +91,15 @@ export class Story {
     this.#asked = Date.now();
     this.#request?.abort();
     const request = new AbortController();
+    const subject = this.#subject;
     this.#request = request;
     try {
-      const answer = await fetch(`api/nodes/${encodeURIComponent(this.#name)}/story`, { signal: request.signal });
+      const answer = await fetch(subject.path, { signal: request.signal });
       const text = await answer.text();
       if (request.signal.aborted || text === this.#shown) return;
       this.#shown = text;
       const told = JSON.parse(text);
-      this.#body.replaceChildren(...(answer.ok ? this.#tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
+      this.#body.replaceChildren(...(answer.ok ? subject.tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
     } catch (error) {
       if (request.signal.aborted || this.#shown) return; // what is shown is better than nothing
       this.#body.replaceChildren(el("p", { class: "problem" }, `The story cannot be read: ${error.message}. It is tried again.`));
@@ -143,10 +172,4 @@ export class Story {
   #ago(at) {
     return `${duration((this.#fleet.now() - Date.parse(at)) / 1000)} ago`;
   }
-}
-
-// withCommand sets the command at the end of an advice apart.
-function withCommand(text) {
-  const at = text.lastIndexOf(": kubectl ");
-  return at < 0 ? [text] : [text.slice(0, at + 1), el("code", {}, text.slice(at + 2))];
 }

@@ -45,4 +45,10 @@ export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 // names of states, as people say them.
 export const stateNames = { Held: "held", Released: "released", NotSelected: "not selected" };
 
+// withCommand sets the command at the end of an advice apart.
+export function withCommand(text) {
+  const at = text.lastIndexOf(": kubectl ");
+  return at < 0 ? [text] : [text.slice(0, at + 1), el("code", {}, text.slice(at + 2))];
+}
+
 export const plural = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;

@@ -17,13 +17,16 @@ func (l *Lab) keepEvidence(t *testing.T) {
 		return
 	}
 	for name, args := range map[string][]string{
-		"nodes.yaml":  {"get", "nodes", "-o", "yaml"},
-		"rules.yaml":  {"get", "nodereadinessrules", "-o", "yaml"},
-		"pods.txt":    {"get", "pods", "-A", "-o", "wide"},
-		"pods.yaml":   {"get", "pods", "-A", "-o", "yaml"},
-		"events.txt":  {"events", "-A"},
-		"manager.log": {"logs", "-n", "readygate-system", "-l", "app.kubernetes.io/component=manager", "--prefix", "--tail=-1"},
-		"reports.log": {"logs", "-n", "readygate-system", "-l", "app.kubernetes.io/component=reporter", "--prefix", "--tail=-1"},
+		"nodes.yaml":    {"get", "nodes", "-o", "yaml"},
+		"rules.yaml":    {"get", "nodereadinessrules", "-o", "yaml"},
+		"podrules.yaml": {"get", "podreadinessrules", "-o", "yaml"},
+		"leases.yaml":   {"get", "leases", "-n", "readygate-system", "-o", "yaml"},
+		"pods.txt":      {"get", "pods", "-A", "-o", "wide"},
+		"pods.yaml":     {"get", "pods", "-A", "-o", "yaml"},
+		"events.txt":    {"events", "-A"},
+		"manager.log":   {"logs", "-n", "readygate-system", "-l", "app.kubernetes.io/component=manager", "--prefix", "--tail=-1"},
+		"reports.log":   {"logs", "-n", "readygate-system", "-l", "app.kubernetes.io/component=reporter", "--prefix", "--tail=-1"},
+		"podgate.log":   {"logs", "-n", "readygate-system", "-l", "app.kubernetes.io/component=podgate", "--prefix", "--tail=-1"},
 	} {
 		out, err := l.Kubectl.Output(context.Background(), args...)
 		if err != nil {

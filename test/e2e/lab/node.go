@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -199,12 +200,21 @@ func (n *Node) RemoveCNI(t *testing.T) {
 // Run runs a program on the machine and returns what it printed. It must succeed.
 func (n *Node) Run(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "nsenter",
+	out, err := n.Try(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Try runs a program on the machine and returns what it printed.
+func (n *Node) Try(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "nsenter",
 		append([]string{"-t", strconv.Itoa(n.init.Process.Pid), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("on %s: %s: %v\n%s", n.Name, strings.Join(args, " "), err, out)
+		return string(out), fmt.Errorf("on %s: %s: %w\n%s", n.Name, strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return string(out), nil
 }
 
 // Cgroup is where the host sees a file of a v1 controller on the machine, e.g. memory, "/kubepods".

@@ -1,0 +1,120 @@
+package admission
+
+import (
+	"context"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// patience is how long to wait for what is watched: that rules of one kind cannot be read must not
+	// end the manager, which has others.
+	patience = 1000 * time.Hour
+
+	// apiInterval is how often a cluster without the API is asked whether it has it now.
+	apiInterval = time.Minute
+
+	// Back-off of a request that failed or was refused. It begins short: an API server that
+	// has just started refuses everything for a moment, and does not know any role yet.
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 30 * time.Second
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// request is for all that there is to look at.
+func (r *Reconciler) request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: r.Policy.Name}}
+}
+
+// SetupWithManager starts a controller that looks at the policy at the start, and when a rule,
+// the policy or its binding changed.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	policies, err := r.newCache(mgr)
+	if err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(mgr).
+		Named(r.Policy.Name).
+		Watches(r.Policy.Rule, handler.Funcs{
+			CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.Add(r.request()) },
+			UpdateFunc: r.onRuleUpdate,
+			DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.Add(r.request()) },
+		}).
+		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
+			q.Add(r.request())
+			go r.watchPolicy(ctx, policies, q)
+			return nil
+		})).
+		WithOptions(controller.Options{
+			CacheSyncTimeout: patience,
+			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
+		}).
+		Complete(r)
+}
+
+// newCache is a cache of the one policy and its binding. It is not the manager's own, which
+// does not even start where the cluster lacks something that it shall narrow.
+func (r *Reconciler) newCache(mgr manager.Manager) (cache.Cache, error) {
+	policies, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:           mgr.GetHTTPClient(),
+		Scheme:               mgr.GetScheme(),
+		Mapper:               mgr.GetRESTMapper(),
+		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Policy.Name),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return policies, mgr.Add(policies)
+}
+
+func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queue) {
+	if !r.Policy.Same(e.ObjectOld, e.ObjectNew) {
+		q.Add(r.request())
+	}
+}
+
+// watchPolicy watches the policy and its binding from when the cluster has such things.
+// Nothing else waits for it: a manager works without.
+func (r *Reconciler) watchPolicy(ctx context.Context, policies cache.Cache, q queue) {
+	for _, obj := range []client.Object{&admissionv1.MutatingAdmissionPolicy{}, &admissionv1.MutatingAdmissionPolicyBinding{}} {
+		_ = wait.PollUntilContextCancel(ctx, apiInterval, true, func(ctx context.Context) (bool, error) {
+			err := r.watch(ctx, policies, obj, q)
+			if err != nil && !meta.IsNoMatchError(err) {
+				log.FromContext(ctx).Error(err, "Watching the policy failed")
+			}
+			return err == nil, nil
+		}) // ends early only with the manager
+	}
+}
+
+func (r *Reconciler) watch(ctx context.Context, c cache.Cache, obj client.Object, q queue) error {
+	informer, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	changed := func(any) { q.Add(r.request()) }
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
+	})
+	return err
+}

@@ -1,0 +1,199 @@
+package podrule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/roster"
+)
+
+const (
+	// statusInterval is the least time between two status writes of one rule: every agent watches
+	// rules.
+	statusInterval = 5 * time.Second
+
+	// sweepTime is how long all pods of a cluster may take to be looked at.
+	sweepTime = 10 * time.Minute
+
+	// conflictRetry is when a write that met another one is tried again from fresh state.
+	conflictRetry = 100 * time.Millisecond
+)
+
+// Reconciler looks after rules for pods. All exported fields are required.
+type Reconciler struct {
+	// Client reads rules and leases from the cache, and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live     client.Reader
+	Nodes    *roster.Roster
+	Coverage *coverage.Coverage
+	// HoldsStart says whether there is a latch to hold the start of pods with.
+	HoldsStart bool
+	Events     events.EventRecorder
+	Clock      clock.PassiveClock
+
+	watcher agentlease.Watcher
+	orphans orphans
+	mu      sync.Mutex
+	written map[string]time.Time
+}
+
+// Reconcile brings status and finalizer of one rule up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var obj v1alpha1.PodReadinessRule
+	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if wait := r.untilNextWrite(&obj); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	again, err := r.bringUpToDate(ctx, &obj)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	case err != nil:
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// bringUpToDate also says when to look again although nothing tells of a change.
+func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadinessRule) (time.Duration, error) {
+	if err := r.ensureFinalizer(ctx, obj); err != nil {
+		return 0, err
+	}
+	rule := gating.NewRule(obj)
+	alive, err := r.agents(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s := standing{rule: rule, holdsStart: r.HoldsStart}
+	var wait time.Duration
+	s.gap, wait, s.known = r.Coverage.Covers(rule.UID, wasCovered(obj))
+	s.known = s.known && r.orphans.known()
+	s.count(alive, &r.orphans)
+	if rule.Deleting {
+		return r.end(ctx, obj, s)
+	}
+	again := lastsOn
+	if wait > 0 {
+		again = min(again, wait+time.Millisecond)
+	}
+	return again, r.writeStatus(ctx, obj, s)
+}
+
+func wasCovered(obj *v1alpha1.PodReadinessRule) bool {
+	for _, c := range obj.Status.Conditions {
+		if c.Type == v1alpha1.ConditionEnforced {
+			return c.ObservedGeneration == obj.Generation && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonNoAgent)
+		}
+	}
+	return false
+}
+
+// end lets a deleted rule go when no API server puts its gate on pods any more, and none of them waits
+// for it.
+func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
+		return 0, nil
+	}
+	gone, wait := r.Coverage.Gone(obj.UID)
+	if !gone {
+		return max(wait, time.Second), r.writeStatus(ctx, obj, s)
+	}
+	if err := r.sweep(ctx); err != nil {
+		return 0, errors.Join(err, r.writeStatus(ctx, obj, s))
+	}
+	changed := obj.DeepCopy()
+	controllerutil.RemoveFinalizer(changed, v1alpha1.Finalizer)
+	if err := r.Client.Patch(ctx, changed, locked(obj)); err != nil {
+		return 0, fmt.Errorf("letting the rule go: %w", err)
+	}
+	log.FromContext(ctx).Info("Rule let go: no pod waits for it")
+	return 0, nil
+}
+
+// sweep opens every gate that no rule asks for any more, wherever the pod is. Agents do so, too; what
+// they have not seen is left for it.
+func (r *Reconciler) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime) // longer than other looks
+	defer cancel()
+	rules, err := Rules(ctx, r.Live)
+	if err != nil {
+		return err
+	}
+	namespaces, err := r.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	return r.eachPod(ctx, func(pod *corev1.Pod) error {
+		d := gating.Abandoned(rules, &gating.Subject{Pod: pod, Namespace: namespaces[pod.Namespace]}, r.Clock.Now())
+		return r.open(ctx, pod, &d)
+	})
+}
+
+// ensureFinalizer changes only our own finalizer: the write fails if anything else changed.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, obj *v1alpha1.PodReadinessRule) error {
+	if obj.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
+		return nil
+	}
+	changed := obj.DeepCopy()
+	controllerutil.AddFinalizer(changed, v1alpha1.Finalizer)
+	if err := r.Client.Patch(ctx, changed, locked(obj)); err != nil {
+		return fmt.Errorf("adding our finalizer: %w", err)
+	}
+	*obj = *changed
+	return nil
+}
+
+// locked is a patch that fails if anything else changed the object.
+func locked(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) error {
+	base := obj.DeepCopy()
+	obj.Status = s.status(&base.Status, obj.Generation, metav1.NewTime(r.Clock.Now()))
+	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, obj, locked(base)); err != nil {
+		return fmt.Errorf("writing status: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.written == nil {
+		r.written = map[string]time.Time{}
+	}
+	r.written[obj.Name] = r.Clock.Now()
+	return nil
+}
+
+// untilNextWrite is how long the status of a rule rests, if it speaks of the rule as it is.
+func (r *Reconciler) untilNextWrite(obj *v1alpha1.PodReadinessRule) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.written[obj.Name]
+	if !ok || obj.Status.ObservedGeneration != obj.Generation {
+		return 0
+	}
+	return statusInterval - r.Clock.Since(last)
+}

@@ -1,0 +1,131 @@
+package podrule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/note"
+)
+
+// standing is what is known of a rule.
+type standing struct {
+	rule *gating.Rule
+	// gap is why pods are not created with the gate, if that is known.
+	gap        *coverage.Gap
+	known      bool
+	holdsStart bool
+
+	// tally counts pods everywhere, and orphaned those on nodes without a live agent, which are
+	// named. places are where listed pods are.
+	tally    gating.Tally
+	orphaned int
+	nodes    []string
+	places   map[string]string
+	// behind is how many agents have not looked with the rule as it is now.
+	behind int
+}
+
+// count adds up what agents report, and what was found where there is none.
+func (s *standing) count(alive agents, found *orphans) {
+	s.tally, s.places = alive.count(s.rule)
+	s.behind = alive.behind(s.rule)
+	lone, nodes, places := found.of(s.rule.UID, alive)
+	s.nodes, s.orphaned = nodes, lone.Gated
+	s.tally.Add(&lone)
+	maps.Copy(s.places, places)
+	s.tally.Cut(v1alpha1.MaxListedPods)
+}
+
+func (s *standing) status(before *v1alpha1.PodReadinessRuleStatus, generation int64, now metav1.Time) v1alpha1.PodReadinessRuleStatus {
+	status := v1alpha1.PodReadinessRuleStatus{
+		ObservedGeneration: generation,
+		Conditions:         slices.Clone(before.Conditions),
+		Summary: &v1alpha1.PodSummary{
+			Gated: int32(s.tally.Gated), Open: int32(s.tally.Open), Waiting: int32(s.tally.Waiting), Late: int32(s.tally.Late), //nolint:gosec // counts of pods
+			Ungated: int32(s.tally.Ungated), WithoutAgent: int32(s.orphaned), //nolint:gosec // counts of pods
+		},
+		WaitingPods:       s.listed(s.tally.Waits),
+		UngatedPods:       s.listed(s.tally.Without),
+		NodesWithoutAgent: s.nodes[:min(len(s.nodes), v1alpha1.MaxListedPods)],
+	}
+	for _, condition := range []metav1.Condition{s.accepted(), s.enforced()} {
+		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+func (s *standing) listed(pods []gating.Listed) []v1alpha1.ListedPod {
+	var listed []v1alpha1.ListedPod
+	for _, p := range pods {
+		pod := v1alpha1.ListedPod{Namespace: p.Namespace, Name: p.Name, Node: s.places[p.Namespace+"/"+p.Name], Why: note.Cut(p.Why, 512)}
+		if !p.Since.IsZero() {
+			since := metav1.NewTime(p.Since)
+			pod.Since = &since
+		}
+		listed = append(listed, pod)
+	}
+	return listed
+}
+
+func (s *standing) accepted() metav1.Condition {
+	if s.rule.Invalid != nil {
+		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, s.rule.Invalid.Error())
+	}
+	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid")
+}
+
+func (s *standing) enforced() metav1.Condition {
+	not := func(reason, message string) metav1.Condition {
+		return condition(v1alpha1.ConditionEnforced, false, reason, message)
+	}
+	switch {
+	case s.rule.Deleting:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted: its gates are being opened")
+	case s.rule.Invalid != nil:
+		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+	case !s.known:
+		return not(nodev1alpha1.ReasonSettling, "nobody has looked at the policy and the agents yet: wait")
+	case s.gap != nil:
+		return not(s.gap.Reason, s.gap.Message)
+	case s.rule.StartHold && !s.holdsStart:
+		return not(v1alpha1.ReasonNoLatchImage, "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled of the chart); gates are put on pods all the same")
+	case len(s.nodes) > 0:
+		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, and nobody opens the gates there: %s",
+			counted(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), note.Cut(strings.Join(s.nodes, ", "), 256)))
+	case s.behind > 0:
+		return not(nodev1alpha1.ReasonSettling, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
+	}
+	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
+}
+
+func condition(kind string, status bool, reason, message string) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	if status {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func has(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}

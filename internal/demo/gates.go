@@ -1,0 +1,123 @@
+package demo
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/scenario"
+)
+
+// turn changes a component of a node.
+func (d *director) turn(ctx context.Context, turn *scenario.Turn) {
+	if d.programmers.plays(turn.Component) {
+		d.programmers.turn(ctx, d.node(turn.Node), turn.Component, turn.Is)
+		return
+	}
+	d.endpoints.turn(d.node(turn.Node), turn.Component, turn.Is)
+}
+
+// pods are the pods of the story, with their nodes in the names of the story.
+func (d *director) pods() []scenario.PodState {
+	called := map[string]string{}
+	for _, name := range d.joined {
+		called[d.node(name)] = name
+	}
+	all := d.witness.podStates()
+	for i := range all {
+		all[i].Node = called[all[i].Node]
+	}
+	return all
+}
+
+// podRules are the rules for pods that the story has applied, as far as they are there, by the names
+// of the story.
+func (d *director) podRules(ctx context.Context) map[string]scenario.RuleState {
+	if !d.script.gatesPods() {
+		return nil
+	}
+	var list podv1alpha1.PodReadinessRuleList
+	if d.client.List(ctx, &list) != nil {
+		return nil // the next look may tell
+	}
+	named := d.script.ruleNames()
+	states := map[string]scenario.RuleState{}
+	for _, name := range named {
+		for i := range list.Items {
+			if list.Items[i].Name == d.rule(name) {
+				state := podRuleState(&list.Items[i])
+				state.Message = d.told(state.Message, slices.Concat(named, d.joined))
+				states[name] = state
+			}
+		}
+	}
+	return states
+}
+
+// podRuleState is what the condition Enforced says: as for nodes, its reason is Enforced, or why not.
+func podRuleState(rule *podv1alpha1.PodReadinessRule) scenario.RuleState {
+	enforced := meta.FindStatusCondition(rule.Status.Conditions, podv1alpha1.ConditionEnforced)
+	if enforced == nil || enforced.ObservedGeneration != rule.Generation {
+		return scenario.RuleState{Standing: "Unknown", Message: "the manager has not looked at it yet"}
+	}
+	return scenario.RuleState{Standing: enforced.Reason, Message: enforced.Message}
+}
+
+// whyPod is the story of the first pod of a Deployment on a node, as one text in the names of the
+// story.
+func (d *director) whyPod(ctx context.Context, deploy, node string) (string, error) {
+	pods, err := d.podsOf(ctx, deploy, node)
+	if err != nil {
+		return "", err
+	}
+	story, err := d.source.PodStory(ctx, Namespace, pods[0].Name, time.Now)
+	if err != nil {
+		return "", err
+	}
+	said := []string{story.Headline + "."}
+	for _, chapter := range story.Chapters {
+		said = append(said, "Gate "+chapter.Name+" "+chapter.Text+".")
+	}
+	for _, event := range story.Events {
+		said = append(said, event.Note+".")
+	}
+	text := strings.Join(append(said, story.Next...), " ")
+	return d.told(text, append(d.script.ruleNames(), d.joined...)), nil
+}
+
+// bornGated asks the API server how a pod would be born; none is.
+func (d *director) bornGated(ctx context.Context, labels map[string]string) (bool, error) {
+	template := d.podTemplate("readygate-unborn", nil)
+	maps.Copy(template.Labels, labels)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "readygate-unborn", Labels: template.Labels}, Spec: template.Spec}
+	if err := d.client.Create(ctx, pod, client.DryRunAll); err != nil {
+		return false, err
+	}
+	return len(pod.Spec.ReadinessGates) > 0, nil
+}
+
+// bootFile is where agents look for the boot of their node.
+const bootFile = "/proc/sys/kernel/random/boot_id"
+
+// bootID is that of a node that joins. Agents of the demo run on this machine, and see its boot: where
+// there are any, the nodes have that one, too.
+func (d *director) bootID() string {
+	if !d.script.gatesPods() {
+		return string(uuid.NewUUID())
+	}
+	id, err := os.ReadFile(bootFile)
+	if err != nil {
+		return "" // agents do not know it either
+	}
+	return strings.TrimSpace(string(id))
+}

@@ -1,0 +1,55 @@
+package gating
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+)
+
+// Patch is what is written to the status of a pod, in one request.
+type Patch struct {
+	Conditions []corev1.PodCondition
+	// Key is the value of the latch annotation; empty: it stays.
+	Key string
+}
+
+// Strategic is the patch as a strategic merge patch of the status: of these conditions and of one
+// annotation, and of nothing else. It names the pod's UID, so that it does not fit another pod of the
+// same name.
+func (p *Patch) Strategic(pod types.UID) ([]byte, error) {
+	type metadata struct {
+		UID         types.UID         `json:"uid"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	}
+	type status struct {
+		Conditions []corev1.PodCondition `json:"conditions,omitempty"`
+	}
+	patch := struct {
+		Metadata metadata `json:"metadata"`
+		Status   status   `json:"status"`
+	}{metadata{UID: pod}, status{p.Conditions}}
+	if p.Key != "" {
+		patch.Metadata.Annotations = map[string]string{v1alpha1.LatchAnnotation: p.Key}
+	}
+	return json.Marshal(patch)
+}
+
+// Missed says that a patch did not find its pod: it is gone, or another one has its name. The API server
+// calls the UID of another one invalid.
+func Missed(err error) bool {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+}

@@ -1,0 +1,30 @@
+// Package kubeconfig finds the cluster.
+package kubeconfig
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+)
+
+// Load is a copy of the given configuration; if there is none, what the named file says,
+// or what is found in the usual places.
+func Load(given *rest.Config, path string) (*rest.Config, error) {
+	if given != nil {
+		return rest.CopyConfig(given), nil
+	}
+	found, err := findConfig(path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (use --kubeconfig, KUBECONFIG or run in a cluster): %w", err)
+	}
+	return found, nil
+}
+
+func findConfig(path string) (*rest.Config, error) {
+	if path != "" {
+		return clientcmd.BuildConfigFromFlags("", path)
+	}
+	return config.GetConfig()
+}

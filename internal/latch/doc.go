@@ -1,0 +1,13 @@
+// Package latch waits, as the first init container of a pod, until the pod's network is ready. Who
+// knows that writes a key (package latchkey) to an annotation of the pod; the kubelet brings it here,
+// by a downward API volume. So a latch needs no network, no token and nothing of its node.
+//
+// It ends well only when it was opened: by a key for the sandbox that it is in, by one for every
+// sandbox, or by its own deadline. Whatever else is wrong, it says so and waits: a latch that fails
+// is started again and again, ever more slowly, and keeps the pod for longer than whoever would
+// have opened it.
+//
+// One runs in every held pod, so it is made to cost next to nothing: about 2 MiB resident, a binary
+// of less than 2 MiB, and the read of one small file in memory ten times a second. That is why it
+// imports so little, and not even fmt: a test has the list.
+package latch

@@ -1,0 +1,29 @@
+package latch
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+)
+
+// maxFile is more than a key or a boot ID has.
+const maxFile = 1024
+
+// readShort is what a file has, if that is less than the buffer holds: of a longer one the beginning
+// could look like a key.
+func readShort(path string, buffer []byte) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	n, err := io.ReadFull(file, buffer)
+	switch {
+	case err == nil:
+		return "", errors.New(path + " has " + strconv.Itoa(len(buffer)) + " bytes or more, must have fewer")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return string(buffer[:n]), nil
+	}
+	return "", err
+}

@@ -1,0 +1,294 @@
+package latch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/latch"
+	"github.com/readygate/readygate/internal/latchkey"
+)
+
+func TestALatchWaitsForItsKey(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.start()
+		p.after(time.Second)
+		p.waits()
+		p.key(openKey)
+		p.after(100 * time.Millisecond)
+		p.ends(nil)
+		p.said("open after 1.1s: the key is for this sandbox")
+	})
+}
+
+// The kubelet replaces a directory, and removes the one before.
+func TestAKeyIsSeenWhenTheKubeletReplacesIt(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.key("")
+		p.start()
+		p.waits()
+		for _, value := range []string{"closed - b1 -", "closed 10.0.0.7 b1 2026-11-16T10:00:00Z"} {
+			p.key(value)
+			p.after(time.Second)
+			p.waits()
+		}
+		p.key(openKey)
+		p.after(100 * time.Millisecond)
+		p.ends(nil)
+		p.said("open after 2.1s: the key is for this sandbox")
+		if link, err := os.Readlink(filepath.Join(p.Dir, latchkey.File)); err != nil || link != filepath.Join("..data", latchkey.File) {
+			p.t.Errorf("the key is a link to %q, %v: that is not how the kubelet does it", link, err)
+		}
+	})
+}
+
+// What is no key for this sandbox opens nothing, and the latch says why.
+func TestWhatOpensALatch(t *testing.T) {
+	t.Parallel()
+	const (
+		notHere  = "the key is of another sandbox: "
+		nowhere  = ", and READYGATE_POD_IP is empty: it cannot be compared, and opens nothing"
+		tellsOf  = "annotation readygate.dev/latch is "
+		isNoKey  = ", which is no key: it opens nothing"
+		openHere = "open after 0s: the key is for this sandbox"
+	)
+	for name, tc := range map[string]struct {
+		key        string
+		noIP, kept bool // the address is not known; the latch stays as it is
+		noBoot     bool
+		said       string
+	}{
+		"a key for this sandbox":              {key: openKey, said: openHere},
+		"a key for its second sandbox":        {key: openKey + " again", said: openHere},
+		"a key that does not know the boot":   {key: "open 10.0.0.7 - -", said: openHere},
+		"a key, where the boot is not known":  {key: openKey, noBoot: true, said: openHere},
+		"a key for every sandbox":             {key: "always RuleDeleted", said: `open after 0s: the key is for every sandbox, with reason "RuleDeleted"`},
+		"one without an address":              {key: "always AgentGone", noIP: true, said: `open after 0s: the key is for every sandbox, with reason "AgentGone"`},
+		"a reason that no terminal should do": {key: "always \x1b[2J", said: `open after 0s: the key is for every sandbox, with reason "\x1b[2J"`},
+
+		"no key":                        {kept: true},
+		"a closed key":                  {key: "closed 10.0.0.7 b1 2026-11-16T10:00:00Z", kept: true},
+		"a closed key of another":       {key: "closed 10.0.0.8 b0 2026-11-16T10:00:00Z", kept: true},
+		"a key of another address":      {key: "open 10.0.0.8 b1 -", kept: true, said: notHere + `its address is "10.0.0.8", here it is "10.0.0.7"`},
+		"a key of no address":           {key: "open - b1 -", kept: true, said: notHere + `its address is "", here it is "10.0.0.7"`},
+		"a key of another boot":         {key: "open 10.0.0.7 b0 -", kept: true, said: notHere + `its boot is "b0", here it is "b1"`},
+		"a key, but no address":         {key: openKey, noIP: true, kept: true, said: `the key is for address "10.0.0.7"` + nowhere},
+		"a key of no address, but none": {key: "open - b1 -", noIP: true, kept: true, said: `the key is for address ""` + nowhere},
+		"another text":                  {key: "open\x1b[2J", kept: true, said: tellsOf + `"open\x1b[2J"` + isNoKey},
+		"a longer text":                 {key: strings.Repeat("a", 65), kept: true, said: tellsOf + `"` + strings.Repeat("a", 64) + `..."` + isNoKey},
+		"a key with more behind it":     {key: openKey + strings.Repeat(" ", 1024) + "no", kept: true, said: "the key cannot be read: DIR/key has 1024 bytes or more, must have fewer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(p *trial) {
+				if tc.noIP {
+					p.PodIP = ""
+				}
+				if tc.noBoot {
+					p.BootFile = filepath.Join(p.Dir, "absent")
+				}
+				p.key(tc.key)
+				p.start()
+				if tc.kept {
+					p.after(time.Second)
+					p.waits()
+				} else {
+					p.ends(nil)
+				}
+				var want []string
+				if tc.said != "" {
+					want = append(want, strings.ReplaceAll(tc.said, "DIR", p.Dir))
+				}
+				p.said(want...)
+			})
+		})
+	}
+}
+
+// Where the key has been absent, or of another sandbox, the right one still opens.
+func TestAKeyOfAnotherSandboxIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.key("open 10.0.0.6 b1 -")
+		p.start()
+		p.after(time.Second)
+		p.key("closed 10.0.0.7 b1 -")
+		p.after(time.Second)
+		p.key("open 10.0.0.6 b1 -")
+		p.after(time.Second)
+		p.waits()
+		p.said(`the key is of another sandbox: its address is "10.0.0.6", here it is "10.0.0.7"`)
+		p.key(openKey)
+		p.after(time.Second)
+		p.ends(nil)
+	})
+}
+
+func TestADeadlineOpens(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.Deadline = 10 * time.Second
+		p.key("closed 10.0.0.7 b1 -")
+		p.start()
+		p.after(9900 * time.Millisecond)
+		p.waits()
+		p.after(100 * time.Millisecond)
+		p.ends(nil)
+		p.said("open after 10s: the deadline of 10s is over, and nobody has said that the pod's network is ready")
+	})
+}
+
+func TestADeadlineOpensWithoutAnAddress(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.Deadline, p.PodIP = time.Second, ""
+		p.start()
+		p.after(time.Second)
+		p.ends(nil)
+	})
+}
+
+// A key that comes with the deadline is why the latch is open.
+func TestAKeyGoesBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.Deadline = time.Second
+		p.start()
+		p.after(950 * time.Millisecond)
+		p.key(openKey)
+		p.after(50 * time.Millisecond)
+		p.ends(nil)
+		p.said("open after 1s: the key is for this sandbox")
+	})
+}
+
+func TestALatchThatWaitsSaysSoNowAndThen(t *testing.T) {
+	t.Parallel()
+	for question, of := range map[string]latch.Options{
+		"kubectl readiness why pod/web-1 --namespace=shop": {Pod: "web-1", Namespace: "shop"},
+		"kubectl readiness why pod/web-1":                  {Pod: "web-1"},
+		"kubectl readiness why pod/NAME":                   {},
+	} {
+		t.Run(question, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(p *trial) {
+				p.Pod, p.Namespace = of.Pod, of.Namespace
+				p.start()
+				p.after(29900 * time.Millisecond)
+				p.said()
+				p.after(65 * time.Second)
+				p.waits()
+				p.said(
+					"still waiting after 30s; to see for what: "+question,
+					"still waiting after 1m0s; to see for what: "+question,
+					"still waiting after 1m30s; to see for what: "+question,
+				)
+			})
+		})
+	}
+}
+
+func TestALatchSaysFirstWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	const head = v1alpha1.LatchName + ": waiting until annotation " + v1alpha1.LatchAnnotation + " of this pod opens the latch"
+	for want, of := range map[string]latch.Options{
+		head + " for address 10.0.0.7": {PodIP: address},
+		head + " for every sandbox: READYGATE_POD_IP is empty, so a key for one sandbox cannot be compared": {},
+		head + " for address 10.0.0.7; it opens by itself after 1m0s":                                       {PodIP: address, Deadline: time.Minute},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(p *trial) {
+				p.PodIP, p.Deadline = of.PodIP, of.Deadline
+				p.start()
+				if got := p.out.String(); got != want+"\n" {
+					p.t.Errorf("it said\n%swant\n%s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A pod that is ended must not take its latch for open.
+func TestALatchThatIsStoppedIsNotOpen(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		ctx, stop := context.WithCancel(p.t.Context())
+		go func() { p.ended <- p.Run(ctx) }()
+		p.after(time.Second)
+		p.waits()
+		stop()
+		synctest.Wait()
+		p.ends(latch.ErrStopped)
+		p.said()
+	})
+	t.Run("not even with a key and past its deadline", func(t *testing.T) {
+		play(t, func(p *trial) {
+			p.Deadline = time.Nanosecond
+			p.key(openKey)
+			ctx, stop := context.WithCancel(p.t.Context())
+			stop()
+			if err := p.Run(ctx); !errors.Is(err, latch.ErrStopped) {
+				p.t.Errorf("it ended with %v", err)
+			}
+		})
+	})
+}
+
+func TestAMissingVolumeIsToldOfAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.Dir = filepath.Join(p.Dir, "absent")
+		p.start()
+		p.after(time.Second)
+		p.waits()
+		p.said("the volume with the key is missing: stat " + p.Dir + ": no such file or directory")
+		must(p.t, os.Mkdir(p.Dir, 0o700))
+		p.key(openKey)
+		p.after(time.Second)
+		p.ends(nil)
+	})
+}
+
+// What is in the way of the key may go.
+func TestAKeyThatCannotBeReadIsToldOfOnceAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		inTheWay := filepath.Join(p.Dir, latchkey.File)
+		must(p.t, os.Mkdir(inTheWay, 0o700))
+		p.start()
+		p.after(time.Second)
+		p.waits()
+		p.said("the key cannot be read: read " + inTheWay + ": is a directory")
+		must(p.t, os.Remove(inTheWay))
+		p.key(openKey)
+		p.after(time.Second)
+		p.ends(nil)
+	})
+}
+
+// deaf takes nothing.
+type deaf struct{}
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody reads this") }
+
+func TestALatchThatNobodyListensToOpens(t *testing.T) {
+	t.Parallel()
+	play(t, func(p *trial) {
+		p.Out = deaf{}
+		p.start()
+		p.after(time.Minute)
+		p.waits()
+		p.key(openKey)
+		p.after(time.Second)
+		p.ends(nil)
+	})
+}

@@ -1,0 +1,118 @@
+package latch_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readygate/readygate/internal/latch"
+	"github.com/readygate/readygate/internal/latchkey"
+)
+
+// The sandbox that latches of the tests are in.
+const (
+	address = "10.0.0.7"
+	boot    = "b1"
+	openKey = "open 10.0.0.7 b1 2026-11-16T10:00:00Z"
+)
+
+// trial is a latch on files of its own. Time passes only while everybody waits.
+type trial struct {
+	latch.Options
+	t       *testing.T
+	out     bytes.Buffer
+	ended   chan error
+	changes int
+}
+
+// play tells a story of one latch. What is left of it ends with the story.
+func play(t *testing.T, story func(p *trial)) {
+	t.Helper()
+	dir, bootFile := t.TempDir(), filepath.Join(t.TempDir(), "boot_id")
+	must(t, os.WriteFile(bootFile, []byte(boot+"\n"), 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		p := &trial{t: t, ended: make(chan error, 1), Options: latch.Options{Dir: dir, PodIP: address, BootFile: bootFile}}
+		p.Out = &p.out
+		story(p)
+	})
+}
+
+// start starts the latch, which looks at once.
+func (p *trial) start() {
+	go func() { p.ended <- p.Run(p.t.Context()) }()
+	synctest.Wait()
+}
+
+// after lets the latch go on for so long.
+func (p *trial) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// key changes the volume as the kubelet does: all files are in a directory that a link names, and
+// the link is replaced.
+func (p *trial) key(value string) {
+	p.t.Helper()
+	p.changes++
+	in := func(name string) string { return filepath.Join(p.Dir, name) }
+	next := "..2026_11_16_10_00_00." + strconv.Itoa(p.changes)
+	must(p.t, os.Mkdir(in(next), 0o700))
+	must(p.t, os.WriteFile(filepath.Join(in(next), latchkey.File), []byte(value), 0o600))
+	must(p.t, os.Symlink(next, in("..data_tmp")))
+	before, err := os.Readlink(in("..data"))
+	must(p.t, os.Rename(in("..data_tmp"), in("..data")))
+	if err != nil { // there was none
+		must(p.t, os.Symlink(filepath.Join("..data", latchkey.File), in(latchkey.File)))
+		return
+	}
+	must(p.t, os.RemoveAll(in(before)))
+}
+
+// waits says that the latch has not ended.
+func (p *trial) waits() {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		p.t.Fatalf("it ended with %v, and said\n%s", err, &p.out)
+	default:
+	}
+}
+
+// ends says that the latch has ended, and how.
+func (p *trial) ends(want error) {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		if !errors.Is(err, want) {
+			p.t.Fatalf("it ended with %v, want %v, and said\n%s", err, want, &p.out)
+		}
+	default:
+		p.t.Fatalf("it waits, and said\n%s", &p.out)
+	}
+}
+
+// said says what the latch has said since it began to wait.
+func (p *trial) said(want ...string) {
+	p.t.Helper()
+	_, rest, _ := strings.Cut(p.out.String(), "\n")
+	var all strings.Builder
+	for _, line := range want {
+		all.WriteString("readygate-latch: " + line + "\n")
+	}
+	if rest != all.String() {
+		p.t.Errorf("it said\n%swant\n%s", rest, &all)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

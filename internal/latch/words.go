@@ -1,0 +1,69 @@
+package latch
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/readygate/readygate/internal/latchkey"
+)
+
+// say writes one line. That nobody reads it is no reason to fail.
+func say(out io.Writer, text string) { _, _ = io.WriteString(out, "readygate-latch: "+text+"\n") }
+
+// purpose is what the latch waits for.
+func (l *latch) purpose() string {
+	text := "waiting until annotation " + latchkey.Annotation + " of this pod opens the latch"
+	if l.PodIP != "" {
+		text += " for address " + l.PodIP
+	} else {
+		text += " for every sandbox: " + latchkey.PodIP + " is empty, so a key for one sandbox cannot be compared"
+	}
+	if l.Deadline > 0 {
+		text += "; it opens by itself after " + l.Deadline.String()
+	}
+	return text
+}
+
+// question is what a user runs to see why the pod waits.
+func (l *latch) question() string {
+	question := "kubectl readiness why pod/"
+	if l.Pod != "" {
+		question += l.Pod
+	} else {
+		question += "NAME"
+	}
+	if l.Namespace != "" {
+		question += " --namespace=" + l.Namespace
+	}
+	return question
+}
+
+// openWords say why a key opens. Whoever may write annotations may have written it: what it says is
+// quoted.
+func openWords(key latchkey.Key) string {
+	if key.Always != "" {
+		return "the key is for every sandbox, with reason " + strconv.Quote(key.Always)
+	}
+	return "the key is for this sandbox"
+}
+
+// foreignWords say why a key that opens some latch does not open this one.
+func (l *latch) foreignWords(sandbox latchkey.Sandbox) string {
+	switch {
+	case l.PodIP == "":
+		return "the key is for address " + strconv.Quote(sandbox.IP) + ", and " + latchkey.PodIP + " is empty: it cannot be compared, and opens nothing"
+	case sandbox.IP != l.PodIP:
+		return "the key is of another sandbox: its address is " + strconv.Quote(sandbox.IP) + ", here it is " + strconv.Quote(l.PodIP)
+	default:
+		return "the key is of another sandbox: its boot is " + strconv.Quote(sandbox.Boot) + ", here it is " + strconv.Quote(l.boot)
+	}
+}
+
+// noKeyWords say that an annotation has no key.
+func noKeyWords(value string) string {
+	const shown = 64
+	if len(value) > shown {
+		value = value[:shown] + "..."
+	}
+	return "annotation " + latchkey.Annotation + " is " + strconv.Quote(value) + ", which is no key: it opens nothing"
+}

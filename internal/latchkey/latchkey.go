@@ -1,0 +1,134 @@
+// Package latchkey is the value of the annotation by which a latch is opened: who opens it says for
+// which sandbox of the pod, and the latch in it compares, so that an old answer opens nothing.
+//
+// There are two forms, words with a blank between them:
+//
+//	open 10.244.1.7 0b5e…-boot-id 2026-11-16T10:00:00Z
+//	always RuleDeleted
+//
+// The first one begins with open or closed, and names the pod's address, the boot of its node and
+// since when the sandbox has been there; a fifth word, again, says that the pod had another sandbox
+// before. The second one opens the latch of every sandbox, with the reason.
+package latchkey
+
+import (
+	"strings"
+	"time"
+)
+
+// Sandbox is one sandbox of a pod.
+type Sandbox struct {
+	// IP is the pod's address in it; empty if it has none.
+	IP string
+	// Boot is the boot ID of the node; empty if it is not known.
+	Boot string
+	// Since is when it was ready to start containers; zero if it is not.
+	Since time.Time
+}
+
+// Ready says that containers can start in the sandbox, and that it has an address.
+func (s Sandbox) Ready() bool { return s.IP != "" && !s.Since.IsZero() }
+
+// Same says whether two sandboxes are one. A boot that either side does not know is not compared.
+func (s Sandbox) Same(other Sandbox) bool {
+	return s.IP == other.IP && !s.Rebooted(other) && s.Since.Equal(other.Since)
+}
+
+// Rebooted says whether the other one is of another boot, as far as it is known.
+func (s Sandbox) Rebooted(other Sandbox) bool {
+	return s.Boot != "" && other.Boot != "" && s.Boot != other.Boot
+}
+
+// Key is what an annotation says.
+type Key struct {
+	// Open says that the latch is open.
+	Open bool
+	// Sandbox is the one that it was said of; an empty one if it holds for all.
+	Sandbox Sandbox
+	// Again says that the pod had another sandbox before that one.
+	Again bool
+	// Always is why the latch is open whatever the sandbox; empty if it is not.
+	Always string
+}
+
+// The words of a key.
+const (
+	wordOpen   = "open"
+	wordClosed = "closed"
+	wordAlways = "always"
+	wordAgain  = "again"
+	wordNone   = "-"
+)
+
+// Always is the key that opens every latch, for a reason of one word.
+func Always(reason string) Key { return Key{Open: true, Always: reason} }
+
+// String is the value of the annotation.
+func (k Key) String() string {
+	if k.Always != "" {
+		return wordAlways + " " + k.Always
+	}
+	words := []string{wordClosed, orNone(k.Sandbox.IP), orNone(k.Sandbox.Boot), wordNone}
+	if k.Open {
+		words[0] = wordOpen
+	}
+	if !k.Sandbox.Since.IsZero() {
+		words[3] = k.Sandbox.Since.UTC().Format(time.RFC3339)
+	}
+	if k.Again {
+		words = append(words, wordAgain)
+	}
+	return strings.Join(words, " ")
+}
+
+// Parse is the key that a value tells. What it cannot read is no key, and opens nothing.
+func Parse(value string) (key Key, ok bool) {
+	words := strings.Fields(value)
+	if len(words) == 2 && words[0] == wordAlways {
+		return Always(words[1]), true
+	}
+	if len(words) < 4 || len(words) > 5 || words[0] != wordOpen && words[0] != wordClosed {
+		return Key{}, false
+	}
+	key = Key{Open: words[0] == wordOpen, Sandbox: Sandbox{IP: unlessNone(words[1]), Boot: unlessNone(words[2])}}
+	if words[3] != wordNone {
+		since, err := time.Parse(time.RFC3339, words[3])
+		if err != nil {
+			return Key{}, false
+		}
+		key.Sandbox.Since = since
+	}
+	if len(words) == 5 {
+		if words[4] != wordAgain {
+			return Key{}, false
+		}
+		key.Again = true
+	}
+	return key, true
+}
+
+// Opens says whether the key opens the latch of the sandbox with this address, in this boot. A boot
+// that either side does not know is not compared.
+func (k Key) Opens(ip, boot string) bool {
+	switch {
+	case !k.Open:
+		return false
+	case k.Always != "":
+		return true
+	}
+	return k.Sandbox.IP != "" && k.Sandbox.IP == ip && (k.Sandbox.Boot == "" || boot == "" || k.Sandbox.Boot == boot)
+}
+
+func orNone(word string) string {
+	if word == "" || strings.ContainsAny(word, " \t\r\n") {
+		return wordNone
+	}
+	return word
+}
+
+func unlessNone(word string) string {
+	if word == wordNone {
+		return ""
+	}
+	return word
+}

@@ -1,0 +1,85 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/gating"
+)
+
+// podRule judges one rule of pods as the API server does, and keeps it if that would take it.
+func (r *Report) podRule(d document) error {
+	definition, err := podRuleDefinition()
+	if err != nil {
+		return fmt.Errorf("reading the definition of rules of pods: %w", err)
+	}
+	rule := &podv1alpha1.PodReadinessRule{}
+	if !r.judge(definition, d, podv1alpha1.GroupVersion) || !r.read(d, rule) {
+		return nil
+	}
+	r.PodRules, r.podPlaces = append(r.PodRules, rule), append(r.podPlaces, d)
+	return nil
+}
+
+// checkPodRules looks at the rules of pods that the API server would take.
+func (r *Report) checkPodRules() {
+	first := map[string]int{}
+	for i, rule := range r.PodRules {
+		at := r.podPlaces[i]
+		if before, twice := first[rule.Name]; twice && rule.Name != "" && !reflect.DeepEqual(r.PodRules[before].Spec, rule.Spec) {
+			r.add(Error, at, "metadata.name", "another rule has this name, in "+r.podPlaces[before].file+": one would take the place of the other, or be refused", "give one of them another name, or apply only one")
+			continue
+		}
+		first[rule.Name] = i
+		if compiled := gating.NewRule(rule); compiled.Invalid != nil {
+			r.add(Error, at, "spec", compiled.Invalid.Error(), "")
+		}
+		for j := range rule.Spec.Components {
+			r.checkComponent(at, rule, j)
+		}
+		if rule.Spec.NamespaceSelector == nil && rule.Spec.PodSelector == nil {
+			r.add(Info, at, "spec", "selects the pods of all namespaces but "+strings.Join(gating.Reserved, " and "), "add a namespaceSelector to begin with a few")
+		}
+		if rule.Spec.DeadlineSeconds == nil {
+			r.add(Info, at, "spec.deadlineSeconds", "is absent: a pod whose component never says yes waits for ever, and no event tells of it", "set it, e.g. 120; with onDeadline: Report it only tells")
+		}
+	}
+}
+
+// checkComponent warns of a component that cannot say yes, or says it too easily.
+func (r *Report) checkComponent(at document, rule *podv1alpha1.PodReadinessRule, i int) {
+	c, path := &rule.Spec.Components[i], fmt.Sprintf("spec.components[%d]", i)
+	switch {
+	case c.PodCondition != nil:
+		if why := neverTrue(rule, c.PodCondition); why != "" {
+			r.add(Error, at, path+".podCondition.type", why, "name a condition that the component sets, e.g. policy.example.com/programmed")
+		}
+	case c.File != nil:
+		if said := c.File.Path + c.File.Contains; !strings.Contains(said, "{uid}") && !strings.Contains(said, "{ip") {
+			r.add(Warning, at, path+".file", "names the pod by its name only: the file of an earlier pod of this name would say yes for the next one", "set contains to what differs, e.g. '{ip}/32', or use {uid} in path")
+		}
+	case c.Reach != nil && c.Reach.From == podv1alpha1.ReachFromPeer:
+		r.add(Info, at, path+".reach.from", "is Peer: where network policies deny ingress by default, no peer reaches a pod, and the gate stays closed", "use Node there")
+	}
+}
+
+// neverTrue says why a condition cannot be as it must before the gate is open; empty if it can.
+func neverTrue(rule *podv1alpha1.PodReadinessRule, c *podv1alpha1.ConditionComponent) string {
+	gate := cmp.Or(rule.Spec.Gate, podv1alpha1.DefaultGate)
+	switch {
+	case c.Status == corev1.ConditionFalse:
+		return ""
+	case c.Type == gate:
+		return "is the gate itself, which waits for this component: it would never open"
+	case c.Type == string(corev1.PodReady):
+		return "is Ready, which is True only when the gate is open: it would never open"
+	case rule.Spec.StartHold && (c.Type == string(corev1.ContainersReady) || c.Type == string(corev1.PodInitialized)):
+		return "is " + c.Type + ", and with startHold containers start only when the gate is open: it would never open"
+	}
+	return ""
+}

@@ -1,0 +1,320 @@
+package podgate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/note"
+)
+
+// maxPods is more than a node has.
+const maxPods = 2048
+
+// Back-off of a pod whose write failed.
+const (
+	retryFirst = 50 * time.Millisecond
+	retryLast  = 30 * time.Second
+)
+
+// Agent decides of the pods of one node. All exported fields are required.
+type Agent struct {
+	// Pods writes the status of pods, and Namespaces reads one past the cache.
+	API kubernetes.Interface
+	// Sources are what the API server tells.
+	Sources *Sources
+	// Ask asks a component.
+	Ask func(context.Context, gating.Probe) gating.Answer
+	// Boot is the boot ID of the node, empty if it is not known, and Booted says when that was.
+	Boot    string
+	Booted  func() time.Time
+	Workers int
+	Events  events.EventRecorder
+	Metrics *Metrics
+	Clock   clock.WithTicker
+	// Changed is called when the tallies may be others.
+	Changed func()
+
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	prober  *prober
+	overlay cache.MutationCache
+
+	live liveRules
+
+	mu   sync.Mutex
+	pods map[types.NamespacedName]*memory
+}
+
+// memory is what the agent remembers of a pod: nothing that it would decide otherwise without.
+type memory struct {
+	uid types.UID
+	// decision is the last one, for the tallies.
+	decision gating.Decision
+	// told are the rules that the pod's lateness was told of.
+	told []string
+}
+
+// Run decides until the context ends. It begins when all sources are known: who knows no rules would
+// open every gate.
+func (a *Agent) Run(ctx context.Context) error {
+	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryLast),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "pods"})
+	a.prober = newProber(a.Ask, a.Clock, a.Metrics, func(pod types.NamespacedName) { a.queue.Add(pod) })
+	a.overlay = cache.NewIntegerResourceVersionMutationCacheWithOptions(log.FromContext(ctx), a.Sources.Pods.GetStore(), cache.MutationCacheOptions{TTL: time.Minute, MaxCacheSize: maxPods})
+	if err := a.Sources.start(ctx, a.queue.Add, a.all); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Deciding", "rules", len(a.Sources.Rules()), "pods", len(a.Sources.Pods.GetStore().ListKeys()))
+	var workers sync.WaitGroup
+	for range a.Workers {
+		workers.Go(func() {
+			for a.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	a.queue.ShutDown()
+	workers.Wait()
+	a.prober.stop()
+	return nil
+}
+
+// all asks for a look at every pod of a namespace, or of all.
+func (a *Agent) all(in string) {
+	for _, obj := range a.Sources.Pods.GetStore().List() {
+		if pod := obj.(*corev1.Pod); in == metav1.NamespaceAll || in == pod.Namespace {
+			a.queue.Add(keyOf(pod))
+		}
+	}
+	a.Changed()
+}
+
+func keyOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+func (a *Agent) next(ctx context.Context) bool {
+	key, done := a.queue.Get()
+	if done {
+		return false
+	}
+	defer a.queue.Done(key)
+	again, err := a.look(ctx, key)
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Pod not written; will try again", "pod", key)
+		}
+		a.queue.AddRateLimited(key)
+	default:
+		a.queue.Forget(key)
+		if again > 0 {
+			a.queue.AddAfter(key, again)
+		}
+	}
+	return true
+}
+
+// look decides of one pod, and writes it if need be. It says when to look again; zero: when something
+// changes.
+func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	obj, found, err := a.overlay.GetByKey(key.String())
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		a.forget(key)
+		return 0, nil
+	}
+	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
+	now := a.Clock.Now()
+	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
+	if abandons(&d) {
+		if d, err = a.decideLive(ctx, subject, now); err != nil {
+			return 0, err
+		}
+	}
+	a.prober.want(subject.Pod, d.Probes)
+	a.remember(subject.Pod, d)
+	if d.Patch != nil {
+		if err := a.write(ctx, subject, &d, now); err != nil {
+			return 0, err
+		}
+	}
+	a.tell(subject.Pod, &d)
+	if d.Until.IsZero() {
+		return 0, nil
+	}
+	return max(d.Until.Sub(now), time.Millisecond), nil
+}
+
+func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Subject {
+	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted()}}
+}
+
+// abandons says that a decision opens a gate because no rule selects the pod.
+func abandons(d *gating.Decision) bool {
+	return d.Patch != nil && slices.ContainsFunc(d.Verdicts, func(v gating.Verdict) bool { return len(v.Rules) == 0 })
+}
+
+// decideLive decides past the caches. The API server gave the pod a gate because a rule selects it: a
+// cache that does not know that rule, or the labels of the namespace, yet must not open the gate.
+func (a *Agent) decideLive(ctx context.Context, s *gating.Subject, now time.Time) (gating.Decision, error) {
+	rules, err := a.live.read(now, a.Clock.Now, func() ([]*gating.Rule, error) { return a.Sources.LiveRules(ctx) })
+	if err != nil {
+		return gating.Decision{}, fmt.Errorf("reading the rules before a gate is opened that none of them seems to ask for: %w", err)
+	}
+	namespace, err := a.API.CoreV1().Namespaces().Get(ctx, s.Pod.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return gating.Decision{}, fmt.Errorf("reading the namespace before a gate is opened that no rule seems to ask for: %w", err)
+	}
+	live := *s
+	live.Namespace = namespace.Labels
+	return gating.Decide(rules, &live, a.prober.answers(s.Pod), now), nil
+}
+
+// write writes what was decided in one request.
+func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision, now time.Time) error {
+	patch, err := d.Patch.Strategic(s.Pod.UID)
+	if err != nil {
+		return err
+	}
+	written, err := a.API.CoreV1().Pods(s.Pod.Namespace).Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	a.Metrics.patched(err)
+	switch {
+	case gating.Missed(err): // the watch tells
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing the gates of the pod: %w", err)
+	}
+	a.overlay.Mutation(strip(written))
+	a.opened(ctx, s.Pod, d, now)
+	return nil
+}
+
+// opened tells of gates that the write has opened, and closed.
+func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *gating.Decision, now time.Time) {
+	for _, condition := range d.Patch.Conditions {
+		log.FromContext(ctx).Info("Gate written", "pod", keyOf(pod), "gate", condition.Type, "status", condition.Status, "reason", condition.Reason)
+		i := slices.IndexFunc(d.Verdicts, func(v gating.Verdict) bool { return v.Gate == string(condition.Type) })
+		if i < 0 || condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Reason {
+		case v1alpha1.ReasonAllReady:
+			a.Metrics.ready(pod, &d.Verdicts[i], a.prober.times(keyOf(pod)), now)
+		case v1alpha1.ReasonDeadline:
+			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventOpened, v1alpha1.ActionOpen, "%s", note.Cut(condition.Message, note.Event))
+		}
+	}
+}
+
+// tell tells of a pod that waits for too long, once for each rule.
+func (a *Agent) tell(pod *corev1.Pod, d *gating.Decision) {
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		for _, rule := range v.Late {
+			if v.Open || !a.tellFirst(keyOf(pod), rule.Name) {
+				continue
+			}
+			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLate, v1alpha1.ActionAwait,
+				"%s", note.Cut(fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message), note.Event))
+		}
+	}
+}
+
+// tellFirst says whether this is the first time, and remembers it.
+func (a *Agent) tellFirst(pod types.NamespacedName, rule string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.pods[pod]
+	if m == nil || slices.Contains(m.told, rule) {
+		return false
+	}
+	m.told = append(m.told, rule)
+	return true
+}
+
+// remember keeps what was last decided.
+func (a *Agent) remember(pod *corev1.Pod, d gating.Decision) {
+	a.mu.Lock()
+	if a.pods == nil {
+		a.pods = map[types.NamespacedName]*memory{}
+	}
+	m := a.pods[keyOf(pod)]
+	if m == nil || m.uid != pod.UID {
+		m = &memory{uid: pod.UID}
+		a.pods[keyOf(pod)] = m
+	}
+	m.decision = d
+	a.mu.Unlock()
+	a.Changed()
+}
+
+func (a *Agent) forget(key types.NamespacedName) {
+	a.prober.forget(key)
+	a.mu.Lock()
+	delete(a.pods, key)
+	a.mu.Unlock()
+	a.Changed()
+}
+
+// Tallies count the pods of the node, by the rule that selects them. A pod that nobody has looked at yet
+// is not counted.
+func (a *Agent) Tallies() map[*gating.Rule]*gating.Tally {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	tallies := map[*gating.Rule]*gating.Tally{}
+	for _, rule := range a.Sources.Rules() {
+		tallies[rule] = &gating.Tally{}
+	}
+	for _, obj := range a.Sources.Pods.GetStore().List() {
+		pod := obj.(*corev1.Pod)
+		m := a.pods[keyOf(pod)]
+		if m == nil || m.uid != pod.UID {
+			continue
+		}
+		subject := a.subject(pod, a.Sources.Namespace(pod.Namespace))
+		for rule, tally := range tallies {
+			tally.Count(rule, subject, &m.decision)
+		}
+	}
+	return tallies
+}
+
+// liveRules are the rules past the cache. Whoever has begun to look before they were read may use them,
+// so that many pods at once cost one request.
+type liveRules struct {
+	mu    sync.Mutex
+	rules []*gating.Rule
+	at    time.Time
+}
+
+func (l *liveRules) read(begun time.Time, now func() time.Time, read func() ([]*gating.Rule, error)) ([]*gating.Rule, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && l.at.After(begun) {
+		return l.rules, nil
+	}
+	at := now()
+	rules, err := read()
+	if err == nil {
+		l.rules, l.at = rules, at
+	}
+	return rules, err
+}

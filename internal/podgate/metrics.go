@@ -1,0 +1,99 @@
+package podgate
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/readygate/readygate/internal/gating"
+)
+
+// Metrics are those of an agent.
+type Metrics struct {
+	readySeconds     prometheus.Histogram
+	componentSeconds *prometheus.HistogramVec
+	last             *prometheus.CounterVec
+	patches          *prometheus.CounterVec
+	probes           *prometheus.CounterVec
+}
+
+// buckets reach from a pod that is ready at once to one that somebody has to look at.
+var buckets = []float64{.1, .25, .5, 1, 1.5, 2.5, 5, 10, 20, 40, 80, 160, 320}
+
+// NewMetrics makes and registers the metrics.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		readySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "readygate_podgate_ready_seconds", Help: "Time from a pod's sandbox until all components had said yes.", Buckets: buckets}),
+		componentSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "readygate_podgate_component_ready_seconds", Help: "Time from a pod's sandbox until a component had said yes.", Buckets: buckets}, []string{"rule", "component"}),
+		last: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "readygate_podgate_last_component_total", Help: "Pods for which a component was the last one to say yes."}, []string{"rule", "component"}),
+		patches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "readygate_podgate_patches_total", Help: "Writes of the status of pods, by what became of them."}, []string{"result"}),
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "readygate_podgate_probes_total", Help: "Questions to components on the node, by kind and answer."}, []string{"kind", "answer"}),
+	}
+	registerer.MustRegister(m.readySeconds, m.componentSeconds, m.last, m.patches, m.probes)
+	return m
+}
+
+func (m *Metrics) patched(err error) {
+	result := "written"
+	switch {
+	case gating.Missed(err):
+		result = "gone"
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		result = "refused"
+	case err != nil:
+		result = "failed"
+	}
+	m.patches.WithLabelValues(result).Inc()
+}
+
+func (m *Metrics) asked(probe gating.Probe, answer gating.Answer) {
+	m.probes.WithLabelValues(string(probe.Kind), map[bool]string{true: "yes", false: "no"}[answer.Yes]).Inc()
+}
+
+// ready measures a pod whose components have all said yes: how long each took, and who was last.
+func (m *Metrics) ready(pod *corev1.Pod, v *gating.Verdict, asked map[gating.Probe]time.Time, now time.Time) {
+	since := gating.SandboxSince(pod)
+	if since.IsZero() {
+		return
+	}
+	m.readySeconds.Observe(max(0, now.Sub(since).Seconds()))
+	var last gating.Yes
+	for _, yes := range gating.YesTimes(pod, v, asked) {
+		m.componentSeconds.WithLabelValues(yes.Rule, yes.Component).Observe(max(0, yes.At.Sub(since).Seconds()))
+		if yes.At.After(last.At) {
+			last = yes
+		}
+	}
+	if last.Component != "" {
+		m.last.WithLabelValues(last.Rule, last.Component).Inc()
+	}
+}
+
+// collector tells how many pods wait, as of now.
+type collector struct{ agent *Agent }
+
+var (
+	waitingDesc = prometheus.NewDesc("readygate_podgate_waiting_pods", "Pods of the node whose gate is closed.", []string{"rule"}, nil)
+	lateDesc    = prometheus.NewDesc("readygate_podgate_late_pods", "Pods of the node that have waited for longer than the deadline of the rule.", []string{"rule"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	out <- waitingDesc
+	out <- lateDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	for rule, tally := range c.agent.Tallies() {
+		out <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(tally.Waiting), rule.Name)
+		out <- prometheus.MustNewConstMetric(lateDesc, prometheus.GaugeValue, float64(tally.Late), rule.Name)
+	}
+}

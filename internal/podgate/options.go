@@ -1,0 +1,85 @@
+package podgate
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/readygate/readygate/internal/agentlease"
+)
+
+// Options configure the agent. NewOptions has the defaults; AddFlags lets the command line change them.
+type Options struct {
+	Kubeconfig string
+	// Node is the node whose pods the agent decides of, and Holder the agent's own name.
+	Node, Holder string
+	MetricsAddr  string
+	HealthAddr   string
+	// HostRoot is where the node's files are, e.g. /host; empty: where they are on the node.
+	HostRoot string
+	// PeerAddr is where other agents may ask whether this node reaches a pod; empty: nowhere.
+	PeerAddr string
+	// PeerToken is the file of the token by which agents know each other.
+	PeerToken string
+	Workers   int
+
+	// Logging is how log lines look.
+	Logging zap.Options
+
+	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil means to look
+	// for one of those.
+	RestConfig *rest.Config
+
+	// Registry gets the metrics.
+	Registry *prometheus.Registry
+}
+
+// NewOptions are the defaults. The node and the holder come from the environment.
+func NewOptions() *Options {
+	return &Options{
+		Node:        os.Getenv("NODE_NAME"),
+		Holder:      os.Getenv("POD_NAME"),
+		MetricsAddr: "127.0.0.1:9477",
+		HealthAddr:  "127.0.0.1:9478",
+		PeerToken:   "/var/run/secrets/readygate.dev/peer/token",
+		Workers:     16,
+		Registry:    prometheus.NewRegistry(),
+	}
+}
+
+// AddFlags adds a flag for every option that a user may set.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
+	flags.StringVar(&o.Node, "node-name", o.Node, "Node whose pods the agent decides of. Empty: the variable NODE_NAME.")
+	flags.StringVar(&o.Holder, "holder", o.Holder, "Name of the agent in its lease. Empty: the variable POD_NAME, or the host's name.")
+	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint; 0: off. The agent is in the node's network: an address of the node can be reached by everybody who reaches the node.")
+	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
+	flags.StringVar(&o.HostRoot, "host-root", o.HostRoot, "Directory under which the node's files are found, e.g. /host. Empty: where they are on the node.")
+	flags.StringVar(&o.PeerAddr, "peer-bind-address", o.PeerAddr, "Address at which other agents may ask whether this node reaches a pod, e.g. 10.0.0.5:9479. Empty: off, and rules with reach from Peer wait for ever.")
+	flags.StringVar(&o.PeerToken, "peer-token-file", o.PeerToken, "File with a service account token of the audience "+peerAudience+", by which agents know each other.")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "Pods that are looked at at the same time.")
+
+	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
+	o.Logging.BindFlags(logging)
+	flags.AddGoFlagSet(logging)
+}
+
+// Validate names the first flag that cannot work, and a value that would.
+func (o *Options) Validate() error {
+	switch {
+	case o.Node == "":
+		return errors.New("--node-name is empty: name the node, or set NODE_NAME from spec.nodeName")
+	case len(validation.IsDNS1123Subdomain(agentlease.Name(o.Node))) > 0:
+		return fmt.Errorf("--node-name is %q, must be the name of a node of at most 245 characters", o.Node)
+	case o.Workers < 1:
+		return fmt.Errorf("--workers is %d, must be at least 1, e.g. --workers=16", o.Workers)
+	}
+	return nil
+}

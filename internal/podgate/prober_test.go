@@ -1,0 +1,127 @@
+package podgate
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/readygate/readygate/internal/gating"
+)
+
+// trial is a prober whose component says what it is told to.
+type trial struct {
+	*prober
+	mu      sync.Mutex
+	says    gating.Answer
+	asked   int
+	changes int
+}
+
+func try(t *testing.T, f func(*trial)) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		tr := &trial{}
+		tr.prober = newProber(func(context.Context, gating.Probe) gating.Answer {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			tr.asked++
+			return tr.says
+		}, clock.RealClock{}, NewMetrics(prometheus.NewRegistry()), func(types.NamespacedName) {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			tr.changes++
+		})
+		defer tr.stop()
+		f(tr)
+	})
+}
+
+func (tr *trial) say(answer gating.Answer) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.says = answer
+}
+
+func sandboxed(ip string, since time.Time) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"},
+		Status: corev1.PodStatus{PodIP: ip, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}},
+	}
+}
+
+var question1 = []gating.Probe{{Kind: gating.File, Path: "/run/u1"}}
+
+func (tr *trial) answer(pod *corev1.Pod) (gating.Answer, bool) { return tr.answers(pod)(question1[0]) }
+
+// A yes is of the sandbox that it was said of, and is asked for anew in the next one.
+func TestAYesDoesNotOutliveItsSandbox(t *testing.T) {
+	try(t, func(tr *trial) {
+		first, second := sandboxed("10.0.0.7", time.Now()), sandboxed("10.0.0.7", time.Now().Add(time.Minute))
+		tr.say(gating.Answer{Yes: true})
+		tr.want(first, question1)
+		synctest.Wait()
+		if answer, known := tr.answer(first); !known || !answer.Yes {
+			t.Fatalf("it says %+v, %v", answer, known)
+		}
+		if _, known := tr.answer(second); known {
+			t.Error("the yes is known of the next sandbox")
+		}
+		tr.want(first, nil)
+		tr.want(first, question1)
+		if _, known := tr.answer(first); known {
+			t.Error("the yes is known though the question has ended")
+		}
+		tr.say(gating.Answer{Why: "no such file"})
+		tr.want(second, question1)
+		synctest.Wait()
+		if answer, known := tr.answer(second); !known || answer.Yes {
+			t.Errorf("in the next sandbox it says %+v, %v", answer, known)
+		}
+	})
+}
+
+// Noes are counted, from the first one, and only a change is told of.
+func TestNoesAreCounted(t *testing.T) {
+	try(t, func(tr *trial) {
+		pod := sandboxed("10.0.0.7", time.Now())
+		tr.say(gating.Answer{Why: "no such file"})
+		tr.want(pod, question1)
+		synctest.Wait()
+		if answer, _ := tr.answer(pod); answer.Noes != 1 {
+			t.Errorf("after one question: %+v", answer)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if answer, _ := tr.answer(pod); answer.Noes != gating.Refusals {
+			t.Errorf("after a minute: %+v", answer)
+		}
+		if tr.asked < 50 || tr.asked > 80 || tr.changes != gating.Refusals {
+			t.Errorf("asked %d times in a minute, %d changes", tr.asked, tr.changes)
+		}
+	})
+}
+
+// Nobody is asked about a pod that is gone.
+func TestAPodThatIsGoneIsNotAskedAbout(t *testing.T) {
+	try(t, func(tr *trial) {
+		pod := sandboxed("10.0.0.7", time.Now())
+		tr.want(pod, question1)
+		synctest.Wait()
+		tr.forget(keyOf(pod))
+		before := tr.asked
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if tr.asked != before || len(tr.pods) > 0 {
+			t.Errorf("asked %d times more, %d pods are remembered", tr.asked-before, len(tr.pods))
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package podgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/component"
+	"github.com/readygate/readygate/internal/kubeconfig"
+	"github.com/readygate/readygate/internal/version"
+)
+
+//+kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+//+kubebuilder:rbac:groups="",resources=nodes;namespaces,verbs=get;list;watch
+//+kubebuilder:rbac:groups=readygate.dev,resources=podreadinessrules,verbs=get;list;watch
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+//+kubebuilder:rbac:groups=coordination.k8s.io,namespace=readygate-system,resources=leases,verbs=get;list;watch;create;patch
+
+var logger = log.Log.WithName("podgate")
+
+// Run runs the agent until the context ends. It returns nil after a clean stop.
+func (o *Options) Run(ctx context.Context) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	config, err := kubeconfig.Load(o.RestConfig, o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // workers bound it
+	config = rest.AddUserAgent(config, "readygate-podgate")
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType, protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	api, err := kubernetes.NewForConfig(protobuf)
+	if err != nil {
+		return err
+	}
+	sources, err := NewSources(config, api, o.Node)
+	if err != nil {
+		return err
+	}
+	logger.Info("Starting", "version", version.Version, "node", o.Node)
+	return o.run(log.IntoContext(ctx, logger), api, sources)
+}
+
+func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *Sources) error {
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: api.EventsV1()})
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
+	peers := &peers{api: api, node: o.Node, tokenFile: o.PeerToken}
+	agent := &Agent{
+		API: api, Sources: sources, Ask: (&component.Asker{Root: o.HostRoot, Peers: o.peersOf(peers)}).Ask, Boot: bootID(), Booted: (&boot{}).time, Workers: o.Workers,
+		Events: broadcaster.NewRecorder(scheme.Scheme, v1alpha1.Reporter), Metrics: NewMetrics(o.Registry), Clock: clock.RealClock{},
+	}
+	keeper := agentlease.NewKeeper(agentlease.Keeper{
+		Leases: api.CoordinationV1(), Node: o.Node, Holder: o.holder(), Owner: sources.Owner, Report: func() agentlease.Report { return o.report(agent) }, Clock: clock.RealClock{},
+		Failed: func(err error) {
+			logger.Error(err, "The lease was not written: after a while the node counts as one without an agent")
+		},
+	})
+	agent.Changed = keeper.Changed
+	o.Registry.MustRegister(collector{agent})
+
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer func() {
+		cancel()
+		all.Wait()
+	}()
+	failed := make(chan error, 4)
+	servers := []server{
+		{o.MetricsAddr, promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{})},
+		{o.HealthAddr, health(sources)},
+	}
+	if o.PeerAddr != "" {
+		servers = append(servers, server{o.PeerAddr, &component.PeerHandler{Authorize: peers.authorize}})
+	}
+	for _, s := range servers {
+		listener, err := s.listen()
+		if err != nil {
+			return err
+		}
+		if listener != nil {
+			all.Go(func() { failed <- s.serve(ctx, listener) })
+		}
+	}
+	all.Go(func() {
+		if waitFor(ctx, sources) { // what is not known is not told
+			keeper.Run(ctx)
+		}
+	})
+	all.Go(func() { failed <- agent.Run(ctx) })
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+}
+
+// peersOf are whom to ask besides the node itself; nil if that is off.
+func (o *Options) peersOf(p *peers) component.Peers {
+	if o.PeerAddr == "" {
+		return nil
+	}
+	return &component.PeerClient{Addresses: p.addresses, Token: p.token}
+}
+
+func (o *Options) holder() string {
+	if o.Holder != "" {
+		return o.Holder
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return o.Node
+	}
+	return name
+}
+
+// report is what the agent sees, for its lease.
+func (o *Options) report(agent *Agent) agentlease.Report {
+	report := agentlease.Report{Version: version.Version, Rules: map[types.UID]agentlease.RuleReport{}}
+	if o.PeerAddr != "" {
+		report.Address = peerURL(o.PeerAddr, agent.Sources.nodeObject())
+	}
+	for rule, tally := range agent.Tallies() {
+		report.Rules[rule.UID] = agentlease.ReportRule(rule, tally)
+	}
+	return report
+}
+
+// peerURL is where others find the agent: at its address, or at that of its node.
+func peerURL(bind string, node *corev1.Node) string {
+	host, port, err := net.SplitHostPort(bind)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = ""
+		if node != nil {
+			for _, address := range node.Status.Addresses {
+				if address.Type == corev1.NodeInternalIP {
+					host = address.Address
+					break
+				}
+			}
+		}
+	}
+	if host == "" {
+		return ""
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// waitFor waits until all sources are known.
+func waitFor(ctx context.Context, sources *Sources) bool {
+	for sources.Synced() != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// health says that the agent lives, and whether it knows what it needs.
+func health(sources *Sources) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := sources.Synced(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	return mux
+}
+
+// server serves something at an address.
+type server struct {
+	address string
+	handler http.Handler
+}
+
+// listen takes the address; nil if it is off.
+func (s server) listen() (net.Listener, error) {
+	if s.address == "" || s.address == "0" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return nil, fmt.Errorf("%w; the agent is in the node's network, where somebody else may have that port: choose another one with the flags that end in -bind-address", err)
+	}
+	return listener, nil
+}
+
+func (s server) serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// trimmed is what a file says without blanks at its ends.
+func trimmed(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return strings.TrimSpace(string(data)), err
+}

@@ -1,0 +1,305 @@
+package podgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/gating"
+)
+
+// Sources are what an agent watches: the pods of its node, the node, the rules, and the labels of
+// namespaces.
+type Sources struct {
+	Pods, node, rules, namespaces cache.SharedIndexInformer
+
+	listRules func(context.Context, metav1.ListOptions) (*v1alpha1.PodReadinessRuleList, error)
+
+	mu       sync.RWMutex
+	compiled []*gating.Rule
+}
+
+// NewSources watches for the agent of a node.
+func NewSources(config *rest.Config, api kubernetes.Interface, node string) (*Sources, error) {
+	rules, err := rulesClient(config)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sources{listRules: func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.PodReadinessRuleList, error) {
+		list := &v1alpha1.PodReadinessRuleList{}
+		return list, rules.Get().Resource(rulesResource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(list)
+	}}
+	s.Pods = informer(&corev1.Pod{}, fields.OneTermEqualSelector("spec.nodeName", node),
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		},
+		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return api.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, o)
+		})
+	s.node = informer(&corev1.Node{}, fields.OneTermEqualSelector(metav1.ObjectNameField, node),
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.CoreV1().Nodes().List(ctx, o)
+		},
+		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return api.CoreV1().Nodes().Watch(ctx, o)
+		})
+	namespaces := meta.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	s.namespaces = informer(&metav1.PartialObjectMetadata{}, fields.Everything(),
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return namespaces.List(ctx, o)
+		},
+		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return namespaces.Watch(ctx, o)
+		})
+	s.rules = informer(&v1alpha1.PodReadinessRule{}, fields.Everything(),
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return s.listRules(ctx, o) },
+		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			return rules.Get().Resource(rulesResource).VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
+		})
+	return s, errors.Join(s.Pods.SetTransform(stripped), s.node.SetTransform(stripped), s.namespaces.SetTransform(stripped), s.rules.SetTransform(stripped))
+}
+
+const rulesResource = "podreadinessrules"
+
+// rulesClient reads rules.
+func rulesClient(config *rest.Config) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+func informer(kind runtime.Object, selector fields.Selector, list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) cache.SharedIndexInformer {
+	narrow := func(o *metav1.ListOptions) {
+		if !selector.Empty() {
+			o.FieldSelector = selector.String()
+		}
+	}
+	return cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			narrow(&o)
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			narrow(&o)
+			return follow(ctx, o)
+		},
+	}, kind, 0, cache.Indexers{})
+}
+
+// stripped is an object without what no decision needs.
+func stripped(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		return strip(o), nil
+	case *corev1.Node:
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion},
+			Status:     corev1.NodeStatus{Conditions: o.Status.Conditions, Addresses: o.Status.Addresses},
+		}, nil
+	case *metav1.PartialObjectMetadata:
+		o.ManagedFields, o.Annotations = nil, nil
+	case *v1alpha1.PodReadinessRule:
+		o.ManagedFields, o.Status = nil, v1alpha1.PodReadinessRuleStatus{}
+	}
+	return obj, nil
+}
+
+// strip cuts a pod down to what decisions need. It is a new object: nothing of the large one is kept
+// alive.
+func strip(pod *corev1.Pod) *corev1.Pod {
+	kept := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, ReadinessGates: pod.Spec.ReadinessGates, RuntimeClassName: pod.Spec.RuntimeClassName, OS: pod.Spec.OS},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, PodIP: pod.Status.PodIP, PodIPs: pod.Status.PodIPs},
+	}
+	for _, key := range []string{v1alpha1.GatesAnnotation, v1alpha1.LatchAnnotation, corev1.MirrorPodAnnotationKey} {
+		if value, ok := pod.Annotations[key]; ok {
+			if kept.Annotations == nil {
+				kept.Annotations = map[string]string{}
+			}
+			kept.Annotations[key] = value
+		}
+	}
+	if os, ok := pod.Spec.NodeSelector[corev1.LabelOSStable]; ok {
+		kept.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: os}
+	}
+	for i := range pod.Spec.InitContainers {
+		if name := pod.Spec.InitContainers[i].Name; name == v1alpha1.LatchName {
+			kept.Spec.InitContainers = []corev1.Container{{Name: name}}
+		}
+	}
+	return kept
+}
+
+// start watches, and tells of pods that changed and of changes that concern all pods. It returns when
+// everything is known.
+func (s *Sources) start(ctx context.Context, one func(types.NamespacedName), all func(in string)) error {
+	pods := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { one(keyOf(obj.(*corev1.Pod))) },
+		UpdateFunc: func(_, obj any) { one(keyOf(obj.(*corev1.Pod))) },
+		DeleteFunc: func(obj any) {
+			if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				one(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+			}
+		},
+	}
+	every := func(string) { all(metav1.NamespaceAll) }
+	rules := onChange(func(string) {
+		s.compile()
+		all(metav1.NamespaceAll)
+	})
+	for _, watched := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{{s.Pods, pods}, {s.node, onChange(every)}, {s.namespaces, onChange(all)}, {s.rules, rules}} {
+		if _, err := watched.informer.AddEventHandler(watched.handler); err != nil {
+			return err
+		}
+		go watched.informer.RunWithContext(ctx)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), s.Pods.HasSynced, s.node.HasSynced, s.namespaces.HasSynced, s.rules.HasSynced) {
+		return ctx.Err()
+	}
+	s.compile()
+	return nil
+}
+
+// Synced says whether everything is known.
+func (s *Sources) Synced() error {
+	for name, source := range map[string]cache.SharedIndexInformer{"pods": s.Pods, "the node": s.node, "namespaces": s.namespaces, "rules": s.rules} {
+		if !source.HasSynced() {
+			return fmt.Errorf("%s are not known yet", name)
+		}
+	}
+	return nil
+}
+
+// onChange calls f with the name of everything whose change matters, but for what is there at first.
+func onChange(f func(name string)) cache.ResourceEventHandler {
+	changed := func(obj any) {
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			f(name.Name)
+		}
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial {
+				changed(obj)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if !sameBut(before, after) {
+				changed(after)
+			}
+		},
+		DeleteFunc: changed,
+	}
+}
+
+// sameBut says whether two objects differ in nothing but their version.
+func sameBut(before, after any) bool {
+	switch b := before.(type) {
+	case *corev1.Node:
+		return reflect.DeepEqual(b.Status, after.(*corev1.Node).Status)
+	case *metav1.PartialObjectMetadata:
+		return reflect.DeepEqual(b.Labels, after.(*metav1.PartialObjectMetadata).Labels)
+	case *v1alpha1.PodReadinessRule:
+		a := after.(*v1alpha1.PodReadinessRule)
+		return b.UID == a.UID && b.Generation == a.Generation && b.DeletionTimestamp.Equal(a.DeletionTimestamp)
+	}
+	return false
+}
+
+func (s *Sources) compile() {
+	var objs []*v1alpha1.PodReadinessRule
+	for _, obj := range s.rules.GetStore().List() {
+		objs = append(objs, obj.(*v1alpha1.PodReadinessRule))
+	}
+	compiled := gating.NewRules(objs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compiled = compiled
+}
+
+// Rules are all rules, oldest first.
+func (s *Sources) Rules() []*gating.Rule {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.compiled
+}
+
+// LiveRules are all rules as the API server has them now.
+func (s *Sources) LiveRules(ctx context.Context) ([]*gating.Rule, error) {
+	list, err := s.listRules(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	objs := make([]*v1alpha1.PodReadinessRule, len(list.Items))
+	for i := range list.Items {
+		objs[i] = &list.Items[i]
+	}
+	return gating.NewRules(objs), nil
+}
+
+// Namespace are the labels of a namespace; nil if it is not known.
+func (s *Sources) Namespace(name string) map[string]string {
+	obj, ok, err := s.namespaces.GetStore().GetByKey(name)
+	if err != nil || !ok {
+		return nil
+	}
+	return obj.(*metav1.PartialObjectMetadata).Labels
+}
+
+// nodeObject is the node; nil if it is not there.
+func (s *Sources) nodeObject() *corev1.Node {
+	for _, obj := range s.node.GetStore().List() {
+		return obj.(*corev1.Node)
+	}
+	return nil
+}
+
+// NodeConditions are the conditions of the node.
+func (s *Sources) NodeConditions() []corev1.NodeCondition {
+	if node := s.nodeObject(); node != nil {
+		return node.Status.Conditions
+	}
+	return nil
+}
+
+// Owner is the node as an owner; nil if it is not there.
+func (s *Sources) Owner() *metav1.OwnerReference {
+	node := s.nodeObject()
+	if node == nil {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

@@ -1,0 +1,124 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/gating"
+)
+
+// Gate is one gate of a pod.
+type Gate struct {
+	Name string `json:"gate"`
+	// Rules are those that select the pod and have this gate; none if nobody waits for it any more.
+	Rules []string `json:"rules,omitempty"`
+	// Open is what the pod says.
+	Open bool `json:"open"`
+	// Since is when it was opened; of a closed gate, since when the pod waits, zero if it has no
+	// sandbox yet.
+	Since time.Time `json:"since,omitzero"`
+	// Reason and Message are those of its condition; empty while there is none.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// For is what a closed gate waits for, in words.
+	For string `json:"for,omitempty"`
+	// Due is when a closed gate is late, and Late says that this is over; zero: never.
+	Due  time.Time `json:"due,omitzero"`
+	Late bool      `json:"late,omitempty"`
+}
+
+// gateOf is a gate that rules have to do with.
+func gateOf(v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate {
+	g := conditionGate(v.Gate, obj)
+	for _, rule := range v.Rules {
+		g.Rules = append(g.Rules, rule.Name)
+	}
+	if g.Open {
+		return g
+	}
+	if !v.Waits.IsZero() {
+		g.Since, g.Due = v.Waits, dueOf(v, componentsOf(v, obj, place))
+	}
+	g.Late = !g.Due.IsZero() && !now.Before(g.Due)
+	g.For = waitsFor(v, &g, obj, place)
+	return g
+}
+
+// conditionGate is a gate as its condition tells.
+func conditionGate(name string, obj *corev1.Pod) Gate {
+	g := Gate{Name: name}
+	if is := podCondition(obj, name); is != nil {
+		g.Open, g.Since = is.Status == corev1.ConditionTrue, is.LastTransitionTime.Time
+		g.Reason, g.Message = is.Reason, is.Message
+	}
+	return g
+}
+
+// dueOf is when the first rule is late whose components have not all said yes; zero: never.
+func dueOf(v *gating.Verdict, components []Component) time.Time {
+	var first time.Time
+	for _, rule := range v.Rules {
+		missing := slices.ContainsFunc(components, func(c Component) bool { return c.Rule == rule.Name && c.Says != SaysYes })
+		if due := v.Waits.Add(rule.Deadline); missing && rule.Deadline > 0 && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+	}
+	return first
+}
+
+// waitsFor says what a closed gate waits for.
+func waitsFor(v *gating.Verdict, g *Gate, obj *corev1.Pod, place Place) string {
+	named, names := strings.CutPrefix(g.Message, waitingFor)
+	var text string
+	switch {
+	case abandoned(v, place):
+		return "its gate to be opened: " + v.Message
+	case obj.Spec.NodeName == "":
+		return "a node: it is not scheduled"
+	case !asks(v):
+		text = "its network: the kubelet has not said that its sandbox is there"
+	case names:
+		text = named
+	case g.Message != "":
+		text = "its components: " + g.Message
+	case v.Open:
+		text = "its gate to be opened"
+	case place.Agent.gone():
+		return fmt.Sprintf("an agent: node %s has none that lives", obj.Spec.NodeName)
+	default:
+		text = "components that its agent has not named yet"
+	}
+	if place.Agent.gone() {
+		text += fmt.Sprintf("; node %s has no live agent", obj.Spec.NodeName)
+	}
+	return text
+}
+
+// abandoned says that nobody waits for the gate any more. That cannot be told without the labels of
+// the namespace.
+func abandoned(v *gating.Verdict, place Place) bool {
+	return len(v.Rules) == 0 && place.Namespace != nil
+}
+
+// forced says why the gate was opened although a component has not said yes; empty if it was not.
+func (g *Gate) forced() string {
+	if g.Open && (g.Reason == v1alpha1.ReasonDeadline || g.Reason == v1alpha1.ReasonAgentGone) {
+		return g.Message
+	}
+	return ""
+}
+
+// podCondition is the pod's condition of a type; nil if it has none.
+func podCondition(obj *corev1.Pod, conditionType string) *corev1.PodCondition {
+	i := slices.IndexFunc(obj.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == conditionType })
+	if i < 0 {
+		return nil
+	}
+	return &obj.Status.Conditions[i]
+}

@@ -1,0 +1,240 @@
+package chart_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/readygate/readygate/internal/podgate"
+	"github.com/readygate/readygate/internal/policy"
+)
+
+// withPodgate switches podgate on, and withoutPodgate off whatever the values say: it has one namespace.
+const (
+	withPodgate    = "podgate: {enabled: true}\n"
+	withoutPodgate = "podgate.enabled=false"
+)
+
+func podgateOf(t *testing.T, values string) *appsv1.DaemonSet {
+	t.Helper()
+	return get[*appsv1.DaemonSet](t, render(t, values), policy.PodgateAccount)
+}
+
+// agentOptions are the arguments of podgate, as it reads them.
+func agentOptions(t *testing.T, set *appsv1.DaemonSet) *podgate.Options {
+	t.Helper()
+	args := set.Spec.Template.Spec.Containers[0].Args
+	options := podgate.NewOptions()
+	flags := pflag.NewFlagSet("podgate", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatalf("podgate does not take %v: %v", args, err)
+	}
+	options.Node = "n1" // a variable of the pod
+	if err := options.Validate(); err != nil {
+		t.Fatalf("podgate does not start with %v: %v", args, err)
+	}
+	return options
+}
+
+// TestPodgateIsOff until it is switched on: no agent, no gates, and no latch for the manager.
+func TestPodgateIsOff(t *testing.T) {
+	all := render(t, "")
+	for _, obj := range all {
+		if name := obj.GetName(); strings.HasPrefix(name, policy.GatesName) || strings.HasPrefix(name, policy.PodgateAccount) && !strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
+			t.Errorf("%s %s is there though podgate is off", kindOf(obj), name)
+		}
+	}
+	if image := parse(t, pods(all)["readygate-manager"].Containers[0].Args).LatchImage; image != "" {
+		t.Errorf("the manager puts the latch %s into pods", image)
+	}
+}
+
+// TestPodgateOnTheNetworkOfTheNode: that is where components answer, and where a pod is reached from.
+// Nobody but the node reaches the agent, unless the values say so.
+func TestPodgateOnTheNetworkOfTheNode(t *testing.T) {
+	set := podgateOf(t, withPodgate)
+	pod, container := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0]
+	if !pod.HostNetwork || pod.DNSPolicy != corev1.DNSDefault {
+		t.Errorf("hostNetwork is %v and dnsPolicy %s", pod.HostNetwork, pod.DNSPolicy)
+	}
+	options := agentOptions(t, set)
+	if options.HealthAddr != "127.0.0.1:9478" || options.MetricsAddr != "127.0.0.1:9477" || options.PeerAddr != "" || options.HostRoot != "" {
+		t.Errorf("podgate is started with %v", container.Args)
+	}
+	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
+		if probe.HTTPGet.Path != path || probe.HTTPGet.Host != "127.0.0.1" || port(container, probe.HTTPGet.Port.StrVal) != 9478 {
+			t.Errorf("kubelet asks %v", probe.HTTPGet)
+		}
+	}
+	if len(container.Ports) != 1 || len(pod.Volumes) > 0 {
+		t.Errorf("it has the ports %v and sees %v", container.Ports, pod.Volumes)
+	}
+	for name, field := range map[string]string{"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"} {
+		if !slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == name && env.ValueFrom.FieldRef.FieldPath == field }) {
+			t.Errorf("the agent does not know %s: %v", name, container.Env)
+		}
+	}
+}
+
+// TestPodgateRunsOnEveryNode, and is replaced on some of them at a time.
+func TestPodgateRunsOnEveryNode(t *testing.T) {
+	set := podgateOf(t, withPodgate)
+	pod := set.Spec.Template.Spec
+	if want := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}; !reflect.DeepEqual(pod.Tolerations, want) || pod.PriorityClassName != "system-node-critical" {
+		t.Errorf("it tolerates %v and has the priority class %q", pod.Tolerations, pod.PriorityClassName)
+	}
+	if want := map[string]string{corev1.LabelOSStable: "linux"}; !reflect.DeepEqual(pod.NodeSelector, want) || pod.Affinity != nil {
+		t.Errorf("it runs on %v, %v", pod.NodeSelector, pod.Affinity)
+	}
+	if update := set.Spec.UpdateStrategy; update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxUnavailable.String() != "10%" {
+		t.Errorf("the rollout is %v", update)
+	}
+}
+
+// hostMounts are the paths of the node that a pod sees below /host.
+func hostMounts(t *testing.T, pod corev1.PodSpec) []string {
+	t.Helper()
+	var paths []string
+	for _, volume := range pod.Volumes {
+		if volume.HostPath == nil {
+			continue
+		}
+		paths = append(paths, volume.HostPath.Path)
+		at := slices.IndexFunc(pod.Containers[0].VolumeMounts, func(mount corev1.VolumeMount) bool { return mount.Name == volume.Name })
+		if at < 0 {
+			t.Errorf("%s is not mounted", volume.HostPath.Path)
+			continue
+		}
+		mount := pod.Containers[0].VolumeMounts[at]
+		if mount.MountPath != "/host"+volume.HostPath.Path || !mount.ReadOnly || mount.MountPropagation == nil || *mount.MountPropagation != corev1.MountPropagationHostToContainer {
+			t.Errorf("%s is mounted as %v", volume.HostPath.Path, mount)
+		}
+	}
+	return paths
+}
+
+// TestPodgateSeesItsDirectories of the node, read only, and no others.
+func TestPodgateSeesItsDirectories(t *testing.T) {
+	set := podgateOf(t, ci(t, "podgate"))
+	if got := hostMounts(t, set.Spec.Template.Spec); !slices.Equal(got, []string{"/var/run/calico"}) {
+		t.Errorf("it sees %v", got)
+	}
+	if root := agentOptions(t, set).HostRoot; root != "/host" {
+		t.Errorf("it looks for them in %q", root)
+	}
+}
+
+// TestPodgateAsksPeersWithATokenOfItsOwn, which the API server does not take, and may have those of
+// others looked at.
+func TestPodgateAsksPeersWithATokenOfItsOwn(t *testing.T) {
+	const values = "podgate: {enabled: true, peer: {enabled: true}}"
+	set := podgateOf(t, values)
+	pod, container, options := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0], agentOptions(t, set)
+	if options.PeerAddr != ":9479" || port(container, "peer") != 9479 {
+		t.Errorf("peers ask %s, ports are %v", options.PeerAddr, container.Ports)
+	}
+	if len(pod.Volumes) != 1 || len(container.VolumeMounts) != 1 {
+		t.Fatalf("it sees %v at %v", pod.Volumes, container.VolumeMounts)
+	}
+	token := pod.Volumes[0].Projected.Sources[0].ServiceAccountToken
+	if file := container.VolumeMounts[0].MountPath + "/" + token.Path; file != options.PeerToken {
+		t.Errorf("the token is %s, and is looked for at %s", file, options.PeerToken)
+	}
+	flags := pflag.NewFlagSet("podgate", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if usage := flags.Lookup("peer-token-file").Usage; token.Audience == "" || !strings.Contains(usage, "audience "+token.Audience+",") {
+		t.Errorf("the audience is %q, podgate wants: %s", token.Audience, usage)
+	}
+
+	review := rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}}
+	want := generated(t, "podgate-role.yaml")
+	want[""] = append(want[""], review)
+	if got := rightsOf(t, render(t, values), policy.PodgateAccount); !reflect.DeepEqual(got, want) {
+		t.Errorf("it may\n%v\nwant\n%v", got, want)
+	}
+}
+
+// TestPodgateTakesEveryValue that can be given to it.
+func TestPodgateTakesEveryValue(t *testing.T) {
+	all := render(t, ci(t, "full"))
+	set := get[*appsv1.DaemonSet](t, all, policy.PodgateAccount)
+	pod, container, options := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0], agentOptions(t, set)
+	image := "registry.example.com/mirror/readygate/readygate-podgate@sha256:" + strings.Repeat("1", 64)
+	if container.Image != image || container.ImagePullPolicy != corev1.PullAlways || pod.ImagePullSecrets[0].Name != "registry" {
+		t.Errorf("the image is %s, %s, %v", container.Image, container.ImagePullPolicy, pod.ImagePullSecrets)
+	}
+	if latch := parse(t, pods(all)["readygate-manager"].Containers[0].Args).LatchImage; latch != image {
+		t.Errorf("the latch is in %s", latch)
+	}
+	if options.HealthAddr != "127.0.0.1:9578" || options.MetricsAddr != ":9577" || options.PeerAddr != ":9579" || options.Workers != 32 || port(container, "metrics") != 9577 {
+		t.Errorf("podgate is started with %v, its ports are %v", container.Args, container.Ports)
+	}
+	if got := hostMounts(t, pod); !slices.Equal(got, []string{"/var/run/calico", "/run/agent"}) || *pod.Volumes[1].HostPath.Type != corev1.HostPathDirectory {
+		t.Errorf("it sees %v", pod.Volumes)
+	}
+	if security := container.SecurityContext; *security.RunAsUser != 0 || *security.RunAsNonRoot || !*security.ReadOnlyRootFilesystem {
+		t.Errorf("the security context is %v", security)
+	}
+	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType || pod.PriorityClassName != "system-cluster-critical" || container.Resources.Limits.Memory().String() != "160Mi" ||
+		len(pod.Tolerations) != 1 || pod.Tolerations[0].Key != "example.com/gpu" || pod.NodeSelector["example.com/pool"] != "workers" || pod.Affinity == nil ||
+		!slices.Contains(container.Env, corev1.EnvVar{Name: "GODEBUG", Value: "madvdontneed=1"}) ||
+		set.Spec.Template.Labels["example.com/pod"] != "yes" || set.Spec.Template.Annotations["example.com/pod"] != "yes" {
+		t.Errorf("some value is not in %v", set.Spec)
+	}
+}
+
+// TestGatesNeedPodgateAndTheAPI: who switches births off has pods all the same.
+func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
+	for name, test := range map[string]struct {
+		values string
+		args   []string
+		want   bool
+	}{
+		"switched on":            {withPodgate, nil, true},
+		"switched off":           {"podgate: {enabled: false}", nil, false},
+		"without births":         {withPodgate + "births: {enabled: false}", nil, true},
+		"an old version":         {withPodgate, []string{"--kube-version", "v1.35.9"}, false},
+		"births all the same":    {withPodgate + "births: {enabled: true}", []string{"--kube-version", "v1.35.9"}, false},
+		"an old one of a vendor": {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := render(t, test.values, test.args...)
+			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == policy.GatesName })
+			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == policy.GatesName })
+			if policies != test.want || bindings != test.want {
+				t.Errorf("policy: %v, binding: %v", policies, bindings)
+			}
+		})
+	}
+}
+
+// TestMonitorOfPodgate is there where its metrics can be reached, with reporters or without.
+func TestMonitorOfPodgate(t *testing.T) {
+	const on = "monitoring: {podMonitor: {enabled: true}}\n"
+	all := render(t, on+"podgate: {enabled: true, metrics: {expose: true}}")
+	object := monitor(t, all, "PodMonitor", policy.PodgateAccount)
+	selector, _, err := unstructured.NestedStringMap(object, "spec", "selector", "matchLabels")
+	if err != nil || len(selector) == 0 || !fits(selector, get[*appsv1.DaemonSet](t, all, policy.PodgateAccount).Spec.Template.Labels) {
+		t.Errorf("it selects %v: %v", selector, err)
+	}
+	endpoints, _, _ := unstructured.NestedSlice(object, "spec", "podMetricsEndpoints")
+	if name, _ := endpoints[0].(map[string]any)["port"].(string); port(pods(all)[policy.PodgateAccount].Containers[0], name) != 9477 {
+		t.Errorf("it scrapes %v", endpoints)
+	}
+	if found := each[*unstructured.Unstructured](all); len(found) != 1 {
+		t.Errorf("there are %d monitors, want that of podgate alone", len(found))
+	}
+	if found := each[*unstructured.Unstructured](render(t, on+withPodgate+"reporters: ["+a+"]")); len(found) != 1 || found[0].GetName() != "readygate-reporters" {
+		t.Errorf("metrics that nobody reaches are scraped: %v", found)
+	}
+}

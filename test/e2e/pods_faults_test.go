@@ -1,0 +1,306 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/e2e/lab"
+)
+
+// Rules of this story: pods of web are gated, those of held do not start before besides, and those
+// of impatient wait for nobody longer than 45 seconds.
+const (
+	reachedAndProgrammed = `  components:
+  - {name: datapath, reach: {}}
+  - {name: policy, podCondition: {type: ` + programmed + `}}
+`
+	heldBesides = "  startHold: true\n" + reachedAndProgrammed
+	notForLong  = "  startHold: true\n  deadlineSeconds: 45\n  onDeadline: Open\n" + reachedAndProgrammed
+)
+
+// Story 16: whatever happens to pods, nodes, agents, rules and the product, a gate says what it
+// should: it is closed for a new sandbox until its components have spoken again, stays as it is
+// while its agent is away, and is left closed by nobody.
+func TestAGateIsNeverWrongForLong(t *testing.T) {
+	l := lab.Start(t)
+	for _, name := range []string{"n1", "n2"} {
+		l.Join(t, name)
+	}
+	l.InstallFlannel(t)
+	installPods(t, l)
+	l.EventuallyNodes(t, "ready", is(string(corev1.NodeReady), corev1.ConditionTrue), "n1", "n2")
+	attended(t, l)
+	applyFaultRules(t, l)
+	workload(t, l, "web", 1, on("n1"), anywhere)
+	workload(t, l, "held", 1, on("n1"), anywhere)
+	web, held := opened(t, l, only(t, l, "web")), opened(t, l, only(t, l, "held"))
+	l.Step(t, "two pods are open, one of them was held")
+
+	web, held = newSandboxes(t, l, web, held)
+	web, held = reboot(t, l, web, held)
+	web = agentsAway(t, l, web, held)
+	rulesDeleted(t, l, web, held)
+	uninstalled(t, l)
+}
+
+func applyFaultRules(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for name, fields := range map[string]string{"web": reachedAndProgrammed, "held": heldBesides, "impatient": notForLong} {
+		l.Apply(t, podRule(name, fields, name))
+	}
+	for _, name := range []string{"web", "held", "impatient"} {
+		eventuallyPodRule(t, l, name, "enforced", enforces(metav1.ConditionTrue, podv1alpha1.ReasonEnforced))
+	}
+}
+
+// only is the one pod of an app, when it is there.
+func only(t *testing.T, l *lab.Lab, app string) *corev1.Pod {
+	t.Helper()
+	return newest(t, l, app, 1)
+}
+
+// newest is the youngest of so many pods of an app, when they are there.
+func newest(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
+	t.Helper()
+	var found corev1.Pod
+	testkit.Eventually(t, fmt.Sprintf("%d pods of %s", pods, app), func(context.Context) error {
+		list := podsOf(t, l, metav1.NamespaceDefault, app)
+		if len(list) != pods {
+			return fmt.Errorf("there are %d", len(list))
+		}
+		found = slices.MaxFunc(list, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+		return nil
+	})
+	return &found
+}
+
+// opened has the policy engine program a pod, waits until it is ready, and returns it. What the
+// engine said is dated back then, so that it is older than any sandbox that may follow: an open
+// gate does not mind.
+func opened(t *testing.T, l *lab.Lab, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	program(t, l, pod, time.Now())
+	open := eventuallyPod(t, l, pod.Name, "open", isOpen(podv1alpha1.ReasonAllReady))
+	if len(open.Spec.InitContainers) > 0 && !startedWhenProgrammed(open) {
+		t.Errorf("%s was held, and started before it was programmed: %+v", pod.Name, open.Status)
+	}
+	ago := time.Now().Add(-time.Minute)
+	program(t, l, pod, ago)
+	return eventuallyPod(t, l, pod.Name, "open", func(pod *corev1.Pod) bool {
+		return isOpen(podv1alpha1.ReasonAllReady)(pod) && conditionOf(pod, programmed).LastTransitionTime.Unix() == ago.Unix()
+	})
+}
+
+// newSandboxes kills the sandboxes of pods.
+func newSandboxes(t *testing.T, l *lab.Lab, web, held *corev1.Pod) (*corev1.Pod, *corev1.Pod) {
+	t.Helper()
+	history := watchPods(t, l, "web", "held")
+	killSandbox(t, l, web)
+	killSandbox(t, l, held)
+	closedAnew(t, l, web)
+	closedAnew(t, l, held)
+	l.Step(t, "sandboxes were killed: the gates of the new ones are closed")
+	after, afterHeld := opened(t, l, web), opened(t, l, held)
+	closedUntilProgrammed(t, history, web)
+	closedUntilProgrammed(t, history, held)
+	l.Step(t, "and open again when the policy engine has spoken again")
+	return after, afterHeld
+}
+
+// killSandbox kills what keeps a pod's sandbox.
+func killSandbox(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
+	t.Helper()
+	found := pids(l.Node(pod.Spec.NodeName), pod.UID, "/pause")
+	if len(found) != 1 {
+		t.Fatalf("the sandbox of %s has %d processes, must have one", pod.Name, len(found))
+	}
+	if err := syscall.Kill(found[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closedAnew waits until the gate of a pod is closed because it has another sandbox than before,
+// and is the same pod.
+func closedAnew(t *testing.T, l *lab.Lab, before *corev1.Pod) {
+	t.Helper()
+	eventuallyPod(t, l, before.Name, "closed for its new sandbox", func(pod *corev1.Pod) bool {
+		is := gateOf(pod)
+		return pod.UID == before.UID && sandboxOf(pod).After(sandboxOf(before)) &&
+			is.Status == corev1.ConditionFalse && strings.Contains(is.Message, "policy") && strings.Contains(is.Message, "before this sandbox")
+	})
+}
+
+// closedUntilProgrammed fails the test if the gate was opened again before the policy engine had
+// spoken again.
+func closedUntilProgrammed(t *testing.T, history *podHistory, before *corev1.Pod) {
+	t.Helper()
+	said := conditionOf(before, programmed).LastTransitionTime.Time
+	closed, stale := false, 0
+	for _, pod := range history.of(before.UID) {
+		anew := conditionOf(pod, programmed).LastTransitionTime.After(said)
+		switch gateOf(pod).Status {
+		case corev1.ConditionFalse:
+			closed = true
+		case corev1.ConditionTrue:
+			if closed && !anew {
+				t.Errorf("the gate of %s was opened again before it was programmed again: %+v", pod.Name, pod.Status.Conditions)
+				return
+			}
+			if !anew && sandboxOf(pod).After(sandboxOf(before)) {
+				stale++
+			}
+		}
+	}
+	t.Logf("%s: in %d states a gate of the old sandbox was open in the new one", before.Name, stale)
+}
+
+// reboot: pods are the same afterwards, in new sandboxes.
+func reboot(t *testing.T, l *lab.Lab, web, held *corev1.Pod) (*corev1.Pod, *corev1.Pod) {
+	t.Helper()
+	history := watchPods(t, l, "web", "held")
+	l.Node("n1").Reboot(t)
+	closedAnew(t, l, web)
+	closedAnew(t, l, held)
+	l.Step(t, "n1 was rebooted: the gates of its pods are closed")
+	after, afterHeld := opened(t, l, web), opened(t, l, held)
+	closedUntilProgrammed(t, history, web)
+	closedUntilProgrammed(t, history, held)
+	l.Step(t, "and open again")
+	return after, afterHeld
+}
+
+// agentsAway takes all agents away until they count as gone, which is a minute. Meanwhile a pod gets
+// a new sandbox, and pods are created. Those that wait for nobody for long are opened, whether an
+// agent has told them to wait or has never seen them; another one has to wait.
+func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	history := watchPods(t, l, "web", "held")
+	workload(t, l, "impatient", 1, on("n1"), anywhere)
+	impatient := []*corev1.Pod{wait(t, l, "impatient", 1)} // an agent has told it to wait
+	selectAgents(t, l, `"nowhere"`)
+	testkit.Eventually(t, "the agents to be gone", func(ctx context.Context) error {
+		var list corev1.PodList
+		if err := l.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/component": "podgate"}); err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("there are %d", len(list.Items))
+		}
+		return nil
+	})
+	l.Step(t, "there are no agents any more")
+	killSandbox(t, l, web)
+	l.Kubectl.Run(t, "scale", "deployment/web", "--replicas=2")
+	waiting := newest(t, l, "web", 2)
+	program(t, l, waiting, time.Now())
+	l.Kubectl.Run(t, "scale", "deployment/impatient", "--replicas=2")
+	impatient = append(impatient, newest(t, l, "impatient", 2)) // no agent has seen it
+
+	eventuallyPodRule(t, l, "web", "without agents", func(rule *podv1alpha1.PodReadinessRule) bool {
+		return enforces(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent)(rule) && slices.Contains(rule.Status.NodesWithoutAgent, "n1")
+	})
+	for _, pod := range impatient {
+		eventuallyPod(t, l, pod.Name, "opened by the manager", isOpen(podv1alpha1.ReasonAgentGone))
+		testkit.Eventually(t, "the event "+podv1alpha1.EventOpened, func(context.Context) error {
+			for _, event := range l.Events(t, pod) {
+				if event.Reason == podv1alpha1.EventOpened {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
+	}
+	if now := eventuallyPod(t, l, waiting.Name, "there", func(*corev1.Pod) bool { return true }); gateOf(now).Status == corev1.ConditionTrue {
+		t.Errorf("the gate of %s was opened by nobody: %+v", waiting.Name, gateOf(now))
+	}
+	l.Step(t, "they count as gone: who may not wait was opened, who may is told of")
+
+	selectAgents(t, l, "null")
+	attended(t, l)
+	eventuallyPod(t, l, waiting.Name, "open", isOpen(podv1alpha1.ReasonAllReady))
+	closedAnew(t, l, web)
+	after := opened(t, l, web)
+	eventuallyPodRule(t, l, "web", "enforced", enforces(metav1.ConditionTrue, podv1alpha1.ReasonEnforced))
+	history.stayedOpen(t, held)
+	for _, pod := range impatient {
+		if is := gateOf(eventuallyPod(t, l, pod.Name, "ready", isReady)); is.Reason != podv1alpha1.ReasonAgentGone {
+			t.Errorf("the gate of %s that the manager opened was touched again: %+v", pod.Name, is)
+		}
+	}
+	l.Step(t, "agents are back: the one that waited is open, the one with a new sandbox was closed, and nothing else has changed")
+	return after
+}
+
+// selectAgents changes which nodes have an agent: with null those that the chart says.
+func selectAgents(t *testing.T, l *lab.Lab, value string) {
+	t.Helper()
+	l.Kubectl.Run(t, "patch", agents, "-n", namespace, "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"example.com/agents":`+value+`}}}}}`)
+}
+
+// wait adds a pod to an app that its components say nothing of, and waits until it waits.
+func wait(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
+	t.Helper()
+	l.Kubectl.Run(t, "scale", "deployment/"+app, "--replicas="+strconv.Itoa(pods))
+	return eventuallyPod(t, l, newest(t, l, app, pods).Name, "waiting", func(pod *corev1.Pod) bool {
+		return gateOf(pod).Status == corev1.ConditionFalse && strings.Contains(gateOf(pod).Message, "policy")
+	})
+}
+
+// rulesDeleted: pods that wait are opened, latches too, and then the rules are gone.
+func rulesDeleted(t *testing.T, l *lab.Lab, web, held *corev1.Pod) {
+	t.Helper()
+	waiting := []*corev1.Pod{wait(t, l, "web", 3), wait(t, l, "held", 2)}
+	history := watchPods(t, l, "web", "held")
+	l.Kubectl.Run(t, "delete", "prr", "web", "held", "impatient", "--timeout=2m")
+	for _, pod := range waiting {
+		eventuallyPod(t, l, pod.Name, "opened", isOpen(podv1alpha1.ReasonRuleDeleted))
+	}
+	history.stayedOpen(t, web, held)
+	l.Step(t, "rules were deleted: who waited was opened")
+}
+
+// uninstalled: with rules and pods that wait for them in place.
+func uninstalled(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	applyFaultRules(t, l)
+	waiting := []*corev1.Pod{wait(t, l, "web", 4), wait(t, l, "held", 3)}
+	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
+	l.Step(t, "uninstalled; rules are kept")
+	for _, pod := range waiting {
+		eventuallyPod(t, l, pod.Name, "opened", isOpen(podv1alpha1.ReasonRuleDeleted))
+	}
+	working(t, l, "web", 4)
+	working(t, l, "held", 3)
+	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName, "customresourcedefinition.apiextensions.k8s.io/"+podv1alpha1.CRDName)
+	var rules podv1alpha1.PodReadinessRuleList
+	if err := l.Client.List(t.Context(), &rules); err != nil {
+		t.Fatal(err)
+	}
+	if len(rules.Items) != 3 {
+		t.Errorf("%d rules are left, must be 3: they are the user's", len(rules.Items))
+	}
+	for _, rule := range rules.Items {
+		if len(rule.Finalizers) > 0 {
+			t.Errorf("rule %s has finalizers %v", rule.Name, rule.Finalizers)
+		}
+	}
+	l.Create(t, idle("afterwards", "held", onNode("n1")))
+	if pod := eventuallyPod(t, l, "afterwards", "ready", isReady); touched(pod) {
+		t.Errorf("a pod that was created afterwards was touched: %+v", pod.Spec)
+	}
+	l.Step(t, "no pod waits, nothing is left, and new pods are as they were made")
+}

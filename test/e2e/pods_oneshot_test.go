@@ -1,0 +1,255 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/latchkey"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/test/e2e/lab"
+)
+
+const (
+	// benchVar is set by make bench: then pods at once are also compared with others.
+	benchVar = "READYGATE_BENCH"
+
+	// crowd is how many pods are created at once.
+	crowd = 100
+
+	bridge = "oneshot0"
+
+	// oneShot is a network without a daemon: plugins connect a pod and are gone.
+	oneShot = `{
+  "cniVersion": "1.0.0",
+  "name": "oneshot",
+  "plugins": [{
+    "type": "bridge", "bridge": "` + bridge + `", "isGateway": true,
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+  }]
+}
+`
+	reached = `  components: [{name: datapath, reach: {}}]
+`
+)
+
+// startOneShot is a cluster of one node with such a network.
+func startOneShot(t *testing.T) (*lab.Lab, *lab.Node) {
+	t.Helper()
+	l := lab.Start(t)
+	n := l.Join(t, "n1")
+	if err := os.WriteFile(filepath.Join(n.Disk("/etc/cni/net.d"), "10-oneshot.conflist"), []byte(oneShot), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	installPods(t, l, "--set", "manager.replicas=1")
+	l.EventuallyNode(t, "n1", "ready", is(string(corev1.NodeReady), corev1.ConditionTrue))
+	attended(t, l)
+	l.Step(t, "a node has a network that nobody speaks for, and an agent")
+	return l, n
+}
+
+// Stories 17 and 18: where nobody can say that a pod's network works, the agent tries it. A hundred
+// pods at once are looked at side by side, and each is written once.
+func TestANetworkThatNobodySpeaksFor(t *testing.T) {
+	l, n := startOneShot(t)
+	t.Run("is tried", func(t *testing.T) { triedBeforeOpen(t, l, n) })
+	t.Run("by a hundred pods at once", func(t *testing.T) { writtenOnce(t, l) })
+}
+
+// triedBeforeOpen: the pod's interface is down as the agent looks at the pod for the first time.
+// The agent is stopped until then: it would be faster. The rule is the example's.
+func triedBeforeOpen(t *testing.T, l *lab.Lab, n *lab.Node) {
+	applyExampleRule(t, l, "pod-network/one-shot-cni", "one-shot")
+	l.Create(t, idle("up", "lone"))
+	eventuallyPod(t, l, "up", "open", isOpen(podv1alpha1.ReasonAllReady))
+	known := ports(t, n)
+	l.Step(t, "a pod that can be reached is open")
+
+	signalAgents(t, l, n, syscall.SIGSTOP)
+	l.Create(t, idle("down", "lone"))
+	eventuallyPod(t, l, "down", "connected", func(pod *corev1.Pod) bool {
+		return pod.Status.PodIP != "" && !sandboxOf(pod).IsZero() && conditionOf(pod, corev1.ContainersReady).Status == corev1.ConditionTrue
+	})
+	port := ""
+	for name := range ports(t, n) {
+		if !known[name] {
+			port = name
+		}
+	}
+	if port == "" {
+		t.Fatal("the pod has no port at the bridge")
+	}
+	n.Run(t, "ip", "link", "set", port, "down")
+	signalAgents(t, l, n, syscall.SIGCONT)
+	eventuallyPod(t, l, "down", "waiting for its network", waitsFor("datapath", "not asked yet"))
+	l.Step(t, "a pod whose interface is down waits")
+	n.Run(t, "ip", "link", "set", port, "up")
+	eventuallyPod(t, l, "down", "open", isOpen(podv1alpha1.ReasonAllReady))
+	l.Step(t, "its interface is up: it is open")
+}
+
+// ports are the interfaces of pods at the bridge.
+func ports(t *testing.T, n *lab.Node) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for line := range strings.Lines(n.Run(t, "ip", "-o", "link", "show", "master", bridge)) {
+		if words := strings.Fields(line); len(words) > 1 { // 7: vethc3b0fe@if2: <BROADCAST,…
+			name, _, _ := strings.Cut(strings.TrimSuffix(words[1], ":"), "@")
+			found[name] = true
+		}
+	}
+	return found
+}
+
+// signalAgents sends a signal to the agent of a node.
+func signalAgents(t *testing.T, l *lab.Lab, n *lab.Node, signal syscall.Signal) {
+	t.Helper()
+	var list corev1.PodList
+	if err := l.Client.List(t.Context(), &list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/component": "podgate"}); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, pod := range list.Items {
+		for _, pid := range pids(n, pod.UID, "/readygate-podgate") {
+			if err := syscall.Kill(pid, signal); err != nil {
+				t.Fatal(err)
+			}
+			sent++
+		}
+	}
+	if sent == 0 {
+		t.Fatal("there is no agent")
+	}
+}
+
+// writtenOnce creates a hundred pods that are gated and held: the agent writes each of them exactly
+// once.
+func writtenOnce(t *testing.T, l *lab.Lab) {
+	applyPodRule(t, l, "crowd", "  startHold: true\n"+reached, "crowd")
+	took := gather(t, l, gatedCrowd(), nil)
+	names := map[string]bool{}
+	for _, pod := range podsOf(t, l, metav1.NamespaceDefault, "crowd") {
+		names[pod.Name] = true
+		if is := gateOf(&pod); is.Reason != podv1alpha1.ReasonAllReady {
+			t.Errorf("%s was opened for another reason: %+v", pod.Name, is)
+		}
+	}
+	disperse(t, l, "crowd")
+	writes := map[string]int{}
+	for _, r := range l.Requests(t, policy.PodgateUser) {
+		if r.IsWrite() && r.Resource == "pods" && names[r.Name] {
+			writes[r.Name]++
+			if r.Verb != "patch" || r.Subresource != "status" || r.Code != http.StatusOK {
+				t.Errorf("the agent wrote %s with %s of %s, and got %d", r.Name, r.Verb, r.Subresource, r.Code)
+			}
+		}
+	}
+	several := 0
+	for name := range names {
+		if writes[name] != 1 {
+			several++
+		}
+	}
+	if several > 0 || len(names) != crowd {
+		t.Errorf("%d of %d pods were not written once: %v", several, len(names), writes)
+	}
+	l.Step(t, fmt.Sprintf("%d pods at once were ready after %v, each written once by the agent", crowd, took.Round(10*time.Millisecond)))
+}
+
+// gatedCrowd are pods that the rule crowd selects.
+func gatedCrowd() *appsv1.Deployment { return crowdOf("crowd") }
+
+func crowdOf(app string) *appsv1.Deployment {
+	labels, replicas := map[string]string{"app": app}, int32(crowd)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: metav1.NamespaceDefault},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: idleSpec()},
+		},
+	}
+}
+
+// gather creates a crowd and returns how long it takes until the last of it is ready.
+func gather(t *testing.T, l *lab.Lab, deployment *appsv1.Deployment, born func(*corev1.Pod)) time.Duration {
+	t.Helper()
+	return readyAfter(t, l, deployment, deployment.Name, crowd, born)
+}
+
+// disperse deletes a crowd, and waits until nothing is left of it.
+func disperse(t *testing.T, l *lab.Lab, app string) {
+	t.Helper()
+	l.Kubectl.Run(t, "delete", "deployment", app)
+	testkit.Eventually(t, app+" to be gone", func(context.Context) error {
+		if n := len(podsOf(t, l, metav1.NamespaceDefault, app)); n > 0 {
+			return fmt.Errorf("%d pods are left", n)
+		}
+		return nil
+	})
+}
+
+// What gates and latches cost a hundred pods at once, as make bench tells: the time until the last
+// of them is ready, and that of others with an init container and a gate that are both satisfied at
+// once. The pairs are run one after the other, so that what else the machine does is in both.
+func TestTheCostOfGatesForAHundredPods(t *testing.T) {
+	if os.Getenv(benchVar) == "" {
+		t.Skip("pods are compared by make bench")
+	}
+	const pairs = 3
+	l, _ := startOneShot(t)
+	applyPodRule(t, l, "crowd", "  startHold: true\n"+reached, "crowd")
+	var agent appsv1.DaemonSet
+	l.Get(t, &agent, namespace, policy.PodgateAccount)
+	image := agent.Spec.Template.Spec.Containers[0].Image
+
+	var plain, gated []time.Duration
+	for range pairs {
+		plain = append(plain, plainCrowd(t, l, image))
+		disperse(t, l, "plain")
+		gated = append(gated, gather(t, l, gatedCrowd(), nil))
+		disperse(t, l, "crowd")
+		l.Step(t, fmt.Sprintf("%d pods are ready after %v, gated and held ones after %v",
+			crowd, plain[len(plain)-1].Round(10*time.Millisecond), gated[len(gated)-1].Round(10*time.Millisecond)))
+	}
+	t.Logf("ratio of the medians of %d pairs: %.2f (budget: 1.10)", pairs, median(gated).Seconds()/median(plain).Seconds())
+}
+
+// plainCrowd are pods with an init container of the same image that ends at once, and with a gate
+// that is opened as soon as the pod is there, by as many workers as an agent has.
+func plainCrowd(t *testing.T, l *lab.Lab, image string) time.Duration {
+	t.Helper()
+	const gate = "example.com/at-once"
+	deployment := crowdOf("plain")
+	deployment.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
+	deployment.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "latch", Image: image, Command: []string{latchkey.Command, "--version"}}}
+	born := make(chan *corev1.Pod, crowd)
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for pod := range born {
+				if err := setPodCondition(t.Context(), l, pod, gate, time.Now()); err != nil {
+					t.Errorf("opening the gate of %s: %v", pod.Name, err)
+				}
+			}
+		})
+	}
+	took := gather(t, l, deployment, func(pod *corev1.Pod) { born <- pod })
+	close(born)
+	workers.Wait()
+	return took
+}

@@ -1,0 +1,124 @@
+// Package podgate tests the pod half against a real API server and etcd: the gates that the API
+// server puts on pods, the agents that open them, and what the manager does where there is no agent.
+//
+// There are no kubelets and no components: tests play both. Most tests share one control plane and one
+// manager; each has a namespace, a node, rules and gates of its own, so they run side by side.
+package podgate_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/manager"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// latchImage is the image of the latch in pods that nobody starts.
+const latchImage = "registry.example.com/readygate-podgate:test"
+
+var shared struct {
+	start   sync.Once
+	cluster *testkit.Cluster
+	stop    func() error
+	err     error
+}
+
+func TestMain(m *testing.M) {
+	testkit.Quiet()
+	// Tests wait more than they work. Who says -parallel is heard.
+	err := errors.Join(v1alpha1.AddToScheme(scheme.Scheme), flag.Set("test.parallel", "8"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if shared.stop != nil {
+		if err := shared.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "manager:", err)
+			code = 1
+		}
+	}
+	if shared.cluster != nil {
+		_ = shared.cluster.Stop()
+	}
+	os.Exit(code)
+}
+
+// cluster is the control plane that tests share, with a manager running in this process.
+func cluster(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	shared.start.Do(func() {
+		ctx := context.Background()
+		shared.cluster, shared.err = testkit.NewCluster(ctx)
+		if shared.err == nil {
+			shared.err = errors.Join(served(ctx, shared.cluster), install(ctx, shared.cluster))
+		}
+		if shared.err == nil {
+			shared.stop, shared.err = runManager(shared.cluster, latchImage)
+		}
+	})
+	if shared.err != nil {
+		t.Fatalf("starting the shared control plane: %v", shared.err)
+	}
+	return shared.cluster
+}
+
+// served waits until the API server serves rules for pods.
+func served(ctx context.Context, c *testkit.Cluster) error {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return c.Client.List(ctx, &v1alpha1.PodReadinessRuleList{}) == nil, nil
+	})
+}
+
+// install installs what an administrator does besides the CRDs: policies, and the account of the
+// agents, which may do what its generated roles say, and nothing else.
+func install(ctx context.Context, c *testkit.Cluster) error {
+	roles, err := os.ReadFile(filepath.Join(testkit.Root(), "charts", "readygate", "files", "podgate-role.yaml"))
+	if err != nil {
+		return err
+	}
+	const account = policy.PodgateAccount // the roles have the same name
+	inside, everywhere := metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: account}, metav1.ObjectMeta{Name: account}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: policy.ManagerNamespace, Name: account}}
+	role := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: account}
+	}
+	return errors.Join(c.InstallPolicies(ctx), c.Apply(ctx, string(roles)),
+		c.Client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: inside}),
+		c.Client.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: inside, Subjects: subjects, RoleRef: role("Role")}),
+		c.Client.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: everywhere, Subjects: subjects, RoleRef: role("ClusterRole")}))
+}
+
+// runManager runs the manager in this process, as the user that its role is bound to, until the
+// returned function is called, which says how it ended.
+func runManager(c *testkit.Cluster, latch string) (stop func() error, err error) {
+	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		return nil, err
+	}
+	options := manager.NewOptions()
+	options.RestConfig, options.Registerer, options.HealthAddr, options.LatchImage = config, prometheus.NewRegistry(), "0", latch
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- options.Run(ctx) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	}), nil
+}

@@ -1,0 +1,77 @@
+package podgate_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// stage is what one test plays on.
+type stage struct {
+	*testkit.Cluster
+	t *testing.T
+	// id is the name of the namespace and of the node, and begins those of rules.
+	id string
+	// configs are the identities of agents, by node, and agents is how many were started.
+	configs map[string]*rest.Config
+	agents  *int
+}
+
+// newStage has a namespace and a node on the shared control plane.
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	return stageOn(t, cluster(t))
+}
+
+// stageOn is newStage on a control plane of the test's own.
+func stageOn(t *testing.T, c *testkit.Cluster) *stage {
+	t.Helper()
+	s := &stage{Cluster: c, t: t, id: testkit.NameOf(t), configs: map[string]*rest.Config{}, agents: new(int)}
+	s.namespace(s.id, s.labels())
+	s.node(s.id)
+	return s
+}
+
+// in is the stage in a subtest.
+func (s *stage) in(t *testing.T) *stage {
+	same := *s
+	same.t = t
+	return &same
+}
+
+// labels are those that a namespace must have to be selected by the rules of the stage.
+func (s *stage) labels() map[string]string { return map[string]string{"stage": s.id} }
+
+// namespace makes a namespace with these labels in which pods can be created.
+func (s *stage) namespace(name string, labels map[string]string) {
+	s.t.Helper()
+	s.Create(s.t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	s.account(name)
+}
+
+// account makes the service account that pods of a namespace have if they say nothing.
+func (s *stage) account(namespace string) {
+	s.t.Helper()
+	err := s.Client.Create(s.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})
+	if client.IgnoreAlreadyExists(err) != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// node makes a node. Its boot is that of this machine, which is also what agents in this process see.
+func (s *stage) node(name string) {
+	s.t.Helper()
+	s.Create(s.t, testkit.Node(name, nil, func(n *corev1.Node) { n.Status.NodeInfo.BootID = bootID() }))
+}
+
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // elsewhere it is not known
+	return strings.TrimSpace(string(id))
+}
