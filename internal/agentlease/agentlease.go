@@ -29,9 +29,10 @@ const (
 	// ReportAnnotation holds the report of a lease.
 	ReportAnnotation = "readygate.dev/report"
 
-	// ComponentLabel and Component tell the leases of agents from others.
+	// ComponentLabel tells the leases of agents from others.
 	ComponentLabel = "app.kubernetes.io/component"
-	Component      = "podgate"
+	// Component is its value.
+	Component = "podgate"
 
 	// Listed is how many pods of a list a report names: all reports of a large cluster together
 	// have to fit into the memory of the manager.
