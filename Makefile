@@ -88,7 +88,7 @@ images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH
 .PHONY: e2e
 e2e: able build kube helm images node ## Run the stories on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
 	@hack/chart/plain bin/chart/helm dist
-	@echo "e2e: real nodes: about 6 minutes on 2 cores. When a story fails, what its nodes said is in bin/e2e/"
+	@echo "e2e: real nodes: up to half an hour on 2 cores. When a story fails, what its nodes said is in bin/e2e/"
 	$(if $(RUN),,READYGATE_E2E=required $(GO) test -count=1 -v ./test/e2e/lab)
 	READYGATE_E2E=required $(GO) test -count=1 -timeout 40m -parallel 3 -v $(if $(RUN),-run '$(RUN)') ./test/e2e
 

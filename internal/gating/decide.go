@@ -152,7 +152,6 @@ func (d *decider) evaluate(v *Verdict) {
 		return
 	case !d.there():
 		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not said that its sandbox is there"
-		v.Open = false
 		return
 	case open && !slices.ContainsFunc(v.Rules, func(r *Rule) bool { return r.Reopen }):
 		d.keep(v)
@@ -266,26 +265,25 @@ func (d *decider) patch() *Patch {
 			changed = append(changed, *is)
 		}
 	}
-	key := d.keyFor().String()
+	key := d.keyFor()
 	is, has := d.Pod.Annotations[v1alpha1.LatchAnnotation]
 	switch {
 	case len(d.Verdicts) == 0:
 		return nil
-	case len(changed) == 0 && key == is:
+	case len(changed) == 0 && key.String() == is:
 		return nil
 	case len(changed) == 0 && !has && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Open }):
 		return nil // nothing is open, and nothing is to be closed
-	case len(changed) == 0 && d.holdsStill(is):
+	case len(changed) == 0 && d.holdsStill(is, key):
 		return nil
 	}
-	return &Patch{Conditions: changed, Key: key}
+	return &Patch{Conditions: changed, Key: key.String()}
 }
 
 // holdsStill says that a key needs not be written again: it says whether the latch is open, for the
 // sandbox that the pod has, if it has one; or for all of them, if there is a latch to be opened for good.
-func (d *decider) holdsStill(value string) bool {
+func (d *decider) holdsStill(value string, want latchkey.Key) bool {
 	is, ok := latchkey.Parse(value)
-	want := d.keyFor()
 	switch {
 	case !ok || is.Open != want.Open:
 		return false
