@@ -12,8 +12,9 @@ import (
 )
 
 // patience is how long a pod waits before it is written that it does: most pods are ready at once,
-// and are written only once then.
-const patience = 2 * time.Second
+// and are written only once then. The time of a sandbox is told in whole seconds, and of many pods at
+// once the kubelet tells late.
+const patience = 5 * time.Second
 
 // addressRest is how long a pod that had another sandbox before is not looked at in its new one: the
 // kubelet tells of that first, and of its address a moment later, with the address of the one before

@@ -201,10 +201,10 @@ func TestAWaitingPodSaysForWhat(t *testing.T) {
 	w.answers["10.0.0.7:9"] = gating.Answer{Why: "no answer"}
 	w.settle()
 	w.expect("absent", "")
-	if !w.last.Until.Equal(noon.Add(2 * time.Second)) {
+	if !w.last.Until.Equal(noon.Add(5 * time.Second)) {
 		t.Errorf("it is looked at again at %v", w.last.Until)
 	}
-	w.pass(2 * time.Second)
+	w.pass(5 * time.Second)
 	w.says("False")
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
@@ -229,7 +229,7 @@ func TestRulesWithOneGateOpenItTogether(t *testing.T) {
 	w := newWorld(t, rule("a"), rule("b", components(byReach("path"))))
 	w.says("True")
 	w.answers["10.0.0.7:9"] = gating.Answer{Why: "no answer"}
-	w.pass(3 * time.Second)
+	w.pass(6 * time.Second)
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	w.answers["10.0.0.7:9"] = yes
@@ -661,7 +661,7 @@ func TestOrphans(t *testing.T) {
 // The manager knows less of a node than its agent did: what that has written is read all the same.
 func TestAnOrphanThatItsAgentHadWritten(t *testing.T) {
 	w := newWorld(t, rule("network", deadline(60, v1alpha1.DeadlineOpen)))
-	w.pass(3 * time.Second)
+	w.pass(6 * time.Second)
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	w.pass(time.Minute)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,9 +27,28 @@ const (
 type trial struct {
 	latch.Options
 	t       *testing.T
-	out     bytes.Buffer
+	out     output
 	ended   chan error
 	changes int
+}
+
+// output is what a latch has said. It may still speak while it is read: that everybody waits says
+// nothing of what they do next.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // play tells a story of one latch. What is left of it ends with the story.

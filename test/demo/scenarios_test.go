@@ -43,9 +43,6 @@ func TestEveryScenarioPlays(t *testing.T) {
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			if name == "pod-network" {
-				t.Skip("it does not play yet: simulated kubelets do not tell of sandboxes as real ones do")
-			}
 			t.Parallel()
 			p := start(t, name)
 			p.ends(0, "What was proven: "+s.Title, "The dashboard: http://127.0.0.1:", "All ")

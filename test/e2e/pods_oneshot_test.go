@@ -112,14 +112,8 @@ func ports(t *testing.T, n *lab.Node) map[string]bool {
 	return found
 }
 
-// crowd is how many pods are created at once: a hundred where nothing else runs, and fewer beside other
-// stories, where a hundred take the machine for minutes.
-var crowd = func() int {
-	if os.Getenv(benchVar) != "" {
-		return 100
-	}
-	return 20
-}()
+// crowd is how many pods are created at once.
+const crowd = 100
 
 // signalAgents sends a signal to the agent of a node.
 func signalAgents(t *testing.T, l *lab.Lab, n *lab.Node, signal syscall.Signal) {
@@ -180,7 +174,7 @@ func writtenOnce(t *testing.T, l *lab.Lab) {
 func gatedCrowd() *appsv1.Deployment { return crowdOf("crowd") }
 
 func crowdOf(app string) *appsv1.Deployment {
-	labels, replicas := map[string]string{"app": app}, int32(crowd) //nolint:gosec // a hundred at the most
+	labels, replicas := map[string]string{"app": app}, int32(crowd)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: metav1.NamespaceDefault},
 		Spec: appsv1.DeploymentSpec{

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -282,10 +284,7 @@ func pids(n *lab.Node, uid types.UID, command string) []int {
 // ready. Each pod is shown to born as soon as it is there, if that is not nil.
 func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods int, born func(*corev1.Pod)) time.Duration {
 	t.Helper()
-	events, err := l.Client.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := podEvents(t, l, app)
 	defer events.Stop()
 	patience := time.NewTimer(10 * time.Minute)
 	defer patience.Stop()
@@ -309,6 +308,26 @@ func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods in
 		}
 	}
 	return time.Since(started)
+}
+
+// podEvents are the changes of the pods of an app from now on. An API server that has much to do ends
+// a watch: it goes on where it was.
+func podEvents(t *testing.T, l *lab.Lab, app string) watch.Interface {
+	t.Helper()
+	of := []client.ListOption{client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app}}
+	var list corev1.PodList
+	if err := l.Client.List(t.Context(), &list, of...); err != nil {
+		t.Fatal(err)
+	}
+	events, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, from metav1.ListOptions) (watch.Interface, error) {
+			return l.Client.Watch(ctx, &corev1.PodList{}, append(of, &client.ListOptions{Raw: &from})...)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
 }
 
 // median is the one in the middle.

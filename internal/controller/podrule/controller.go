@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/controller/upkeep"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/roster"
@@ -52,14 +52,16 @@ type Reconciler struct {
 
 	watcher agentlease.Watcher
 	orphans orphans
-	mu      sync.Mutex
-	written map[string]time.Time
+	pace    upkeep.Pace
 }
 
 // Reconcile brings status and finalizer of one rule up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var obj v1alpha1.PodReadinessRule
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.pace.Forget(req.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if wait := r.untilNextWrite(&obj); wait > 0 {
@@ -77,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // bringUpToDate also says when to look again although nothing tells of a change.
 func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadinessRule) (time.Duration, error) {
-	if err := r.ensureFinalizer(ctx, obj); err != nil {
+	if err := upkeep.AddFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
 		return 0, err
 	}
 	rule := gating.NewRule(obj)
@@ -122,10 +124,8 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 	if err := r.sweep(ctx); err != nil {
 		return 0, errors.Join(err, r.writeStatus(ctx, obj, s))
 	}
-	changed := obj.DeepCopy()
-	controllerutil.RemoveFinalizer(changed, v1alpha1.Finalizer)
-	if err := r.Client.Patch(ctx, changed, locked(obj)); err != nil {
-		return 0, fmt.Errorf("letting the rule go: %w", err)
+	if err := upkeep.DropFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
+		return 0, err
 	}
 	log.FromContext(ctx).Info("Rule let go: no pod waits for it")
 	return 0, nil
@@ -150,48 +150,22 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 	})
 }
 
-// ensureFinalizer changes only our own finalizer: the write fails if anything else changed.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, obj *v1alpha1.PodReadinessRule) error {
-	if obj.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
-		return nil
-	}
-	changed := obj.DeepCopy()
-	controllerutil.AddFinalizer(changed, v1alpha1.Finalizer)
-	if err := r.Client.Patch(ctx, changed, locked(obj)); err != nil {
-		return fmt.Errorf("adding our finalizer: %w", err)
-	}
-	*obj = *changed
-	return nil
-}
-
-// locked is a patch that fails if anything else changed the object.
-func locked(base client.Object) client.Patch {
-	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-}
-
 func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) error {
 	base := obj.DeepCopy()
 	obj.Status = s.status(&base.Status, obj.Generation, metav1.NewTime(r.Clock.Now()))
 	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, locked(base)); err != nil {
+	if err := r.Client.Status().Patch(ctx, obj, upkeep.Locked(base)); err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.written == nil {
-		r.written = map[string]time.Time{}
-	}
-	r.written[obj.Name] = r.Clock.Now()
+	r.pace.Wrote(obj.Name, r.Clock.Now())
 	return nil
 }
 
 // untilNextWrite is how long the status of a rule rests, if it speaks of the rule as it is.
 func (r *Reconciler) untilNextWrite(obj *v1alpha1.PodReadinessRule) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, ok := r.written[obj.Name]
+	last, ok := r.pace.Last(obj.Name)
 	if !ok || obj.Status.ObservedGeneration != obj.Generation {
 		return 0
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controller/upkeep"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
@@ -66,8 +66,7 @@ type Reconciler struct {
 	// Busy says that nodes are being written, which matters more than to tell of it.
 	Busy func() bool
 
-	mu      sync.Mutex
-	written map[string]time.Time
+	pace upkeep.Pace
 }
 
 // Reconcile brings status and finalizer of one rule up to date.
@@ -75,7 +74,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var obj v1alpha1.NodeReadinessRule
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(req.Name)
+			r.pace.Forget(req.Name)
+			r.Metrics.forget(req.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	if rule == nil {
 		return 0, nil // gone, or made again under the same name: that is another event
 	}
-	refusal := r.ensureFinalizer(ctx, obj)
+	refusal := upkeep.AddFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer)
 	if refusal != nil && !isRefusal(refusal) {
 		return 0, refusal
 	}
@@ -122,7 +122,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	s.blocked, s.reporters = r.reportersOf(rule)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())
 	if s.cleanedUp() && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
-		return 0, r.dropFinalizer(ctx, obj)
+		return 0, upkeep.DropFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer)
 	}
 	return s.again(r.Clock.Now()), errors.Join(r.writeStatus(ctx, obj, s), refusal)
 }
@@ -165,55 +165,22 @@ func (r *Reconciler) knownNodes() iter.Seq[*readiness.Node] {
 	}
 }
 
-// ensureFinalizer changes only our own finalizer: the write fails if anything else changed.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
-	if !obj.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
-		return nil
-	}
-	changed := obj.DeepCopy()
-	controllerutil.AddFinalizer(changed, v1alpha1.Finalizer)
-	if err := r.Client.Patch(ctx, changed, locked(obj)); err != nil {
-		return fmt.Errorf("adding our finalizer: %w", err)
-	}
-	*obj = *changed
-	return nil
-}
-
-func (r *Reconciler) dropFinalizer(ctx context.Context, obj *v1alpha1.NodeReadinessRule) error {
-	changed := obj.DeepCopy()
-	controllerutil.RemoveFinalizer(changed, v1alpha1.Finalizer)
-	return r.Client.Patch(ctx, changed, locked(obj))
-}
-
-// locked is a patch that fails if anything else changed the object: a merge patch replaces
-// whole lists, others' finalizers and conditions among them.
-func locked(base client.Object) client.Patch {
-	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-}
-
 func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadinessRule, s standing) error {
 	base := obj.DeepCopy()
 	obj.Status = statusOf(s, &base.Status, metav1.NewTime(r.Clock.Now()))
 	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, locked(base)); err != nil {
+	if err := r.Client.Status().Patch(ctx, obj, upkeep.Locked(base)); err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
-	r.mu.Lock()
-	if r.written == nil {
-		r.written = map[string]time.Time{}
-	}
-	r.written[obj.Name] = r.Clock.Now()
-	r.mu.Unlock()
+	r.pace.Wrote(obj.Name, r.Clock.Now())
 	r.announce(base, obj)
 	return nil
 }
 
 func (r *Reconciler) untilNextWrite(rule string) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, ok := r.written[rule]
+	last, ok := r.pace.Last(rule)
 	if !ok {
 		return 0
 	}
@@ -222,11 +189,4 @@ func (r *Reconciler) untilNextWrite(rule string) time.Duration {
 		return busyRest
 	}
 	return statusInterval - since
-}
-
-func (r *Reconciler) forget(rule string) {
-	r.mu.Lock()
-	delete(r.written, rule)
-	r.mu.Unlock()
-	r.Metrics.forget(rule)
 }

@@ -14,7 +14,7 @@ func TestAStatusGivesWayToNodes(t *testing.T) {
 	if wait := r.untilNextWrite("a"); wait > 0 {
 		t.Errorf("the first one waits %v", wait)
 	}
-	r.written = map[string]time.Time{"a": clock.Now()}
+	r.pace.Wrote("a", clock.Now())
 	for _, c := range []struct {
 		after time.Duration
 		busy  bool
