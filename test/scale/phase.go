@@ -36,6 +36,12 @@ type change struct {
 	settled func() error
 }
 
+// start is when a phase began, and what the CPUs of the machine had done by then.
+type start struct {
+	at    time.Time
+	ticks ticks
+}
+
 // measure makes a change, and says what followed from it.
 func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err error) {
 	say("%s: %s", b.title(), c.name)
@@ -45,13 +51,13 @@ func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err 
 		return phase, err
 	}
 	quest := b.world.witness.expect(c.nodes, c.held)
-	began := time.Now()
+	began := start{time.Now(), machineTicks()}
 	if err := c.load(ctx); err != nil {
 		return phase, fmt.Errorf("%s: the load failed: %w", c.name, err)
 	}
-	phase.Load = time.Since(began)
+	phase.Load = time.Since(began.at)
 	phase.Took = phase.Load
-	phase.Work = b.world.metronome.mean(began)
+	b.judgeMachine(began, &phase)
 	if b.process != nil {
 		err = b.follow(ctx, c, quest, began, &phase)
 		phase.Latency = quantilesOf(b.world.witness.latencies(c.nodes))
@@ -60,14 +66,14 @@ func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err 
 }
 
 // follow waits until the nodes have changed, and the subject has nothing more to write.
-func (b *bench) follow(ctx context.Context, c change, quest *quest, began time.Time, phase *report.Phase) error {
+func (b *bench) follow(ctx context.Context, c change, quest *quest, began start, phase *report.Phase) error {
 	if err := b.world.witness.wait(ctx, quest, patience); err != nil {
 		return errors.Join(err, b.process.alive())
 	}
 	if !quest.last.IsZero() {
-		phase.Took = quest.last.Sub(began)
+		phase.Took = quest.last.Sub(began.at)
 	}
-	phase.Work = b.world.metronome.mean(began)
+	b.judgeMachine(began, phase)
 	if c.restarts && !quest.first.IsZero() {
 		phase.First = quest.first.Sub(b.process.started)
 	}
@@ -76,10 +82,15 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began time.T
 		err = c.settled()
 	}
 	err = errors.Join(err, b.quiet(ctx))
-	if last := b.world.ledger.written; last.After(began.Add(phase.Took)) {
-		phase.Quiet = last.Sub(began.Add(phase.Took))
+	if last := b.world.ledger.written; last.After(began.at.Add(phase.Took)) {
+		phase.Quiet = last.Sub(began.at.Add(phase.Took))
 	}
 	return err
+}
+
+// judgeMachine says how fast the machine was until now, and how much of it others had.
+func (b *bench) judgeMachine(began start, phase *report.Phase) {
+	phase.Work, phase.Stolen = b.world.metronome.mean(began.at), machineTicks().since(began.ticks)
 }
 
 // quiet waits until the subject does not write any more.

@@ -18,6 +18,8 @@ type lot struct {
 	pace       pace
 	subjects   []subject
 	repeats    int // how often; 0: once
+	tries      int // of a pair that is disturbed, at most; 0: one
+	before     int // pairs that were measured before
 }
 
 // measure tells the scenarios of a lot to each of its subjects, each in a world of its own. They
@@ -25,20 +27,62 @@ type lot struct {
 // the others from being measured.
 func (l lot) measure(ctx context.Context, keep func(report.Result)) error {
 	var errs []error
-	for _, s := range l.turns() {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	for pair := l.before + 1; pair <= l.before+max(1, l.repeats); pair++ {
+		left := l
+		for try := 1; len(left.scenarios) > 0 && ctx.Err() == nil; try++ {
+			disturbed, err := left.measurePair(ctx, report.Turn{Pair: pair, Try: try}, keep)
+			errs = append(errs, err)
+			left = left.again(try, disturbed)
 		}
-		if err := l.measureOne(ctx, s, keep); err != nil {
+	}
+	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// measurePair measures every subject once, and says which scenarios were disturbed for any of them.
+func (l lot) measurePair(ctx context.Context, turn report.Turn, keep func(report.Result)) (disturbed []string, _ error) {
+	var errs []error
+	for i, s := range l.order(turn.Pair) {
+		if ctx.Err() != nil {
+			break
+		}
+		turn.Place = i + 1
+		err := l.measureOne(ctx, s, func(r report.Result) {
+			if s.name != report.Nobody && r.Disturbed() {
+				say("%s, %d nodes: %s was disturbed by other guests of the host", s.name, l.size.Nodes, r.Scenario)
+				disturbed = append(disturbed, r.Scenario)
+			}
+			keep(r.At(turn))
+		})
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s, %d nodes: %w", s.name, l.size.Nodes, err))
 			say("FAILED: %v", errs[len(errs)-1])
 		}
 	}
-	return errors.Join(errs...)
+	return disturbed, errors.Join(errs...)
 }
 
-// turns are the subjects in the order in which they are measured.
-func (l lot) turns() []subject { return slices.Repeat(l.subjects, max(1, l.repeats)) }
+// order is that of the subjects: the first in one pair is the last in the next.
+func (l lot) order(pair int) []subject {
+	subjects := slices.Clone(l.subjects)
+	if pair%2 == 0 {
+		slices.Reverse(subjects)
+	}
+	return subjects
+}
+
+// again is what is to be measured once more after so many tries: scenarios that were disturbed, of
+// subjects that are compared with the floor. Of the load alone only bytes count.
+func (l lot) again(tries int, disturbed []string) lot {
+	l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return s.name == report.Nobody })
+	compared := len(l.subjects) > 1 && slices.ContainsFunc(l.subjects, func(s subject) bool { return s.name == report.Floor })
+	l.scenarios = slices.DeleteFunc(slices.Clone(l.scenarios), func(name string) bool { return !compared || tries >= l.tries || !slices.Contains(disturbed, name) })
+	return l
+}
+
+// trial is the size of a lot, as results tell it.
+func (l lot) trial(scenario string) report.Result {
+	return report.Result{Scenario: scenario, Nodes: l.size.Nodes, Rules: l.size.Rules + l.bystanders, Mode: l.size.Mode, Writers: l.size.Writers}
+}
 
 func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)) (err error) {
 	b, err := newBench(ctx, s, l.size, l.bystanders)
@@ -117,7 +161,7 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 		{scenarios: []string{report.Flip}, size: of(5000, 1), subjects: subjects},
 	}...)
 	for i := range lots {
-		lots[i].pace = usual
+		lots[i].pace, lots[i].tries = usual, report.Tries
 	}
 	return lots
 }
@@ -126,11 +170,11 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 func large(subjects []subject, nobody subject, writers int, mode string) []lot {
 	return []lot{{
 		scenarios: []string{report.Flip}, size: size{Nodes: 15000, Rules: 1, Writers: writers, Mode: mode}, pace: usual,
-		subjects: append(slices.Clone(subjects), nobody),
+		subjects: append(slices.Clone(subjects), nobody), tries: report.Tries,
 	}}
 }
 
-// short is what CI runs: small, and good enough to count.
+// short is what CI runs: small, and good enough to count, disturbed or not.
 func short(subjects []subject, nobody subject, writers int, mode string) []lot {
 	quick := usual
 	quick.steady, quick.readyIn = 10*time.Second, 5*time.Second

@@ -66,20 +66,55 @@ func TestThePlansTogetherPlayEveryScenario(t *testing.T) {
 	}
 }
 
-func TestTheSubjectsOfALotTakeTurns(t *testing.T) {
-	names := func(l lot) (all []string) {
-		for _, s := range l.turns() {
-			all = append(all, s.name)
-		}
-		return all
+func names(subjects []subject) (all []string) {
+	for _, s := range subjects {
+		all = append(all, s.name)
 	}
+	return all
+}
+
+func TestTheSubjectsOfALotChangePlacesFromPairToPair(t *testing.T) {
 	l := lot{subjects: []subject{{name: "a"}, {name: "b"}}}
-	if got := names(l); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("without repeats: %v", got)
+	for pair, want := range map[int][]string{1: {"a", "b"}, 2: {"b", "a"}, 3: {"a", "b"}} {
+		if got := names(l.order(pair)); !slices.Equal(got, want) {
+			t.Errorf("pair %d: %v, want %v", pair, got, want)
+		}
 	}
-	l.repeats = 2
-	if got := names(l); !slices.Equal(got, []string{"a", "b", "a", "b"}) {
-		t.Errorf("twice: %v", got)
+}
+
+func TestAPairThatWasDisturbedIsMeasuredAgainUpToThreeTimes(t *testing.T) {
+	pair := []string{report.Nobody, report.Floor, report.Ours}
+	for name, tc := range map[string]struct {
+		subjects  []string
+		tries     int // that are allowed
+		done      int
+		disturbed []string
+		want      []string
+	}{
+		"once":                    {pair, 3, 1, []string{report.Flip}, []string{report.Flip}},
+		"twice":                   {pair, 3, 2, []string{report.Flip, report.Flip}, []string{report.Flip}},
+		"three times":             {pair, 3, 3, []string{report.Flip}, nil},
+		"not at all":              {pair, 3, 1, nil, nil},
+		"where only counts count": {pair, 0, 1, []string{report.Flip}, nil},
+		"without a floor":         {[]string{report.Ours, "other"}, 3, 1, []string{report.Flip}, nil},
+		"the floor alone":         {[]string{report.Nobody, report.Floor}, 3, 1, []string{report.Flip}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lot{scenarios: []string{report.Create, report.Flip}, tries: tc.tries}
+			for _, name := range tc.subjects {
+				l.subjects = append(l.subjects, subject{name: name})
+			}
+			left := l.again(tc.done, tc.disturbed)
+			if !slices.Equal(left.scenarios, tc.want) {
+				t.Errorf("%v are left, want %v", left.scenarios, tc.want)
+			}
+			if slices.Contains(names(left.subjects), report.Nobody) {
+				t.Error("the load is measured alone again")
+			}
+			if len(l.scenarios) != 2 || len(l.subjects) != len(tc.subjects) {
+				t.Errorf("the next pair would be another one: %+v", l)
+			}
+		})
 	}
 }
 
@@ -90,9 +125,9 @@ func TestTheFullPlanMeasuresWhatIsComparedAndRepeatsOnlyFlips(t *testing.T) {
 	}
 	times := map[trial]int{}
 	for _, l := range full([]subject{{name: report.Floor}, {name: report.Ours}}, subject{name: report.Nobody}, 16, "continuous") {
-		for _, s := range l.turns() {
+		for _, s := range l.subjects {
 			for _, scenario := range l.scenarios {
-				times[trial{scenario, s.name, l.size.Nodes, l.size.Rules}]++
+				times[trial{scenario, s.name, l.size.Nodes, l.size.Rules}] += max(1, l.repeats)
 			}
 		}
 	}

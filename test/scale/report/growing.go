@@ -32,11 +32,16 @@ func (run *Run) effort(result *Result) effort {
 	return e
 }
 
-// medianCPU is what the median run of a result used in all phases, at equal speeds.
+// medianCPU is what the median run of a result used in all phases, at equal speeds. Where not all
+// runs are known it is the best.
 func (run *Run) medianCPU(result *Result) time.Duration {
 	var runs []time.Duration
 	for i := range result.Phases {
-		for j, a := range result.Phases[i].runs() {
+		attempts := calm(result.runs(&result.Phases[i]))
+		if attempts == nil {
+			attempts = []Attempt{result.Phases[i].asAttempt()}
+		}
+		for j, a := range attempts {
 			if j == len(runs) {
 				runs = append(runs, 0)
 			}

@@ -20,9 +20,12 @@ func (run *Run) Add(r Result) {
 
 // repeats says whether two results are of the same trial and subject, and so can be merged.
 func (r *Result) repeats(o *Result) bool {
-	same := r.Scenario == o.Scenario && r.Subject == o.Subject && r.Nodes == o.Nodes && r.Rules == o.Rules && r.Mode == o.Mode && r.Writers == o.Writers
 	named := slices.EqualFunc(r.Phases, o.Phases, func(a, b Phase) bool { return a.Name == b.Name })
-	return same && (named || r.Problem != "" || o.Problem != "")
+	return r.Subject == o.Subject && r.sameTrial(o) && (named || r.Problem != "" || o.Problem != "")
+}
+
+func (r *Result) sameTrial(o *Result) bool {
+	return r.Scenario == o.Scenario && r.Nodes == o.Nodes && r.Rules == o.Rules && r.Mode == o.Mode && r.Writers == o.Writers
 }
 
 func (r *Result) merge(o Result) {
@@ -34,7 +37,7 @@ func (r *Result) merge(o Result) {
 	default:
 		r.Phases = slices.Clone(r.Phases)
 		for i, phase := range o.Phases {
-			attempts := bothAttempts(r, &o, i)
+			attempts := slices.Concat(r.written(&r.Phases[i]), o.written(&phase))
 			if phase.faster(&r.Phases[i]) {
 				r.Phases[i] = phase
 			}
@@ -49,16 +52,6 @@ func (r *Result) merge(o Result) {
 		larger = o
 	}
 	r.Heap, r.HeapEmpty = larger.Heap, larger.HeapEmpty // of one run: their difference counts
-}
-
-// bothAttempts are the runs of a phase in two results; none where not all of them are known: some
-// alone would hide the others.
-func bothAttempts(r, o *Result, i int) []Attempt {
-	known := func(r *Result) bool { return len(r.Phases[i].runs()) == max(r.Runs, 1) }
-	if !known(r) || !known(o) {
-		return nil
-	}
-	return slices.Concat(r.Phases[i].runs(), o.Phases[i].runs())
 }
 
 // BothVersions names the builds that were measured one after the other, each once.

@@ -142,6 +142,7 @@ func TestABudgetThatIsMissedIsSaidInBold(t *testing.T) {
 func TestWorkIsThatOfTheMedianRun(t *testing.T) {
 	run := madeUp(t)
 	large := find(t, &run, report.Flip, 5000, 1)
+	large.Runs = 3
 	for i := range large.Phases {
 		p := &large.Phases[i]
 		once := report.Attempt{Took: p.Took, CPU: p.CPU, Work: p.Work}

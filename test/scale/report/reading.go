@@ -12,6 +12,7 @@ type reading struct {
 	*Phase
 	result *Result
 	floor  *Phase // the same phase of the floor; nil: not measured
+	pairs  []pair // of the runs of both
 	nobody *Phase // and of the load alone
 	speed  ratio  // of the machine, beside the fastest phase of the run; 0: not known
 }
@@ -25,6 +26,9 @@ func (run *Run) read(result *Result) []reading {
 		r := reading{Phase: phase, result: result, speed: run.speed(phase.Work)}
 		if floor != nil {
 			r.floor = floor.phase(phase.Name)
+		}
+		if r.floor != nil {
+			r.pairs = pairsOf(result, floor, phase, r.floor)
 		}
 		if nobody != nil {
 			r.nobody = nobody.phase(phase.Name)
@@ -120,17 +124,12 @@ func (r reading) timeRatio() ratio {
 	return r.besideFloor(func(a Attempt) time.Duration { return a.Took })
 }
 
-// besideFloor is how much more of something a phase took than the floor, at equal speeds. Of several
-// runs each is compared with that of the floor next to it, and the median counts: how fast a machine is
-// changes from minute to minute.
+// besideFloor is how much more of something a phase took than the floor, at equal speeds: the median
+// of its pairs.
 func (r reading) besideFloor(of func(Attempt) time.Duration) ratio {
-	ours, floors := r.runs(), r.floor.runs()
-	if len(ours) != len(floors) {
-		ours, floors = []Attempt{r.asAttempt()}, []Attempt{r.floor.asAttempt()}
-	}
-	ratios := make([]ratio, len(ours))
-	for i := range ours {
-		ratios[i] = over(of(ours[i]), of(floors[i])) / slower(ours[i].Work, floors[i].Work)
+	var ratios []ratio
+	for _, p := range calm(r.pairs) {
+		ratios = append(ratios, over(of(p.ours), of(p.floor))/slower(p.ours.Work, p.floor.Work))
 	}
 	return median(ratios)
 }
@@ -146,16 +145,6 @@ func median[T ~int64 | ~float64](values []T) T {
 	}
 	return sorted[half]
 }
-
-// runs are all runs of a phase, or what is known of them.
-func (p *Phase) runs() []Attempt {
-	if len(p.Attempts) == 0 {
-		return []Attempt{p.asAttempt()}
-	}
-	return p.Attempts
-}
-
-func (p *Phase) asAttempt() Attempt { return Attempt{Took: p.Took, Work: p.Work, CPU: p.CPU} }
 
 // slower is how much slower the machine was when the same work took a than when it took b; 1 where
 // nobody knows.

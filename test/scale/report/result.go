@@ -97,6 +97,9 @@ type Phase struct {
 	// Work is the CPU time of a piece of work that is always the same, on average until then: the
 	// more, the slower the machine was; 0: not measured.
 	Work time.Duration `json:"work,omitempty"`
+	// Stolen is the share of the machine's CPU time that other guests of its host had, from 0 to 1,
+	// until then; nil: not known.
+	Stolen *float64 `json:"stolen,omitempty"`
 
 	// CPU is what the subject used from the first write until it was quiet.
 	CPU time.Duration `json:"cpu"`
@@ -120,8 +123,8 @@ type Phase struct {
 	// nodes the phase asked for, "flips" of a node that flaps, and "births" of which events tell.
 	Extra map[string]float64 `json:"extra,omitempty"`
 
-	// Attempts are all runs of the phase, in their order, if it was run several times and all of them
-	// are known.
+	// Attempts are the runs of the phase in their order. A file from before has none of a phase that
+	// was run once, or of which it kept only the best.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
@@ -134,9 +137,13 @@ type Quantiles struct {
 	Max   time.Duration `json:"max"`
 }
 
-// Attempt is what one of several runs of a phase took, and how slow the machine was: see Phase.
+// Attempt is what one run of a phase took, how fast the machine was and how much of it was stolen:
+// see Phase.
 type Attempt struct {
-	Took time.Duration `json:"took"`
-	Work time.Duration `json:"work,omitempty"`
-	CPU  time.Duration `json:"cpu"`
+	Turn
+
+	Took   time.Duration `json:"took"`
+	Work   time.Duration `json:"work,omitempty"`
+	Stolen *float64      `json:"stolen,omitempty"`
+	CPU    time.Duration `json:"cpu"`
 }

@@ -23,6 +23,9 @@ func Table(w io.Writer, run Run) {
 				fmt.Fprintf(&b, "\n%s", indent(text))
 			}
 		}
+		if words := run.pairsOf(t); words != "" {
+			fmt.Fprintf(&b, "\n  %s\n", words)
+		}
 		for _, problem := range t.problems() {
 			fmt.Fprintf(&b, "\n  %s\n", problem)
 		}
