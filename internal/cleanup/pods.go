@@ -54,15 +54,14 @@ func (r *run) open(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if decided == nil || len(decided.Conditions) == 0 && !gating.HasLatch(pod) {
 		return false, nil
 	}
-	patch, err := decided.Strategic(pod.UID)
-	if err != nil {
-		return false, err
-	}
-	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	if err := r.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return false, nil
-		}
+	err := decided.Send(pod.UID, func(patch []byte) error {
+		target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+		return r.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch))
+	})
+	switch {
+	case gating.Missed(err):
+		return false, nil
+	case err != nil:
 		return false, fmt.Errorf("opening its gates: %w", err)
 	}
 	r.removed("closed gates of pods", len(decided.Conditions))

@@ -31,16 +31,17 @@ const (
 // The token goes to every address. Over plain HTTP whoever sees the packets sees the token, so it
 // should be one for this purpose only: with an audience of its own.
 type PeerClient struct {
-	// Addresses are where the agents of other nodes are now, as URLs without a path, e.g.
-	// http://10.1.0.2:9479.
-	Addresses func() []string
+	// Addresses lists where the agents of other nodes are, as URLs without a path, e.g.
+	// http://10.1.0.2:9479. It is called seldom: a few of them are remembered.
+	Addresses func(context.Context) ([]string, error)
 	// Token is the token that peers are shown.
 	Token func() (string, error)
 	// Client sends the questions; it follows no redirects. nil: one that takes no proxy from the
 	// environment and keeps few connections.
 	Client *http.Client
 
-	turn atomic.Uint32
+	known handful
+	turn  atomic.Uint32
 }
 
 // betweenNodes is the client where none is given.
@@ -63,9 +64,9 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 // Reach says whether another node reaches an address: one that does is enough. Others are asked next
 // time, so the answer does not say who was asked, nor what exactly each said.
 func (c *PeerClient) Reach(ctx context.Context, address string) gating.Answer {
-	peers := c.pick()
+	peers, why := c.pick(ctx)
 	if len(peers) == 0 {
-		return no("no peer: no other node has an agent")
+		return no(why)
 	}
 	token, err := c.Token()
 	if err != nil {
@@ -74,6 +75,9 @@ func (c *PeerClient) Reach(ctx context.Context, address string) gating.Answer {
 	var said, refused string
 	for _, peer := range peers {
 		answer, err := c.ask(ctx, peer, token, address)
+		if err != nil && ctx.Err() == nil { // else it had no time
+			c.known.fail(peer)
+		}
 		var status statusError
 		switch {
 		case errors.Is(ctx.Err(), context.Canceled):
@@ -90,15 +94,23 @@ func (c *PeerClient) Reach(ctx context.Context, address string) gating.Answer {
 	return no(cmp.Or(said, refused, "no peer answered"))
 }
 
-// pick picks who is asked, by turns.
-func (c *PeerClient) pick() []string {
-	all := c.Addresses()
-	picked := make([]string, min(len(all), maxPeers))
+// pick picks who is asked, by turns, and says why nobody is.
+func (c *PeerClient) pick(ctx context.Context) ([]string, string) {
+	known, err := c.known.peers(ctx, c.Addresses)
+	switch {
+	case len(known) > 0:
+	case err != nil:
+		slog.DebugContext(ctx, "no peer is known", "error", err)
+		return nil, "no peer: the agents of other nodes have not been listed"
+	default:
+		return nil, "no peer: no other node has an agent"
+	}
+	picked := make([]string, min(len(known), maxPeers))
 	turn := c.turn.Add(1)
 	for i := range picked {
-		picked[i] = all[(turn+uint32(i))%uint32(len(all))]
+		picked[i] = known[(turn+uint32(i))%uint32(len(known))]
 	}
-	return picked
+	return picked, ""
 }
 
 // statusError is the status of a peer that does not answer the question.

@@ -51,7 +51,7 @@ func always(status int, text string) http.Handler {
 // client asks agents at these addresses.
 func client(addresses ...string) *component.PeerClient {
 	return &component.PeerClient{
-		Addresses: func() []string { return addresses },
+		Addresses: func(context.Context) ([]string, error) { return addresses, nil },
 		Token:     func() (string, error) { return "good", nil },
 	}
 }

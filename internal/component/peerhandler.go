@@ -17,11 +17,16 @@ import (
 // maxAsked is how many questions of peers are answered at a time.
 const maxAsked = 16
 
+// ErrNotNow is what an error of Authorize wraps if it does not refuse the token, but cannot find out
+// now whose it is. Who asked may ask again.
+var ErrNotNow = errors.New("whose token it is cannot be found out now")
+
 // PeerHandler answers the agents of other nodes whether this node reaches a pod. It tells a peer
 // nothing else, and cannot be used against this node: an address that leads to the node itself is
 // refused. It is for a server with a ReadTimeout of a few seconds.
 type PeerHandler struct {
-	// Authorize says whether a token is that of a peer. nil: nobody's is.
+	// Authorize says whether a token is that of a peer. nil: nobody's is. Everybody can make it look
+	// at any number of tokens at a time: it must bound itself what that costs.
 	Authorize func(ctx context.Context, token string) error
 	// Dial opens connections to pods. nil: as a net.Dialer does.
 	Dial DialFunc
@@ -37,18 +42,30 @@ type refusal struct {
 	words  string
 }
 
-// ServeHTTP answers one question. Questions are counted before their tokens are looked at, which may
-// cost a request to the API server.
-func (h *PeerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer h.asked.Add(-1)
-	if h.asked.Add(1) > maxAsked {
+func (r *refusal) write(w http.ResponseWriter) {
+	switch r.status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodPost)
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, fmt.Sprintf("more than %d questions at a time: ask again", maxAsked), http.StatusServiceUnavailable)
-		return
 	}
+	http.Error(w, r.words, r.status)
+}
+
+// ServeHTTP answers one question. One that is refused takes no place: who has no token cannot keep
+// peers out.
+func (h *PeerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, refused := h.question(w, r)
 	if refused != nil {
-		http.Error(w, refused.words, refused.status)
+		refused.write(w)
+		return
+	}
+	defer h.asked.Add(-1)
+	if h.asked.Add(1) > maxAsked {
+		refused = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("more than %d questions at a time: ask again", maxAsked)}
+		refused.write(w)
 		return
 	}
 	answer := reach(r.Context(), h.Dial, address)
@@ -62,11 +79,10 @@ func (h *PeerHandler) question(w http.ResponseWriter, r *http.Request) (string, 
 	case r.URL.Path != PeerPath:
 		return "", &refusal{http.StatusNotFound, "only " + PeerPath + " is here"}
 	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
 		return "", &refusal{http.StatusMethodNotAllowed, "only POST: send {\"address\":\"10.244.1.7:9\"}"}
-	case !h.authorized(r):
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		return "", &refusal{http.StatusUnauthorized, "the token is missing, or not that of an agent: send Authorization: Bearer and the token"}
+	}
+	if refused := h.stranger(r); refused != nil {
+		return "", refused
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	var tooLong *http.MaxBytesError
@@ -80,15 +96,22 @@ func (h *PeerHandler) question(w http.ResponseWriter, r *http.Request) (string, 
 	return asked.Address, h.refuse(asked.Address)
 }
 
-// authorized says whether a request has the token of a peer.
-func (h *PeerHandler) authorized(r *http.Request) bool {
+// stranger refuses a request that does not have the token of a peer. nil: it has.
+func (h *PeerHandler) stranger(r *http.Request) *refusal {
+	unknown := &refusal{http.StatusUnauthorized, "the token is missing, or not that of an agent: send Authorization: Bearer and the token"}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if h.Authorize == nil || token == "" || !strings.EqualFold(scheme, "Bearer") {
-		return false
+		return unknown
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	return h.Authorize(ctx, token) == nil
+	switch err := h.Authorize(ctx, token); {
+	case errors.Is(err, ErrNotNow):
+		return &refusal{http.StatusServiceUnavailable, ErrNotNow.Error() + ": ask again"}
+	case err != nil:
+		return unknown
+	}
+	return nil
 }
 
 // refuse says why an address is not tried: one that every node has for itself proves nothing about a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -170,13 +171,11 @@ func TestTheAddressesOfTheNodeAreItsInterfaces(t *testing.T) {
 	}
 }
 
-// Tokens are looked at only as many as questions are answered at a time: that may cost a request.
 func TestOnlySoManyPeersAreAnsweredAtATime(t *testing.T) {
 	t.Parallel()
 	began, end := make(chan struct{}), make(chan struct{})
-	var looked atomic.Int32
 	handler := &component.PeerHandler{
-		Authorize: func(context.Context, string) error { looked.Add(1); return nil },
+		Authorize: knows("good"),
 		Own:       ownAddresses,
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			began <- struct{}{}
@@ -203,14 +202,55 @@ func TestOnlySoManyPeersAreAnsweredAtATime(t *testing.T) {
 			t.Errorf("%d %v", recorder.Code, recorder.Header())
 		}
 	}
-	if looked.Load() != component.MaxAsked {
-		t.Errorf("%d tokens were looked at", looked.Load())
-	}
 	close(end)
 	first.Wait()
 	go func() { <-began }()
 	if status, body := answered(handler, question(good)); status != http.StatusOK {
 		t.Errorf("after the others: %d %s", status, body)
+	}
+}
+
+// Any number of strangers whose tokens are still being looked at do not take the place of a peer.
+func TestStrangersDoNotKeepPeersOut(t *testing.T) {
+	t.Parallel()
+	const good = `{"address":"10.244.1.7:9"}`
+	looked, end := make(chan struct{}), make(chan struct{})
+	var times atomic.Int32
+	handler := &component.PeerHandler{Own: ownAddresses, Dial: dialling(&times, nil), Authorize: func(ctx context.Context, token string) error {
+		if token != "good" {
+			looked <- struct{}{}
+			<-end
+		}
+		return knows("good")(ctx, token)
+	}}
+	var strangers sync.WaitGroup
+	for range 4 * component.MaxAsked {
+		strangers.Go(func() {
+			request := question(good)
+			request.Header.Set("Authorization", "Bearer junk")
+			if status, body := answered(handler, request); status != http.StatusUnauthorized {
+				t.Errorf("a stranger: %d %s", status, body)
+			}
+		})
+		<-looked
+	}
+	if status, body := answered(handler, question(good)); status != http.StatusOK {
+		t.Errorf("a peer beside them: %d %s", status, body)
+	}
+	close(end)
+	strangers.Wait()
+}
+
+// A peer whose token cannot be looked at now is not told that it is wrong.
+func TestATokenThatCannotBeLookedAtNowMayComeAgain(t *testing.T) {
+	t.Parallel()
+	recorder := httptest.NewRecorder()
+	handler := &component.PeerHandler{Authorize: func(context.Context, string) error {
+		return fmt.Errorf("%w: the API server is gone", component.ErrNotNow)
+	}}
+	handler.ServeHTTP(recorder, question(`{"address":"10.244.1.7:9"}`))
+	if body := recorder.Body.String(); recorder.Code != http.StatusServiceUnavailable || recorder.Header().Get("Retry-After") == "" || strings.Contains(body, "API server") {
+		t.Errorf("%d %v %s", recorder.Code, recorder.Header(), body)
 	}
 }
 

@@ -16,10 +16,18 @@ import (
 // once the kubelet tells late.
 const patience = 5 * time.Second
 
-// addressRest is how long a pod that had another sandbox before is not looked at in its new one: the
-// kubelet tells of that first, and of its address a moment later, with the address of the one before
-// in between.
-const addressRest = 3 * time.Second
+// addressRest is how long a pod that had another sandbox before is not looked at in its new one, unless
+// a container has been started in it: the kubelet tells of a sandbox first, pulls images, starts
+// containers and tells of its address then, with the address of the one before in between.
+const addressRest = 15 * time.Second
+
+// startLead is by how much a container may have been started before its sandbox is said to be there:
+// older kubelets tell of both at once.
+const startLead = 3 * time.Second
+
+// contestRest is how long a gate stays as somebody else has closed it. Who insists would else have the
+// pod written all the time.
+const contestRest = 5 * time.Second
 
 // wordsRest is how long the words about a closed gate stay as they are at the least: a component whose
 // answers alternate would have the pod written all the time.
@@ -102,16 +110,27 @@ func (d *decider) anew() bool {
 func (d *decider) there() bool { return d.sandbox.Ready() && !d.over() && !d.early() }
 
 // over says that the sandbox that the pod's status tells of is gone: after a boot it tells of the one
-// before for a while. A key without an address says which one that is.
-func (d *decider) over() bool {
-	before := d.key.Sandbox
-	return d.sandbox.Since.Before(d.Node.Booted.Truncate(time.Second)) ||
-		d.keyed && before.Since.Equal(d.sandbox.Since) && (before.Rebooted(d.sandbox) || before.IP == "")
+// before until the kubelet has looked.
+func (d *decider) over() bool { return d.before() && !d.after(d.Node.Settles) }
+
+// before says that the sandbox seems to be from before the boot of the node. The boot that a key names
+// is surer than clocks, which may be set; and a key without an address says that a sandbox was over.
+func (d *decider) before() bool {
+	key := d.key.Sandbox
+	if d.keyed && !key.Since.IsZero() && key.Since.Equal(d.sandbox.Since) {
+		if key.IP == "" {
+			return true
+		}
+		if key.Boot != "" && d.sandbox.Boot != "" {
+			return key.Rebooted(d.sandbox)
+		}
+	}
+	return d.sandbox.Since.Before(d.Node.Booted.Truncate(time.Second))
 }
 
 // early says that the status may still tell the address of the sandbox before.
 func (d *decider) early() bool {
-	return d.again && !d.after(d.sandbox.Since.Add(addressRest))
+	return d.again && Started(d.Pod).Add(startLead).Before(d.sandbox.Since) && !d.after(d.sandbox.Since.Add(addressRest))
 }
 
 // judge decides of a gate. It is not ours if no rule selects the pod and none ever did.
@@ -150,6 +169,9 @@ func (d *decider) evaluate(v *Verdict) {
 	case open && d.stale(v.Gate):
 		d.again = true
 		v.Reason, v.Message = v1alpha1.ReasonNewSandbox, "the pod has a new sandbox, or its node has booted: what its components said before does not count"
+		if d.answers == nil && d.sandbox.Ready() && HasLatch(d.Pod) && d.key.Always == "" { // that waits on
+			v.Late, _ = d.late(v.Rules, d.sandbox.Since)
+		}
 		return
 	case !d.there():
 		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not said that its sandbox is there"
@@ -202,40 +224,43 @@ func (d *decider) ask(v *Verdict, earned bool) (refused bool) {
 // wait decides of a gate for which a component is missing.
 func (d *decider) wait(v *Verdict) {
 	v.Reason, v.Message, v.Waits = v1alpha1.ReasonWaiting, waitingWords(v.Missing), d.waits(v.Gate)
-	opens := true
-	for _, rule := range v.Rules {
-		if !slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.Rule == rule.Name }) {
-			continue
-		}
-		late := false
-		if rule.Deadline > 0 {
-			due := v.Waits.Add(rule.Deadline)
-			if late = !d.now.Before(due); !late {
-				d.sooner(due)
-			}
-		}
-		if late {
-			v.Late = append(v.Late, rule)
-		}
-		opens = opens && late && rule.OpenLate
-	}
-	if opens {
+	missing := slices.DeleteFunc(slices.Clone(v.Rules), func(r *Rule) bool {
+		return !slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.Rule == r.Name })
+	})
+	opens := false
+	v.Late, opens = d.late(missing, v.Waits)
+	if opens && (d.answers == nil || !v.Unasked) { // who has not been asked is not late
 		v.Open, v.Reason, v.Message = true, v1alpha1.ReasonDeadline, lateWords(v)
 	}
 }
 
-// waits is since when a gate without which the pod could be ready has been closed: since there is a
-// sandbox, or since it was closed again.
+// late are the rules whose deadline is over for a pod that waits, and whether all of them say that it
+// is opened then.
+func (d *decider) late(rules []*Rule, since time.Time) (late []*Rule, opens bool) {
+	opens = true
+	for _, rule := range rules {
+		if rule.Deadline > 0 && d.after(since.Add(rule.Deadline)) {
+			late = append(late, rule)
+			opens = opens && rule.OpenLate
+			continue
+		}
+		opens = false
+	}
+	return late, opens
+}
+
+// waits is since when a gate without which the pod could be ready has been closed: since its sandbox is
+// known of, or since it was closed again.
 func (d *decider) waits(gate string) time.Time {
 	is := condition(d.Pod, gate)
 	switch {
 	case is == nil:
 	case is.Status == corev1.ConditionTrue:
 		return d.now
-	case is.LastTransitionTime.After(d.sandbox.Since):
+	case !is.LastTransitionTime.Time.Before(d.sandbox.Since):
 		return is.LastTransitionTime.Time
 	}
-	return d.sandbox.Since
+	return latest(d.sandbox.Since, d.Seen)
 }
 
 func (d *decider) sooner(t time.Time) {
@@ -310,6 +335,9 @@ func (d *decider) write(v *Verdict) *corev1.PodCondition {
 			}
 			want.LastTransitionTime = metav1.NewTime(v.Waits) // not when it was written
 		}
+		if d.contested(v, is) {
+			return nil
+		}
 		return &want
 	}
 	if !d.saysMore(v, is) {
@@ -317,6 +345,14 @@ func (d *decider) write(v *Verdict) *corev1.PodCondition {
 	}
 	want.LastTransitionTime = is.LastTransitionTime
 	return &want
+}
+
+// contested says that somebody else has closed a gate that is to be open, a moment ago.
+func (d *decider) contested(v *Verdict, is *corev1.PodCondition) bool {
+	if is == nil || !v.Open || slices.Contains([]string{v1alpha1.ReasonWaiting, v1alpha1.ReasonNewSandbox}, is.Reason) {
+		return false
+	}
+	return !d.after(is.LastTransitionTime.Add(contestRest))
 }
 
 // worthIt says whether it is to be written that a gate is closed that nobody has called open. The kubelet
@@ -370,8 +406,11 @@ func (d *decider) keyFor() latchkey.Key {
 	if abandoned != "" && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return len(v.Rules) > 0 }) {
 		return latchkey.Always(abandoned)
 	}
-	if !d.sandbox.Ready() || d.over() {
+	switch {
+	case d.over():
 		return latchkey.Key{Sandbox: latchkey.Sandbox{Boot: d.sandbox.Boot, Since: d.sandbox.Since}, Again: d.again}
+	case !d.sandbox.Ready(): // without a time: it may be the sandbox that the pod is going to have
+		return latchkey.Key{Sandbox: latchkey.Sandbox{Boot: d.sandbox.Boot}, Again: d.again}
 	}
 	return latchkey.Key{Open: open && !d.early(), Sandbox: d.sandbox, Again: d.again}
 }

@@ -112,6 +112,16 @@ func (w *world) sandbox(ip string) {
 	w.set(corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: status, LastTransitionTime: metav1.NewTime(w.now)})
 }
 
+// started lets the kubelet say that a container of the pod has been started.
+func (w *world) started() {
+	w.subject.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
+}
+
+// reboot lets the node boot. For two minutes its kubelet may not have looked at all pods.
+func (w *world) reboot() {
+	w.subject.Node.BootID, w.subject.Node.Booted, w.subject.Node.Settles = "b2", w.now, w.now.Add(2*time.Minute)
+}
+
 func (w *world) says(status corev1.ConditionStatus) {
 	w.set(corev1.PodCondition{Type: programmed, Status: status, LastTransitionTime: metav1.NewTime(w.now)})
 }
@@ -332,7 +342,10 @@ func TestAnAddressOfTheSandboxBefore(t *testing.T) {
 	w.subject.Pod.Status.PodIP = "10.0.0.8"
 	w.settle()
 	w.expect("False NewSandbox", "closed 10.0.0.8 b1 2026-11-16T12:01:00Z again")
-	w.pass(2 * time.Second)
+	w.pass(10 * time.Second) // images are pulled
+	w.settle()
+	w.expect("False NewSandbox", "closed 10.0.0.8 b1 2026-11-16T12:01:00Z again")
+	w.started()
 	w.answers["10.0.0.8:9"] = yes
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:00Z again")
@@ -350,7 +363,7 @@ func TestAComponentMayOutrunTheKubelet(t *testing.T) {
 	w.says("True")
 	w.pass(3 * time.Second)
 	w.sandbox("10.0.0.8")
-	w.pass(3 * time.Second)
+	w.started()
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:04Z again")
 }
@@ -362,14 +375,14 @@ func TestABootClosesUntilThereIsANewSandbox(t *testing.T) {
 	w.answers["10.0.0.7:9"] = yes
 	w.settle()
 	w.pass(time.Minute)
-	w.subject.Node.BootID = "b2"
+	w.reboot()
 	w.settle()
 	w.expect("False NewSandbox", "closed - b2 2026-11-16T12:00:00Z again")
 	w.pass(time.Second)
 	w.sandbox("")
 	w.settle()
 	w.sandbox("10.0.0.7") // the same address
-	w.pass(3 * time.Second)
+	w.started()
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b2 2026-11-16T12:01:01Z again")
 }
@@ -718,7 +731,7 @@ func TestAProbeTimeCounts(t *testing.T) {
 	w.settle()
 	w.pass(time.Minute)
 	w.sandbox("10.0.0.8")
-	w.pass(3 * time.Second)
+	w.started()
 	w.settle()
 	is := w.condition(programmed)
 	is.LastProbeTime = metav1.NewTime(w.now)
@@ -738,6 +751,7 @@ func TestMissed(t *testing.T) {
 		"gone":        {apierrors.NewNotFound(pods, "web"), true},
 		"another one": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", uid), true},
 		"invalid":     {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", other), false},
+		"a conflict":  {apierrors.NewConflict(pods, "web", errors.New("try again")), false},
 		"forbidden":   {apierrors.NewForbidden(pods, "web", errors.New("no")), false},
 		"nothing":     {nil, false},
 	} {

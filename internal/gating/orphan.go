@@ -25,6 +25,8 @@ func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 		}
 		is := condition(s.Pod, v.Gate)
 		switch {
+		case !v.Open && v.Reason == v1alpha1.ReasonNewSandbox && overdue(v):
+			reason = v1alpha1.ReasonAgentGone // it is open; its latch waits in the new sandbox
 		case !v.Open:
 			latched = latched || holdsStart(v)
 		case is == nil || is.Status != corev1.ConditionTrue:
@@ -43,6 +45,11 @@ func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 		d.Patch = &Patch{Conditions: opened, Key: key}
 	}
 	return d
+}
+
+// overdue says that the deadlines of all rules are over, and that all of them open then.
+func overdue(v *Verdict) bool {
+	return len(v.Late) == len(v.Rules) && !slices.ContainsFunc(v.Late, func(r *Rule) bool { return !r.OpenLate })
 }
 
 // forGood is the key that opens the latch for every sandbox; empty if there is none, or nothing to write.

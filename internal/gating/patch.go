@@ -41,15 +41,33 @@ func (p *Patch) Strategic(pod types.UID) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
+// Send sends the patch. A pod whose annotations are full takes its conditions without the key: whoever
+// may write annotations must not keep gates from being opened.
+func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
+	data, err := p.Strategic(pod)
+	if err != nil {
+		return err
+	}
+	if err = send(data); len(p.Conditions) == 0 || !blames(err, "metadata.annotations") {
+		return err
+	}
+	if data, err = (&Patch{Conditions: p.Conditions}).Strategic(pod); err != nil {
+		return err
+	}
+	return send(data)
+}
+
 // Missed says that a patch did not find its pod: it is gone, or another one has its name. The API server
 // calls the UID of another one invalid.
 func Missed(err error) bool {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return true
-	}
+	return apierrors.IsNotFound(err) || blames(err, "metadata.uid")
+}
+
+// blames says whether an error of the API server names a field.
+func blames(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == field })
 }

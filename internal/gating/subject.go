@@ -18,6 +18,9 @@ type Node struct {
 	BootID     string
 	// Booted is when it booted; zero if it is not known. A condition that is older says nothing.
 	Booted time.Time
+	// Settles is when the kubelet has told of all its pods since the boot. Until then its pods may
+	// still be told of as they were before; zero: they are not.
+	Settles time.Time
 }
 
 // Subject is a pod with what a decision needs besides.
@@ -26,7 +29,13 @@ type Subject struct {
 	// Namespace are the labels of the pod's namespace.
 	Namespace map[string]string
 	Node      Node
+	// Seen is since when who decides has known of the sandbox, with its address; zero: ever since it
+	// has been there. The kubelet tells of a sandbox, pulls images, and tells of its address then.
+	Seen time.Time
 }
+
+// Sandbox is the pod's sandbox as its status tells.
+func (s *Subject) Sandbox() latchkey.Sandbox { return sandboxOf(s.Pod, &s.Node) }
 
 // Gates are the readiness gates of a pod that can be of rules, each once. Names without a prefix are
 // Kubernetes' own, as Ready.
@@ -70,10 +79,30 @@ func sandboxOf(pod *corev1.Pod, node *Node) latchkey.Sandbox {
 	if pod.Spec.RuntimeClassName != nil {
 		sandbox.Boot = "" // in a virtual machine the latch sees another one
 	}
-	if ready := condition(pod, string(corev1.PodReadyToStartContainers)); ready != nil && ready.Status == corev1.ConditionTrue {
+	ready := condition(pod, string(corev1.PodReadyToStartContainers))
+	switch {
+	case ready != nil && ready.Status == corev1.ConditionTrue:
 		sandbox.IP, sandbox.Since = pod.Status.PodIP, ready.LastTransitionTime.Time
+	case ready == nil && pod.Status.PodIP != "" && pod.Status.StartTime != nil: // a virtual kubelet, say
+		sandbox.IP, sandbox.Since = pod.Status.PodIP, pod.Status.StartTime.Time
 	}
 	return sandbox
+}
+
+// Started is when a container of the pod was last started; zero if none is known of.
+func Started(pod *corev1.Pod) time.Time {
+	var last time.Time
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if running := statuses[i].State.Running; running != nil {
+				last = latest(last, running.StartedAt.Time)
+			}
+			if ended := statuses[i].State.Terminated; ended != nil {
+				last = latest(last, ended.StartedAt.Time)
+			}
+		}
+	}
+	return last
 }
 
 // condition is the pod's condition of a type; nil if it has none.

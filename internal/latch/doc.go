@@ -3,8 +3,9 @@
 // by a downward API volume. So a latch needs no network, no token and nothing of its node.
 //
 // It ends well only when it was opened: by a key for the sandbox that it is in, by one for every
-// sandbox, or by its own deadline. Whatever else is wrong, it says so and waits: a latch that fails
-// is started again and again, ever more slowly, and keeps the pod for longer than whoever would
+// sandbox, or by its own deadline. A key that is for this sandbox by address and boot, and looks older
+// than it, is believed only after a while. Whatever else is wrong, it says so and waits: a latch that
+// fails is started again and again, ever more slowly, and keeps the pod for longer than whoever would
 // have opened it.
 //
 // One runs in every held pod, so it is made to cost next to nothing: about 2 MiB resident, a binary

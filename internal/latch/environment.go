@@ -11,6 +11,9 @@ import (
 // bootFile tells the boot ID that the kubelet reports for the node.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
+// sandboxFile is mounted into every container of a sandbox: the runtime writes it anew for each one.
+const sandboxFile = "/etc/hostname"
+
 // longestDeadline is what the deadline of a rule may be at the most, in seconds.
 const longestDeadline = 86400
 
@@ -32,7 +35,10 @@ Flags:
 // FromEnvironment is a latch as the variables describe it, which says to out what it does. A variable
 // that is wrong is told of, and counts as empty.
 func FromEnvironment(getenv func(string) string, out io.Writer) *Options {
-	options := &Options{Dir: latchkey.Volume, PodIP: getenv(latchkey.PodIP), BootFile: bootFile, Pod: getenv(latchkey.PodName), Namespace: getenv(latchkey.PodNamespace), Out: out}
+	options := &Options{
+		Dir: latchkey.Volume, PodIP: getenv(latchkey.PodIP), BootFile: bootFile, SandboxFile: sandboxFile,
+		Pod: getenv(latchkey.PodName), Namespace: getenv(latchkey.PodNamespace), Out: out,
+	}
 	if options.Pod == "" {
 		options.Pod = getenv("HOSTNAME")
 	}

@@ -27,7 +27,7 @@ func TestALatchIsAsItsVariablesSay(t *testing.T) {
 		"the longest of deadlines": {given: map[string]string{"READYGATE_DEADLINE": "86400"}, want: latch.Options{Deadline: 24 * time.Hour}},
 	} {
 		var out bytes.Buffer
-		tc.want.Dir, tc.want.BootFile, tc.want.Out = "/var/run/readygate/latch", "/proc/sys/kernel/random/boot_id", &out
+		tc.want.Dir, tc.want.BootFile, tc.want.SandboxFile, tc.want.Out = "/var/run/readygate/latch", "/proc/sys/kernel/random/boot_id", "/etc/hostname", &out
 		if got := latch.FromEnvironment(variables(tc.given), &out); *got != tc.want || out.Len() > 0 {
 			t.Errorf("%s: read as %+v, want %+v, and said %q", name, *got, tc.want, &out)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 )
 
 // maxFile is more than a key or a boot ID has.
@@ -26,4 +27,13 @@ func readShort(path string, buffer []byte) (string, error) {
 		return string(buffer[:n]), nil
 	}
 	return "", err
+}
+
+// writtenAt is when a file was written; zero if it cannot be told.
+func writtenAt(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }

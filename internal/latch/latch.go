@@ -18,6 +18,11 @@ const (
 	pollPeriod = 100 * time.Millisecond
 	// reminderPeriod is how often a latch that waits says so.
 	reminderPeriod = 30 * time.Second
+	// doubtPeriod is how long a key that looks older than the sandbox must stand before it opens. The
+	// agent closes the key of an earlier sandbox within a few seconds, and the kubelet brings that in
+	// about a second more. A key that stands for longer is of this sandbox: a clock was set, or the
+	// kubelet has not told of a new time.
+	doubtPeriod = 10 * time.Second
 )
 
 // ErrStopped is why a latch ended that nobody opened: it was told to.
@@ -32,6 +37,9 @@ type Options struct {
 	PodIP string
 	// BootFile has the boot ID of the node. Empty or unreadable: boots are not compared.
 	BootFile string
+	// SandboxFile was written when the sandbox was made. Empty or unreadable: the times of keys are
+	// not compared.
+	SandboxFile string
 	// Deadline is after how long the latch opens by itself. Zero: never.
 	Deadline time.Duration
 	// Pod and Namespace are named in what the latch says. They may be empty.
@@ -42,7 +50,7 @@ type Options struct {
 
 // Run waits until the latch is open. Its only error is ErrStopped, when the context has ended before.
 func (o *Options) Run(ctx context.Context) error {
-	l := &latch{Options: o, started: time.Now(), remindAfter: reminderPeriod, buffer: make([]byte, maxFile)}
+	l := &latch{Options: o, started: time.Now(), made: writtenAt(o.SandboxFile), remindAfter: reminderPeriod, buffer: make([]byte, maxFile)}
 	boot, _ := readShort(o.BootFile, l.buffer) // without one, boots are not compared
 	l.boot = strings.TrimSpace(boot)
 	say(l.Out, l.purpose())
@@ -57,6 +65,11 @@ type latch struct {
 	*Options
 	boot    string
 	started time.Time
+	// made is when the sandbox was; zero if that is not known.
+	made time.Time
+	// value is what was read last, and since is when it was first.
+	value string
+	since time.Time
 	// remindAfter is how long it has waited when it says so next.
 	remindAfter time.Duration
 	// remarked is what it remarked last.
@@ -100,6 +113,9 @@ func (l *latch) look() string {
 // tryKey is why the key opens the latch; empty if it does not, or if there is none yet.
 func (l *latch) tryKey() string {
 	value, err := readShort(filepath.Join(l.Dir, latchkey.File), l.buffer)
+	if value != l.value {
+		l.value, l.since = value, time.Now()
+	}
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			l.remark("the key cannot be read: " + err.Error())
@@ -108,14 +124,21 @@ func (l *latch) tryKey() string {
 	}
 	key, ok := latchkey.Parse(value)
 	switch {
-	case ok && key.Opens(l.PodIP, l.boot):
-		return openWords(key)
+	case ok && key.Opens(l.PodIP, l.boot) && l.believes(key):
+		return l.openWords(key)
 	case ok && key.Open:
 		l.remark(l.foreignWords(key.Sandbox))
 	case !ok && strings.TrimSpace(value) != "":
 		l.remark(noKeyWords(value))
 	}
 	return ""
+}
+
+// believes says whether a key with the address and the boot of this sandbox is for it. Where a pod keeps
+// its address, one that looks older may be of an earlier sandbox: its agent is given the time to close
+// it. It is not refused for good, or a clock that was set would keep the pod for ever.
+func (l *latch) believes(key latchkey.Key) bool {
+	return !key.Sandbox.Precedes(l.made) || time.Since(l.since) >= doubtPeriod
 }
 
 // remind says, now and then, that the latch waits.

@@ -23,6 +23,9 @@ const (
 	openKey = "open 10.0.0.7 b1 2026-11-16T10:00:00Z"
 )
 
+// keyTime is the time in openKey.
+var keyTime = time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
+
 // trial is a latch on files of its own. Time passes only while everybody waits.
 type trial struct {
 	latch.Options
@@ -61,6 +64,14 @@ func play(t *testing.T, story func(p *trial)) {
 		p.Out = &p.out
 		story(p)
 	})
+}
+
+// made lets the sandbox be made at this time.
+func (p *trial) made(at time.Time) {
+	p.t.Helper()
+	p.SandboxFile = filepath.Join(p.t.TempDir(), "hostname")
+	must(p.t, os.WriteFile(p.SandboxFile, []byte("web-1\n"), 0o600))
+	must(p.t, os.Chtimes(p.SandboxFile, at, at))
 }
 
 // start starts the latch, which looks at once.

@@ -3,6 +3,7 @@ package latch
 import (
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/readygate/readygate/internal/latchkey"
 )
@@ -40,22 +41,28 @@ func (l *latch) question() string {
 
 // openWords say why a key opens. Whoever may write annotations may have written it: what it says is
 // quoted.
-func openWords(key latchkey.Key) string {
-	if key.Always != "" {
+func (l *latch) openWords(key latchkey.Key) string {
+	switch {
+	case key.Always != "":
 		return "the key is for every sandbox, with reason " + strconv.Quote(key.Always)
+	case key.Sandbox.Precedes(l.made):
+		return "the key looks older than this sandbox, and has stood for " + doubtPeriod.String()
 	}
 	return "the key is for this sandbox"
 }
 
-// foreignWords say why a key that opens some latch does not open this one.
+// foreignWords say why a key that opens some latch does not open this one, or not yet.
 func (l *latch) foreignWords(sandbox latchkey.Sandbox) string {
 	switch {
 	case l.PodIP == "":
 		return "the key is for address " + strconv.Quote(sandbox.IP) + ", and " + latchkey.PodIP + " is empty: it cannot be compared, and opens nothing"
 	case sandbox.IP != l.PodIP:
 		return "the key is of another sandbox: its address is " + strconv.Quote(sandbox.IP) + ", here it is " + strconv.Quote(l.PodIP)
-	default:
+	case sandbox.Rebooted(latchkey.Sandbox{Boot: l.boot}):
 		return "the key is of another sandbox: its boot is " + strconv.Quote(sandbox.Boot) + ", here it is " + strconv.Quote(l.boot)
+	default:
+		return "the key looks older than this sandbox: it is from " + sandbox.Since.UTC().Format(time.RFC3339) + ", and the sandbox was made at " + l.made.UTC().Format(time.RFC3339) +
+			". It opens when it has stood for " + doubtPeriod.String() + " without being closed or replaced"
 	}
 }
 

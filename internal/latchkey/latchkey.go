@@ -39,6 +39,12 @@ func (s Sandbox) Rebooted(other Sandbox) bool {
 	return s.Boot != "" && other.Boot != "" && s.Boot != other.Boot
 }
 
+// Precedes says whether the sandbox was there before another one was made, as far as both times are
+// known. Since has whole seconds, so one that was made within the next second may be the same.
+func (s Sandbox) Precedes(made time.Time) bool {
+	return !s.Since.IsZero() && !made.IsZero() && s.Since.Add(time.Second).Before(made)
+}
+
 // Key is what an annotation says.
 type Key struct {
 	// Open says that the latch is open.
@@ -108,7 +114,8 @@ func Parse(value string) (key Key, ok bool) {
 }
 
 // Opens says whether the key opens the latch of the sandbox with this address, in this boot. A boot
-// that either side does not know is not compared.
+// that either side does not know is not compared. Where a pod keeps its address, it may be of an
+// earlier sandbox: see Precedes.
 func (k Key) Opens(ip, boot string) bool {
 	switch {
 	case !k.Open:

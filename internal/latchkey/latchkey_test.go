@@ -71,6 +71,27 @@ func TestOpens(t *testing.T) {
 	}
 }
 
+// A sandbox is not older than what happened within the second that it names.
+func TestPrecedes(t *testing.T) {
+	since := sandbox.Since
+	for name, tc := range map[string]struct {
+		since, made time.Time
+		want        bool
+	}{
+		"made long after":        {since, since.Add(time.Hour), true},
+		"made after that second": {since, since.Add(time.Second + 1), true},
+		"made as it ends":        {since, since.Add(time.Second), false},
+		"made within it":         {since, since.Add(time.Second - 1), false},
+		"made before it":         {since, since.Add(-time.Minute), false},
+		"one without a time":     {time.Time{}, since, false},
+		"made at no known time":  {since, time.Time{}, false},
+	} {
+		if got := (latchkey.Sandbox{IP: "10.0.0.7", Since: tc.since}).Precedes(tc.made); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A blank in a word, which no address or boot has, cannot make another key of it.
 func TestAHostileWordMakesNoOtherKey(t *testing.T) {
 	key := latchkey.Key{Sandbox: latchkey.Sandbox{IP: "open 10.0.0.7", Boot: "x y"}}

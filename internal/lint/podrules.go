@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -68,17 +67,10 @@ func (r *Report) checkComponent(at document, rule *podv1alpha1.PodReadinessRule,
 	}
 }
 
-// neverTrue says why a condition cannot be as it must before the gate is open; empty if it can.
+// neverTrue says why a condition cannot be as it must before the gate is open; empty if it can. Ready
+// and the gate itself are refused by the API server.
 func neverTrue(rule *podv1alpha1.PodReadinessRule, c *podv1alpha1.ConditionComponent) string {
-	gate := cmp.Or(rule.Spec.Gate, podv1alpha1.DefaultGate)
-	switch {
-	case c.Status == corev1.ConditionFalse:
-		return ""
-	case c.Type == gate:
-		return "is the gate itself, which waits for this component: it would never open"
-	case c.Type == string(corev1.PodReady):
-		return "is Ready, which is True only when the gate is open: it would never open"
-	case rule.Spec.StartHold && (c.Type == string(corev1.ContainersReady) || c.Type == string(corev1.PodInitialized)):
+	if c.Status != corev1.ConditionFalse && rule.Spec.StartHold && (c.Type == string(corev1.ContainersReady) || c.Type == string(corev1.PodInitialized)) {
 		return "is " + c.Type + ", and with startHold containers start only when the gate is open: it would never open"
 	}
 	return ""

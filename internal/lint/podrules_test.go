@@ -40,6 +40,9 @@ func TestARuleOfPodsIsJudgedAsTheAPIServerDoes(t *testing.T) {
 		"no component":         {podRule("  components:\n  - name: policy\n    "+component+"\n", "  components: []\n"), "error … spec.components"},
 		"two kinds in one":     {podRule(component, component+"\n    reach: {}"), "error … spec.components[0] … exactly one of podCondition"},
 		"gate that is no name": {podRule("  components:", "  gate: ready\n  components:"), "error … spec.gate … must be a qualified name"},
+		"the gate itself":      {podRule("policy.example.com/programmed", "networking.kubernetes.io/pod-network-ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
+		"a gate of one's own":  {podRule("  components:", "  gate: policy.example.com/programmed\n  components:"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
+		"Ready":                {podRule("policy.example.com/programmed", "Ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
 		"version":              {podRule("v1alpha1", "v1"), `error … apiVersion … is "readygate.dev/v1", and there is no such version of PodReadinessRule`},
 		"another case":         {podRule("kind: PodReadinessRule", "kind: PodReadinessrule"), `error … kind … is "PodReadinessrule", and there is no such kind in readygate.dev`},
 		"no kind":              {podRule("kind: PodReadinessRule\n", ""), "error … looks like a rule and has no kind"},
@@ -52,9 +55,6 @@ func TestARuleOfPodsIsJudgedAsTheAPIServerDoes(t *testing.T) {
 func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
 	const component = "podCondition: {type: policy.example.com/programmed}"
 	for name, c := range map[string]struct{ manifest, want string }{
-		"the gate itself":          {podRule("policy.example.com/programmed", "networking.kubernetes.io/pod-network-ready"), "error … spec.components[0].podCondition.type … is the gate itself"},
-		"a gate of one's own":      {podRule("  components:", "  gate: policy.example.com/programmed\n  components:"), "error … is the gate itself"},
-		"Ready":                    {podRule("policy.example.com/programmed", "Ready"), "error … is Ready, which is True only when the gate is open"},
 		"Initialized with a latch": {podRule("policy.example.com/programmed", "Initialized", "  components:", "  startHold: true\n  components:"), "error … is Initialized, and with startHold"},
 		"a file of any pod": {podRule(component, "file: {path: '/run/cni/{namespace}_{name}'}"),
 			"warning … spec.components[0].file … names the pod by its name only"},
@@ -62,6 +62,7 @@ func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want) })
 	}
 	for name, manifest := range map[string]string{
+		"Ready as long as it is not":      podRule(component, "podCondition: {type: Ready, status: 'False'}"),
 		"ContainersReady without a latch": podRule("policy.example.com/programmed", "ContainersReady"),
 		"a file that names the pod":       podRule(component, "file: {path: '/run/cni/{uid}'}"),
 		"a file that tells pods apart":    podRule(component, "file: {path: '/run/cni/{name}', contains: '{ip}/32'}"),

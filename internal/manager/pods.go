@@ -92,7 +92,8 @@ func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *tur
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
 	rules := &podrule.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, HoldsStart: o.LatchImage != "", Events: events, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, HoldsStart: o.LatchImage != "", Events: events,
+		Metrics: podrule.NewMetrics(o.Registerer), Clock: clock.RealClock{},
 	}
 	return errors.Join(mgr.Add(events), gates.SetupWithManager(mgr), rules.SetupWithManager(mgr))
 }

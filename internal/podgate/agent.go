@@ -19,11 +19,16 @@ import (
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/latchkey"
 	"github.com/readygate/readygate/internal/note"
 )
 
 // maxPods is more than a node has.
 const maxPods = 2048
+
+// settling is how long the agent does not believe that a sandbox is there which seems to be from before
+// the node's boot: by then the kubelet, which has started the agent, has looked at all other pods.
+const settling = 2 * time.Minute
 
 // Back-off of a pod whose write failed.
 const (
@@ -53,15 +58,20 @@ type Agent struct {
 	prober  *prober
 	overlay cache.MutationCache
 
-	live liveRules
+	live    liveRules
+	settles time.Time
 
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*memory
 }
 
-// memory is what the agent remembers of a pod: nothing that it would decide otherwise without.
+// memory is what the agent remembers of a pod: nothing that it would decide otherwise without, but that
+// a pod of which nothing is written yet waits since the agent has known its sandbox.
 type memory struct {
 	uid types.UID
+	// sandbox is the one that it knows since seen.
+	sandbox latchkey.Sandbox
+	seen    time.Time
 	// decision is the last one, for the tallies.
 	decision gating.Decision
 	// told are the rules that the pod's lateness was told of.
@@ -79,6 +89,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.Sources.start(ctx, a.queue.Add, a.all); err != nil {
 		return err
 	}
+	a.settles = a.Clock.Now().Add(settling)
 	log.FromContext(ctx).Info("Deciding", "rules", len(a.Sources.Rules()), "pods", len(a.Sources.Pods.GetStore().ListKeys()))
 	var workers sync.WaitGroup
 	for range a.Workers {
@@ -143,6 +154,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	}
 	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
 	now := a.Clock.Now()
+	subject.Seen = a.seen(subject, now)
 	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
 	if abandons(&d) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
@@ -164,7 +176,18 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 }
 
 func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Subject {
-	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted()}}
+	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
+}
+
+// seen is since when the agent has known the pod's sandbox.
+func (a *Agent) seen(s *gating.Subject, now time.Time) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m, sandbox := a.memoryOf(s.Pod), s.Sandbox()
+	if !m.sandbox.Same(sandbox) || m.seen.IsZero() {
+		m.sandbox, m.seen = sandbox, now
+	}
+	return m.seen
 }
 
 // abandons says that a decision opens a gate because no rule selects the pod.
@@ -190,12 +213,12 @@ func (a *Agent) decideLive(ctx context.Context, s *gating.Subject, now time.Time
 
 // write writes what was decided in one request.
 func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision, now time.Time) error {
-	patch, err := d.Patch.Strategic(s.Pod.UID)
-	if err != nil {
+	var written *corev1.Pod
+	err := d.Patch.Send(s.Pod.UID, func(patch []byte) (err error) {
+		written, err = a.API.CoreV1().Pods(s.Pod.Namespace).Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		a.Metrics.patched(err)
 		return err
-	}
-	written, err := a.API.CoreV1().Pods(s.Pod.Namespace).Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	a.Metrics.patched(err)
+	})
 	switch {
 	case gating.Missed(err): // the watch tells
 		return nil
@@ -253,6 +276,13 @@ func (a *Agent) tellFirst(pod types.NamespacedName, rule string) bool {
 // remember keeps what was last decided.
 func (a *Agent) remember(pod *corev1.Pod, d gating.Decision) {
 	a.mu.Lock()
+	a.memoryOf(pod).decision = d
+	a.mu.Unlock()
+	a.Changed()
+}
+
+// memoryOf is what is remembered of a pod. The caller has the lock.
+func (a *Agent) memoryOf(pod *corev1.Pod) *memory {
 	if a.pods == nil {
 		a.pods = map[types.NamespacedName]*memory{}
 	}
@@ -261,9 +291,7 @@ func (a *Agent) remember(pod *corev1.Pod, d gating.Decision) {
 		m = &memory{uid: pod.UID}
 		a.pods[keyOf(pod)] = m
 	}
-	m.decision = d
-	a.mu.Unlock()
-	a.Changed()
+	return m
 }
 
 func (a *Agent) forget(key types.NamespacedName) {

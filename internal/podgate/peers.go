@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/component"
 	"github.com/readygate/readygate/internal/policy"
 )
 
@@ -22,8 +23,14 @@ import (
 // take them: who sees one on the wire can ask agents whether they reach an address, and no more.
 const peerAudience = "readygate-podgate"
 
-// peersLast is how long the list of peers is used before it is read again.
-const peersLast = time.Minute
+const (
+	// leasesPage is how many leases are listed at a time.
+	leasesPage = 500
+	// enoughPeers is how many are enough to pick a few at random: no further page is read. In a very
+	// large cluster those are the first ones by name; a list by every agent of all others would cost
+	// the square of their number.
+	enoughPeers = 100
+)
 
 // peers are the agents of other nodes.
 type peers struct {
@@ -31,35 +38,39 @@ type peers struct {
 	node      string
 	tokenFile string
 
-	mu    sync.Mutex
-	known []string
-	read  time.Time
+	once sync.Once
+	seen *tokens
 }
 
-// addresses are where other agents that are alive can be asked. They are found in the leases.
-func (p *peers) addresses() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.read) < peersLast {
-		return p.known
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	selector := policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component
-	p.read = time.Now() // whatever becomes of it
-	leases, err := p.api.CoordinationV1().Leases(agentlease.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
-	if err != nil {
-		return p.known
-	}
-	p.known = nil
-	for i := range leases.Items {
-		lease := &leases.Items[i]
-		node, ok := agentlease.NodeOf(lease)
-		if address := agentlease.ReportOf(lease).Address; ok && node != p.node && isPeer(address) && renewedLately(lease) {
-			p.known = append(p.known, address)
+// addresses are where other agents that are alive can be asked; enough of them, if there are many. They
+// are found in the leases.
+func (p *peers) addresses(ctx context.Context) ([]string, error) {
+	options := metav1.ListOptions{Limit: leasesPage, LabelSelector: policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component}
+	var found []string
+	for {
+		leases, err := p.api.CoordinationV1().Leases(agentlease.Namespace).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("listing the leases of other agents: %w", err)
+		}
+		for i := range leases.Items {
+			if address, ok := p.addressOf(&leases.Items[i]); ok {
+				found = append(found, address)
+			}
+		}
+		options.Continue = leases.Continue
+		if options.Continue == "" || len(found) >= enoughPeers {
+			return found, nil
 		}
 	}
-	return p.known
+}
+
+// addressOf is where the agent that keeps a lease can be asked; false if it cannot.
+func (p *peers) addressOf(lease *coordinationv1.Lease) (string, bool) {
+	if node, ok := agentlease.NodeOf(lease); !ok || node == p.node || !renewedLately(lease) {
+		return "", false
+	}
+	address := agentlease.ReportOf(lease).Address
+	return address, isPeer(address)
 }
 
 // isPeer says whether an address that an agent tells of itself is one that others may ask: one on a
@@ -83,11 +94,17 @@ func (p *peers) token() (string, error) { return trimmed(p.tokenFile) }
 
 // authorize lets agents ask, and nobody else.
 func (p *peers) authorize(ctx context.Context, token string) error {
+	p.once.Do(func() { p.seen = newTokens(p.review) })
+	return p.seen.check(ctx, token)
+}
+
+// review has the API server say whether a token is that of an agent.
+func (p *peers) review(ctx context.Context, token string) error {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{peerAudience}}}
 	answer, err := p.api.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
 	case err != nil:
-		return fmt.Errorf("asking the API server whose token it is: %w", err)
+		return fmt.Errorf("%w: asking the API server: %w", component.ErrNotNow, err)
 	case !answer.Status.Authenticated:
 		return errors.New("the token is not valid")
 	case answer.Status.User.Username != policy.PodgateUser:

@@ -139,7 +139,11 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, ReadinessGates: pod.Spec.ReadinessGates, RuntimeClassName: pod.Spec.RuntimeClassName, OS: pod.Spec.OS},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, PodIP: pod.Status.PodIP, PodIPs: pod.Status.PodIPs},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, PodIP: pod.Status.PodIP, PodIPs: pod.Status.PodIPs, StartTime: pod.Status.StartTime},
+	}
+	if started := gating.Started(pod); !started.IsZero() {
+		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}
+		kept.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: running}}}
 	}
 	for _, key := range []string{v1alpha1.GatesAnnotation, v1alpha1.LatchAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, ok := pod.Annotations[key]; ok {

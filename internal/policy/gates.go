@@ -44,7 +44,7 @@ func CompileGates(rules []*gating.Rule, latch Latch) Compiled {
 func asksFor(rule *gating.Rule, latch Latch) string {
 	lacks := fmt.Sprintf("!(%[1]s in gates && %[1]s in noted)", quote(rule.Gate))
 	if holds(rule, latch) {
-		lacks = "(" + lacks + " || !latched)"
+		lacks = "(" + lacks + " || keyed || !latched)"
 	}
 	terms := []string{lacks}
 	if excluded := rule.Excludes(); len(excluded) > 0 {
@@ -83,8 +83,8 @@ const (
 	gatesStart = "!object.spec.?hostNetwork.orValue(false) && !('" + corev1.MirrorPodAnnotationKey + "' in object.metadata.?annotations.orValue({})) && " +
 		"object.metadata.?labels[?'" + v1alpha1.OptOutLabel + "'].orValue('') != '" + v1alpha1.OptOut + "' &&\n" +
 		"object.spec.?os.?name.orValue('') != 'windows' && object.spec.?nodeSelector[?'" + corev1.LabelOSStable + "'].orValue('') != 'windows' &&\n" +
-		"[object.metadata.?labels.orValue({})].exists(labels, [" + podGates + "].exists(gates, [" + podNoted + "].exists(noted, [" + podLatched + "].exists(latched,\n"
-	gatesEnd = "))))"
+		"[object.metadata.?labels.orValue({})].exists(labels, [" + podGates + "].exists(gates, [" + podNoted + "].exists(noted, [" + podLatched + "].exists(latched, [" + podKeyed + "].exists(keyed,\n"
+	gatesEnd = ")))))"
 
 	podGates = "object.spec.?readinessGates.orValue([]).map(g, g.conditionType)"
 	podNoted = "object.metadata.?annotations[?'" + v1alpha1.GatesAnnotation + "'].orValue('').split(' ')"
@@ -92,6 +92,8 @@ const (
 	podLatched = "object.spec.?initContainers.orValue([]).exists(c, c.name == '" + v1alpha1.LatchName + "') || " +
 		"object.spec.containers.exists(c, c.name == '" + v1alpha1.LatchName + "') || " +
 		"object.spec.?volumes.orValue([]).exists(v, v.name == '" + v1alpha1.LatchName + "')"
+	// podKeyed says that the pod brings a key, as one does that was copied, or restored from a backup.
+	podKeyed = "'" + v1alpha1.LatchAnnotation + "' in object.metadata.?annotations.orValue({})"
 )
 
 // GatesSpec is the whole policy. It changes nothing where no rule asks for it, and no expression in it
@@ -104,6 +106,7 @@ func GatesSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySp
 			{Name: "gates", Expression: podGates},
 			{Name: "noted", Expression: podNoted + ".filter(g, g != '')"},
 			{Name: "latched", Expression: podLatched},
+			{Name: "keyed", Expression: podKeyed},
 		}
 		list := make([]string, 0, len(c.order))
 		for _, name := range c.order {
@@ -112,13 +115,14 @@ func GatesSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySp
 		}
 		variables = append(variables,
 			// Only the variables of rules that are concerned are looked at: each one costs.
-			admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.gates].map(gates, [variables.noted].map(noted, [variables.latched].map(latched, [\n" +
-				strings.Join(list, ",\n") + "]))))[0][0][0][0]"},
+			admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.gates].map(gates, [variables.noted].map(noted, [variables.latched].map(latched, [variables.keyed].map(keyed, [\n" +
+				strings.Join(list, ",\n") + "])))))[0][0][0][0][0]"},
 			admissionv1.Variable{Name: "asked", Expression: "variables.rules.filter(r, r.size() > 0)"},
 			admissionv1.Variable{Name: "wanted", Expression: "variables.asked.map(r, r.gate).distinct()"},
 			admissionv1.Variable{Name: "added", Expression: "variables.wanted.filter(g, !(g in variables.gates))"},
 			admissionv1.Variable{Name: "noting", Expression: "variables.wanted.filter(g, !(g in variables.noted))"},
-			admissionv1.Variable{Name: "holds", Expression: "variables.latched ? [] : variables.asked.filter(r, r.hold != '')"},
+			admissionv1.Variable{Name: "holding", Expression: "variables.asked.filter(r, r.hold != '')"},
+			admissionv1.Variable{Name: "holds", Expression: "variables.latched ? [] : variables.holding"},
 			// The latch opens by itself when the last rule would, if all of them do.
 			admissionv1.Variable{Name: "deadline", Expression: "variables.holds.size() == 0 || variables.holds.exists(r, r.deadline == '') ? '' : string(variables.holds.map(r, int(r.deadline)).max())"},
 		)
@@ -128,7 +132,7 @@ func GatesSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySp
 			Variables:        variables,
 			Mutations: []admissionv1.Mutation{{
 				PatchType: admissionv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionv1.JSONPatch{Expression: gatesPatch + " +\n" + latchPatch(latch)},
+				JSONPatch: &admissionv1.JSONPatch{Expression: gatesPatch + " +\n" + keyPatch + " +\n" + latchPatch(latch)},
 			}},
 			FailurePolicy:      ptr.To(admissionv1.Ignore),
 			ReinvocationPolicy: admissionv1.IfNeededReinvocationPolicy,
@@ -149,9 +153,17 @@ variables.added.map(g, JSONPatch{op: "add", path: "/spec/readinessGates/-", valu
 (variables.noting.size() == 0 || has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) +
 (variables.noting.size() == 0 ? [] : [JSONPatch{op: "add", path: "/metadata/annotations/readygate.dev~1gates", value: (variables.noted + variables.noting).join(" ")}])`
 
+// keyPatch takes out a key that a pod brings. It is of another pod: that of one that was copied after
+// the product was removed would open every latch.
+const keyPatch = `(variables.keyed && variables.holding.size() > 0 ? [JSONPatch{op: "remove", path: "/metadata/annotations/readygate.dev~1latch"}] : [])`
+
 // tokenDir is where a service account's token would be mounted: the API server mounts it into every
 // container that has nothing there.
 const tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path
+
+// latchUser is who runs the latch, as a user and as a group: none, and that of the pod counts, or that
+// of the image. Policies that ask for users of a range refuse any other. As root it would not start.
+const latchUser = "object.spec.?securityContext.?runAsUser.orValue(1) == 0 ? optional.of(65532) : optional.none()"
 
 // latchPatch puts the latch before all other init containers. It takes CPU, memory and ephemeral storage
 // of the pod's first container, so that class, quota and what the scheduler counts stay as they are:
@@ -188,7 +200,9 @@ func latchPatch(latch Latch) string {
 		`    Object.spec.initContainers.volumeMounts{name: ` + quote(v1alpha1.LatchName) + `, mountPath: ` + quote(latchkey.Volume) + `, readOnly: true},`,
 		`    Object.spec.initContainers.volumeMounts{name: ` + quote(v1alpha1.LatchName) + `, mountPath: ` + quote(tokenDir) + `, readOnly: true}],`,
 		`  securityContext: Object.spec.initContainers.securityContext{`,
-		`    runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true,`,
+		`    runAsNonRoot: true, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true,`,
+		`    ?runAsUser: ` + latchUser + `,`,
+		`    ?runAsGroup: ` + latchUser + `,`,
 		`    capabilities: Object.spec.initContainers.securityContext.capabilities{drop: ["ALL"]},`,
 		`    seccompProfile: Object.spec.initContainers.securityContext.seccompProfile{type: "RuntimeDefault"}}}}])`,
 	}, "\n")

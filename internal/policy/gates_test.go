@@ -178,6 +178,9 @@ func gatedBy(rules []*gating.Rule, p *corev1.Pod, labels map[string]string) *cor
 	if len(noted) > before {
 		podNote(v1alpha1.GatesAnnotation, strings.Join(noted, " "))(want)
 	}
+	if len(holding) > 0 {
+		delete(want.Annotations, v1alpha1.LatchAnnotation)
+	}
 	if len(holding) > 0 && mayHaveLatch(p) {
 		want.Spec.Volumes = append(want.Spec.Volumes, latchVolume())
 		want.Spec.InitContainers = slices.Insert(want.Spec.InitContainers, 0, latchOf(p, deadlineOf(holding)))
@@ -218,6 +221,10 @@ func latchOf(p *corev1.Pod, deadline string) corev1.Container {
 		return some
 	}
 	first := p.Spec.Containers[0].Resources
+	var user *int64
+	if s := p.Spec.SecurityContext; s != nil && s.RunAsUser != nil && *s.RunAsUser == 0 {
+		user = ptr.To[int64](65532)
+	}
 	return corev1.Container{
 		Name: v1alpha1.LatchName, Image: podLatch.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/readygate-latch"},
 		Env: []corev1.EnvVar{
@@ -232,7 +239,7 @@ func latchOf(p *corev1.Pod, deadline string) corev1.Container {
 			{Name: v1alpha1.LatchName, MountPath: tokenPath, ReadOnly: true},
 		},
 		SecurityContext: &corev1.SecurityContext{
-			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), RunAsGroup: ptr.To[int64](65532),
+			RunAsNonRoot: ptr.To(true), RunAsUser: user, RunAsGroup: user,
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -372,7 +379,7 @@ func TestTheLatchPassesTheRestrictedLevel(t *testing.T) {
 	is := ptr.Deref(first.SecurityContext, corev1.SecurityContext{})
 	for what, ok := range map[string]bool{
 		"runAsNonRoot must be true":                    ptr.Deref(is.RunAsNonRoot, false),
-		"runAsUser must not be 0":                      ptr.Deref(is.RunAsUser, 0) != 0,
+		"runAsUser must not be 0":                      ptr.Deref(is.RunAsUser, 1) != 0,
 		"allowPrivilegeEscalation must be false":       !ptr.Deref(is.AllowPrivilegeEscalation, true),
 		"privileged must be false":                     !ptr.Deref(is.Privileged, false),
 		"capabilities must drop ALL, and add none":     equality.Semantic.DeepEqual(is.Capabilities, &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}),
@@ -388,6 +395,62 @@ func TestTheLatchPassesTheRestrictedLevel(t *testing.T) {
 		if !ok {
 			t.Errorf("%s: %+v", what, first)
 		}
+	}
+}
+
+// Clusters that ask for users of a range refuse any other, so none is named. But as root the latch would
+// not start.
+func TestTheLatchRunsAsThePodDoesUnlessThatIsRoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod  *corev1.PodSecurityContext
+		want *int64
+	}{
+		"a pod that says nothing":          {nil, nil},
+		"a pod that names no user":         {&corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), FSGroup: ptr.To[int64](2000)}, nil},
+		"a pod with a user":                {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000)}, nil},
+		"a pod whose group is root's":      {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000), RunAsGroup: ptr.To[int64](0)}, nil},
+		"a pod that runs as root":          {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}, ptr.To[int64](65532)},
+		"a pod with the user of the image": {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](65532)}, nil},
+	} {
+		is := held(t, pod(runsAs(c.pod))).Spec.InitContainers[0].SecurityContext
+		if !equality.Semantic.DeepEqual(is.RunAsUser, c.want) || !equality.Semantic.DeepEqual(is.RunAsGroup, c.want) || !ptr.Deref(is.RunAsNonRoot, false) {
+			t.Errorf("%s: the latch has %+v", name, is)
+		}
+	}
+}
+
+// A pod that was copied, or restored from a backup, brings the key of another one.
+func TestAKeyThatAPodBringsIsTakenOut(t *testing.T) {
+	key, other := podNote(v1alpha1.LatchAnnotation, "always RuleDeleted"), podNote("example.com/a", "b")
+	noted := podNote(v1alpha1.GatesAnnotation, networkGate)
+	holding, plain := podRule("holding", holdsStart), podRule("plain")
+	for name, c := range map[string]struct {
+		rule *v1alpha1.PodReadinessRule
+		pod  *corev1.Pod
+		kept bool
+	}{
+		"by a rule that holds its start":          {rule: holding, pod: pod(key)},
+		"another annotation stays":                {rule: holding, pod: pod(key, other)},
+		"a pod with everything but the key":       {rule: holding, pod: pod(key, hasGates(networkGate), noted, initContainer(v1alpha1.LatchName), volume(v1alpha1.LatchName))},
+		"an empty one":                            {rule: holding, pod: pod(podNote(v1alpha1.LatchAnnotation, ""))},
+		"not where nothing waits for it":          {rule: plain, pod: pod(key), kept: true},
+		"not where no rule selects the pod":       {rule: podRule("others", holdsStart, ofPods(exactly("app", "db"))), pod: pod(key), kept: true},
+		"not where no rule selects the namespace": {rule: podRule("others", holdsStart, ofNamespaces(exactly("a", "b"))), pod: pod(key), kept: true},
+		"not if the pod opts out":                 {rule: holding, pod: pod(key, podLabel(v1alpha1.OptOutLabel, v1alpha1.OptOut)), kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, before := newGater(t, c.rule), c.pod.DeepCopy()
+			after := g.admit(t, c.pod, nil)
+			if _, has := after.Annotations[v1alpha1.LatchAnnotation]; has != c.kept {
+				t.Errorf("annotations are %v", after.Annotations)
+			}
+			if got, want := after.Annotations["example.com/a"], before.Annotations["example.com/a"]; got != want {
+				t.Errorf("another annotation is %q, was %q", got, want)
+			}
+			if again := g.admit(t, after, nil); !equality.Semantic.DeepEqual(again, after) {
+				t.Errorf("made %+v\nand then %+v", after, again)
+			}
+		})
 	}
 }
 

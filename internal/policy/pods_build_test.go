@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
@@ -167,6 +168,10 @@ func volume(name string) podOption {
 
 func runsOn(os corev1.OSName) podOption {
 	return func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: os} }
+}
+
+func runsAs(security *corev1.PodSecurityContext) podOption {
+	return func(p *corev1.Pod) { p.Spec.SecurityContext = security }
 }
 
 // forNodes is for nodes with this operating system.
@@ -370,6 +375,7 @@ func genPod(t *rapid.T) *corev1.Pod {
 		container("second", genResources(t))(p)
 	}
 	usual := map[string]podOption{
+		"security context": runsAs(&corev1.PodSecurityContext{}), "user": runsAs(&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000)}), "root": runsAs(&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}),
 		"init container": initContainer("init"), "sidecar": sidecar("proxy"), "volume": volume("data"), "for linux": runsOn(corev1.Linux), "for linux nodes": forNodes("linux"),
 		"empty lists": func(p *corev1.Pod) {
 			p.Spec.InitContainers, p.Spec.Volumes = append([]corev1.Container{}, p.Spec.InitContainers...), append([]corev1.Volume{}, p.Spec.Volumes...)
@@ -395,7 +401,8 @@ func sprinkle(t *rapid.T, p *corev1.Pod, n int, options map[string]podOption) {
 	}
 }
 
-// genPodNotes are annotations of others, and the note of gates, which anybody may have written.
+// genPodNotes are annotations of others, and the key of a latch and the note of gates, which anybody may
+// have written.
 func genPodNotes(t *rapid.T) map[string]string {
 	if oneIn(t, 3, "no annotations") {
 		return nil
@@ -403,6 +410,9 @@ func genPodNotes(t *rapid.T) map[string]string {
 	notes := map[string]string{}
 	if rapid.Bool().Draw(t, "annotation") {
 		notes["example.com/a"] = "b"
+	}
+	if oneIn(t, 3, "key") {
+		notes[v1alpha1.LatchAnnotation] = "always RuleDeleted"
 	}
 	if rapid.Bool().Draw(t, "note") {
 		notes[v1alpha1.GatesAnnotation] = rapid.SampledFrom([]string{

@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/kubeconfig":           {},
 	"internal/component":            {"internal/gating", "internal/plainly", "internal/note", "internal/version"},
 	"internal/agentlease":           {"internal/gating", "internal/policy"},
-	"internal/podgate":              {"api/pod/v1alpha1", "internal/gating", "internal/agentlease", "internal/component", "internal/kubeconfig", "internal/policy", "internal/version", "internal/note"},
+	"internal/podgate":              {"api/pod/v1alpha1", "internal/gating", "internal/latchkey", "internal/agentlease", "internal/component", "internal/kubeconfig", "internal/policy", "internal/version", "internal/note"},
 	"cmd/readygate-podgate":         {"internal/podgate", "internal/version"},
 	"internal/controller/upkeep":    {},
 	"internal/controller/podrule":   {"api/*", "internal/agentlease", "internal/controller/upkeep", "internal/coverage", "internal/gating", "internal/note", "internal/roster"},

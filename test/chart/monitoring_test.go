@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/internal/controller/node"
+	"github.com/readygate/readygate/internal/controller/podrule"
 	"github.com/readygate/readygate/internal/controller/rule"
+	"github.com/readygate/readygate/internal/podgate"
 	"github.com/readygate/readygate/internal/testkit"
 )
 
@@ -178,13 +180,15 @@ func wantMetrics(t *testing.T, where, expr string) {
 
 var described = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// served are the names of all metrics that a manager or a reporter serves, and those that
+// served are the names of all metrics that a manager, a reporter or podgate serves, and those that
 // Prometheus makes itself.
 func served(t *testing.T) map[string]bool {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	node.NewMetrics(registry)
 	rule.NewMetrics(registry)
+	podrule.NewMetrics(registry)
+	podgate.NewMetrics(registry)
 	registry.MustRegister(rule.NewCollector(nil, make(chan struct{})))
 	names := map[string]bool{"up": true, "node_readiness_build_info": true}
 	for _, collector := range []prometheus.Collector{registry, metrics.Registry.(prometheus.Collector)} {

@@ -228,8 +228,17 @@ func TestMonitorOfPodgate(t *testing.T) {
 		t.Errorf("it selects %v: %v", selector, err)
 	}
 	endpoints, _, _ := unstructured.NestedSlice(object, "spec", "podMetricsEndpoints")
-	if name, _ := endpoints[0].(map[string]any)["port"].(string); port(pods(all)[policy.PodgateAccount].Containers[0], name) != 9477 {
+	endpoint := endpoints[0].(map[string]any)
+	if name, _ := endpoint["port"].(string); port(pods(all)[policy.PodgateAccount].Containers[0], name) != 9477 {
 		t.Errorf("it scrapes %v", endpoints)
+	}
+	// The alerts know the job by this name, and tell the node.
+	want := []any{
+		map[string]any{"targetLabel": "job", "replacement": "readygate-podgate"},
+		map[string]any{"targetLabel": "node", "sourceLabels": []any{"__meta_kubernetes_pod_node_name"}},
+	}
+	if !reflect.DeepEqual(endpoint["relabelings"], want) {
+		t.Errorf("it names what it scrapes by %v", endpoint["relabelings"])
 	}
 	if found := each[*unstructured.Unstructured](all); len(found) != 1 {
 		t.Errorf("there are %d monitors, want that of podgate alone", len(found))

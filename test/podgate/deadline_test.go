@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// A pod that waits for too long is told of, and waits on.
+// A pod that waits for too long is told of, and waits on. An agent before this one wrote since when.
 func TestALatePodIsReported(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -18,7 +18,8 @@ func TestALatePodIsReported(t *testing.T) {
 	s.startAgent()
 	s.enforce(rule)
 	late, patient := s.pod("web", named("late")), s.pod("web", named("patient"))
-	s.sandbox(late, "127.0.7.1", time.Now().Add(-20*time.Minute))
+	s.condition(late, rule.Spec.Gate, corev1.ConditionFalse, time.Now().Add(-20*time.Minute))
+	s.sandbox(late, "127.0.7.1", time.Now().Add(-21*time.Minute))
 	s.sandbox(patient, "127.0.7.2", longAgo())
 	for _, pod := range []*corev1.Pod{late, patient} {
 		s.wantGate(pod, rule.Spec.Gate, waits, "waiting for policy")

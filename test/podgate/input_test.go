@@ -80,6 +80,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		url         = "url must be one of the node's localhost with a port, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
 		empty       = "the selector must not be empty: name at least one label, or leave the selector out"
 		gate        = "gate must be a qualified name: a lower-case DNS prefix, '/' and a name of 1-63 characters, e.g. 'networking.kubernetes.io/pod-network-ready'"
+		never       = "podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
 		name        = "name must be 1-63 lower-case letters, digits and '-', alphanumeric at both ends, e.g. 'calico'"
 	)
 	for what, tc := range map[string]struct{ spec, field, says string }{
@@ -97,6 +98,11 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"a type with a blank":    {component("podCondition: {type: 'a b'}"), first + ".podCondition.type", condition},
 		"a type with no name":    {component("nodeCondition: {type: example.com/}"), first + ".nodeCondition.type", condition},
 		"a status of Unknown":    {component("podCondition: {type: a, status: Unknown}"), first + ".podCondition.status", `supported values: "True", "False"`},
+		"a condition Ready":      {component("podCondition: {type: Ready}"), list, never},
+		"Ready, and True":        {component("podCondition: {type: Ready, status: 'True'}"), list, never},
+		"the well-known gate":    {component("podCondition: {type: networking.kubernetes.io/pod-network-ready}"), list, never},
+		"the gate of the rule":   {with("gate: example.com/a"), list, never},
+		"it in the second one":   {"gate: example.com/b\ncomponents: [{name: a, reach: {}}, {name: b, podCondition: {type: example.com/b}}]", list, never},
 
 		"a relative path":           {component("file: {path: 'run/{uid}'}"), first + ".file.path", path},
 		"a path that goes up":       {component("file: {path: '/run/../etc/{uid}'}"), first + ".file.path", path},
@@ -149,6 +155,9 @@ func TestOddRulesAreAccepted(t *testing.T) {
 		"16 components":           "components: " + many(16, "{name: a%d, reach: {}}"),
 		"all kinds of them": "components: [{name: a, podCondition: {type: Ready, status: 'False'}}, {name: b, nodeCondition: {type: example.com/B_b.b}}, " +
 			"{name: c, file: {path: '/run/{namespace}%2F{name} eth0', contains: '{\"ip\": \"{ipv4}/32\"}'}}, {name: d, http: {url: 'https://[::1]:9099'}}, {name: e, reach: {port: 65535, from: Peer}}]",
+		"a condition of the node, Ready":   component("nodeCondition: {type: Ready}"),
+		"conditions that look alike":       "components: [{name: a, podCondition: {type: ready}}, {name: b, podCondition: {type: example.com/Ready}}, {name: c, podCondition: {type: ContainersReady}}]",
+		"the gate as long as it is closed": component("podCondition: {type: networking.kubernetes.io/pod-network-ready, status: 'False'}"),
 		"a file that names the pod within": component("file: {path: /run/all, contains: '{uid}'}"),
 		"localhost by name":                component("http: {url: 'http://localhost:1/{ipv6}'}"),
 		"a deadline that is only reported": with("deadlineSeconds: 86400"),

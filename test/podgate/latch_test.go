@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,8 @@ func TestALatch(t *testing.T) {
 	t.Run("comes before all other init containers", func(t *testing.T) { latchComesFirst(s.in(t)) })
 	t.Run("is not for Windows", func(t *testing.T) { latchIsNotForWindows(s.in(t)) })
 	t.Run("has no token", func(t *testing.T) { latchHasNoToken(s.in(t)) })
+	t.Run("has no key of another pod", func(t *testing.T) { latchHasNoForeignKey(s.in(t)) })
+	t.Run("runs as no user of its own", func(t *testing.T) { latchRunsAsThePod(s.in(t)) })
 	t.Run("leaves the class of a pod", func(t *testing.T) { latchLeavesTheClass(s.in(t)) })
 	t.Run("is admitted where only restricted pods are", func(t *testing.T) { latchIsRestricted(s.in(t)) })
 	t.Run("is within the limits that the pod is in", func(t *testing.T) { latchIsWithinLimits(s.in(t)) })
@@ -99,6 +102,59 @@ func latchHasNoToken(s *stage) {
 	for _, m := range latch.VolumeMounts {
 		if m.Name != v1alpha1.LatchName {
 			s.t.Errorf("the latch has %s, too", m.Name)
+		}
+	}
+}
+
+// withKey puts a key of the latch on a pod, as on one that was held when the product was removed.
+func withKey(p *corev1.Pod) {
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.LatchAnnotation, "always "+v1alpha1.ReasonRuleDeleted)
+}
+
+// A pod that is created with a key has it from another one: it was copied, or restored from a backup.
+func latchHasNoForeignKey(s *stage) {
+	const own = "example.com/own"
+	ofItsOwn := func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, own, "a") }
+	copied := s.pod(held, withKey, ofItsOwn, named("copied"))
+	restored := s.newPod(held, named("restored"))
+	restored.Annotations, restored.Spec = maps.Clone(copied.Annotations), copied.Spec
+	withKey(restored)
+	s.createPod(restored)
+	for _, pod := range []*corev1.Pod{copied, restored} {
+		if key, has := pod.Annotations[v1alpha1.LatchAnnotation]; has || pod.Annotations[own] != "a" || latchOf(pod) == nil {
+			s.t.Errorf("pod %s has the key %q, the annotations %v and the latch %v", pod.Name, key, pod.Annotations, latchOf(pod))
+		}
+		if gates, noted := gatesOf(pod); len(gates) != 1 || noted != gates[0] {
+			s.t.Errorf("pod %s has the gates %v and the note %q", pod.Name, gates, noted)
+		}
+	}
+	if other := s.pod(held, withKey, optOut, named("other")); other.Annotations[v1alpha1.LatchAnnotation] == "" {
+		s.t.Error("the key of a pod without a latch is gone, too")
+	}
+}
+
+// Where users must be of a range, a pod with any other is refused.
+func latchRunsAsThePod(s *stage) {
+	for name, tc := range map[string]struct {
+		pod  *corev1.PodSecurityContext
+		want *int64
+	}{
+		"says nothing":     {nil, nil},
+		"has a user":       {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000650000)}, nil},
+		"runs as root":     {&corev1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}, ptr.To[int64](65532)},
+		"has root's group": {&corev1.PodSecurityContext{RunAsGroup: ptr.To[int64](0)}, nil},
+	} {
+		pod := s.newPod(held, func(p *corev1.Pod) { p.Spec.SecurityContext = tc.pod })
+		if err := s.Client.Create(s.t.Context(), pod, client.DryRunAll); err != nil {
+			s.t.Fatal(err)
+		}
+		latch := latchOf(pod)
+		if latch == nil || latch.SecurityContext == nil {
+			s.t.Fatalf("a pod that %s has the latch %v", name, latch)
+		}
+		is := latch.SecurityContext
+		if !ptr.Equal(is.RunAsUser, tc.want) || !ptr.Equal(is.RunAsGroup, tc.want) || !ptr.Deref(is.RunAsNonRoot, false) {
+			s.t.Errorf("a pod that %s has a latch with %+v", name, is)
 		}
 	}
 }

@@ -65,6 +65,7 @@ type PodReadinessRuleList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.deadlineSeconds)",fieldPath=".onDeadline",message="onDeadline says what happens when deadlineSeconds are over: set deadlineSeconds, or remove onDeadline"
 // +kubebuilder:validation:XValidation:rule="self.gate == oldSelf.gate",fieldPath=".gate",message="gate is immutable, because pods keep theirs: delete this rule and create one with the gate you want"
+// +kubebuilder:validation:XValidation:rule="self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['Ready', has(self.gate) ? self.gate : 'networking.kubernetes.io/pod-network-ready']))",fieldPath=".components",message="podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
 type PodReadinessRuleSpec struct {
 	// namespaceSelector selects pods by the labels of their namespace. Absent
 	// means every namespace. kube-system and the namespace of Readygate are

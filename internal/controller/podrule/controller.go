@@ -48,6 +48,7 @@ type Reconciler struct {
 	// HoldsStart says whether there is a latch to hold the start of pods with.
 	HoldsStart bool
 	Events     events.EventRecorder
+	Metrics    *Metrics
 	Clock      clock.PassiveClock
 
 	watcher agentlease.Watcher
@@ -61,6 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.pace.Forget(req.Name)
+			r.Metrics.forget(req.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -121,8 +123,8 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 	if !gone {
 		return max(wait, time.Second), r.writeStatus(ctx, obj, s)
 	}
-	if err := r.sweep(ctx); err != nil {
-		return 0, errors.Join(err, r.writeStatus(ctx, obj, s))
+	if s.failure = r.sweep(ctx); s.failure != nil {
+		return 0, errors.Join(s.failure, r.writeStatus(ctx, obj, s))
 	}
 	if err := upkeep.DropFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
 		return 0, err
@@ -153,6 +155,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) error {
 	base := obj.DeepCopy()
 	obj.Status = s.status(&base.Status, obj.Generation, metav1.NewTime(r.Clock.Now()))
+	r.Metrics.reconciled(obj.Name, &obj.Status)
 	if equality.Semantic.DeepEqual(base.Status, obj.Status) {
 		return nil
 	}

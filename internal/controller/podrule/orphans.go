@@ -20,20 +20,50 @@ import (
 
 const (
 	// roundInterval is the time between two rounds over nodes without a live agent. Of many such nodes
-	// a round visits a quarter, in turn, and at least roundNodes.
+	// a round visits a quarter, in turn, and at least roundNodes; and of those where no pod had a gate
+	// the last time roundNodes more.
 	roundInterval = 15 * time.Second
 	roundNodes    = 20
 	// pageSize is how many pods are read at a time.
 	pageSize = 500
 )
 
-// orphans is what rounds have found, by node and rule. It is safe for concurrent use.
+// orphans is what rounds have found, by node. It is safe for concurrent use.
 type orphans struct {
-	mu    sync.Mutex
-	found map[string]map[types.UID]*gating.Tally
-	told  map[types.UID]bool // pods whose lateness was told of
-	next  string             // the node at which the next round begins
-	ended bool               // there was a round
+	mu          sync.Mutex
+	found       map[string]*visited
+	busy, quiet turn
+	ended       bool // there was a round
+}
+
+// visited is what was found on a node: pods by rule, and those whose lateness was told of.
+type visited struct {
+	tallies map[types.UID]*gating.Tally
+	told    map[types.UID]bool
+}
+
+func (v *visited) isQuiet() bool {
+	for _, tally := range v.tallies {
+		if tally.Gated > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// turn is the node at which the next round begins.
+type turn string
+
+// take are some of the nodes, which are in order: others each time.
+func (t *turn) take(nodes []string, count int) []string {
+	if len(nodes) == 0 {
+		return nil
+	}
+	begin, _ := slices.BinarySearch(nodes, string(*t))
+	ordered := slices.Concat(nodes[begin:], nodes[:begin])
+	count = min(count, len(ordered))
+	*t = turn(ordered[count%len(ordered)])
+	return ordered[:count]
 }
 
 // of is what was found of a rule on nodes that have no live agent: the sum, the nodes that have pods with
@@ -42,8 +72,8 @@ func (o *orphans) of(rule types.UID, alive agents) (total gating.Tally, nodes []
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	places = map[string]string{}
-	for node, tallies := range o.found {
-		tally := tallies[rule]
+	for node, found := range o.found {
+		tally := found.tallies[rule]
 		if _, ok := alive[node]; ok || tally == nil {
 			continue
 		}
@@ -64,9 +94,8 @@ func (o *orphans) known() bool {
 	return o.ended
 }
 
-// turn is which of the nodes are visited in this round. What is known of others that are gone is
-// forgotten.
-func (o *orphans) turn(nodes []string) []string {
+// next are the nodes that are visited in this round. What is known of others is forgotten.
+func (o *orphans) next(nodes []string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for node := range o.found {
@@ -74,24 +103,34 @@ func (o *orphans) turn(nodes []string) []string {
 			delete(o.found, node)
 		}
 	}
-	if len(nodes) == 0 {
-		o.told, o.next = nil, ""
-		return nil
+	var busy, quiet []string
+	for _, node := range nodes {
+		if found := o.found[node]; found != nil && found.isQuiet() {
+			quiet = append(quiet, node)
+		} else {
+			busy = append(busy, node)
+		}
 	}
-	begin, _ := slices.BinarySearch(nodes, o.next)
-	ordered := slices.Concat(nodes[begin:], nodes[:begin])
-	count := min(len(nodes), max(roundNodes, len(nodes)/4))
-	o.next = ordered[count%len(ordered)]
-	return ordered[:count]
+	return slices.Concat(o.busy.take(busy, max(roundNodes, len(busy)/4)), o.quiet.take(quiet, roundNodes))
 }
 
-func (o *orphans) keep(node string, tallies map[types.UID]*gating.Tally) {
+// last is what was found on a node the last time.
+func (o *orphans) last(node string) *visited {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if found := o.found[node]; found != nil {
+		return found
+	}
+	return &visited{}
+}
+
+func (o *orphans) keep(node string, found *visited) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.found == nil {
-		o.found = map[string]map[types.UID]*gating.Tally{}
+		o.found = map[string]*visited{}
 	}
-	o.found[node] = tallies
+	o.found[node] = found
 }
 
 func (o *orphans) end() {
@@ -115,49 +154,63 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes := r.orphans.turn(r.orphaned(alive))
-	if len(nodes) > 0 {
-		rules, err := Rules(ctx, r.Live)
-		if err != nil {
-			return err
-		}
-		namespaces, err := r.namespaces(ctx)
-		if err != nil {
-			return err
-		}
-		for _, node := range nodes {
-			if err := r.visitNode(ctx, node, rules, namespaces); err != nil {
-				return err
-			}
-		}
+	failed := r.visit(ctx, r.orphans.next(r.orphaned(alive)))
+	if ctx.Err() == nil {
+		r.orphans.end()
 	}
-	r.orphans.end()
-	return nil
+	return failed
 }
 
-// visitNode looks at all pods of a node. One that cannot be written does not keep others waiting.
+// visit looks at the pods of nodes. One that cannot be read or written does not keep others waiting.
+func (r *Reconciler) visit(ctx context.Context, nodes []string) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	rules, err := Rules(ctx, r.Live)
+	if err != nil {
+		return err
+	}
+	namespaces, err := r.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, node := range nodes {
+		if err := r.visitNode(ctx, node, rules, namespaces); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// visitNode looks at all pods of a node.
 func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*gating.Rule, namespaces map[string]map[string]string) error {
 	gone, err := r.gone(ctx, node)
 	if err != nil || !gone {
 		return err
 	}
-	tallies := map[types.UID]*gating.Tally{}
+	last, found := r.orphans.last(node), &visited{tallies: map[types.UID]*gating.Tally{}, told: map[types.UID]bool{}}
 	for _, rule := range rules {
-		tallies[rule.UID] = &gating.Tally{}
+		found.tallies[rule.UID] = &gating.Tally{}
 	}
 	failed := r.eachPod(ctx, func(pod *corev1.Pod) error {
 		subject := &gating.Subject{Pod: pod, Namespace: namespaces[pod.Namespace]}
 		d := gating.Orphan(rules, subject, r.Clock.Now())
 		for _, rule := range rules {
-			tallies[rule.UID].Count(rule, subject, &d)
+			found.tallies[rule.UID].Count(rule, subject, &d)
 		}
-		r.tellLate(pod, &d)
+		if late(&d) {
+			found.told[pod.UID] = true
+			if !last.told[pod.UID] {
+				r.tellLate(pod, &d)
+			}
+		}
 		return r.open(ctx, pod, &d)
 	}, client.MatchingFields{"spec.nodeName": node})
-	for _, tally := range tallies {
+	for _, tally := range found.tallies {
 		tally.Cut(v1alpha1.MaxListedPods)
 	}
-	r.orphans.keep(node, tallies)
+	r.orphans.keep(node, found)
 	return failed
 }
 
@@ -198,11 +251,9 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *gating.Decisi
 	if d.Patch == nil {
 		return nil
 	}
-	patch, err := d.Patch.Strategic(pod.UID)
-	if err != nil {
-		return err
-	}
-	err = r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch), client.DisableReadYourWritesConsistency)
+	err := d.Patch.Send(pod.UID, func(patch []byte) error {
+		return r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch), client.DisableReadYourWritesConsistency)
+	})
 	switch {
 	case gating.Missed(err):
 		return nil
@@ -218,27 +269,19 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *gating.Decisi
 	return nil
 }
 
-// tellLate tells of a pod that waits for too long, once.
+// late says whether a pod waits for longer than a deadline, and is not opened.
+func late(d *gating.Decision) bool {
+	return slices.ContainsFunc(d.Verdicts, func(v gating.Verdict) bool { return len(v.Late) > 0 && !v.Open })
+}
+
+// tellLate tells of a pod that waits for too long.
 func (r *Reconciler) tellLate(pod *corev1.Pod, d *gating.Decision) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if len(v.Late) == 0 || v.Open || !r.orphans.first(pod.UID) {
+		if len(v.Late) == 0 || v.Open {
 			continue
 		}
 		r.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLate, v1alpha1.ActionAwait, "%s", note.Cut(fmt.Sprintf(
 			"longer than the %s of rule %s: the pod's node, %s, has no live podgate agent that could open gate %s", v.Late[0].Deadline, v.Late[0].Name, pod.Spec.NodeName, v.Gate), note.Event))
 	}
-}
-
-func (o *orphans) first(pod types.UID) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told[pod] {
-		return false
-	}
-	if o.told == nil {
-		o.told = map[types.UID]bool{}
-	}
-	o.told[pod] = true
-	return true
 }

@@ -23,6 +23,8 @@ type standing struct {
 	gap        *coverage.Gap
 	known      bool
 	holdsStart bool
+	// failure is why gates of a deleted rule are not all open.
+	failure error
 
 	// tally counts pods everywhere, and orphaned those on nodes without a live agent, which are
 	// named. places are where listed pods are.
@@ -89,6 +91,8 @@ func (s *standing) enforced() metav1.Condition {
 		return condition(v1alpha1.ConditionEnforced, false, reason, message)
 	}
 	switch {
+	case s.failure != nil:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted, and cannot go yet: "+note.Cut(s.failure.Error(), 512))
 	case s.rule.Deleting:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted: its gates are being opened")
 	case s.rule.Invalid != nil:
