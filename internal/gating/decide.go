@@ -167,11 +167,7 @@ func (d *decider) evaluate(v *Verdict) {
 	open := d.isOpen(v.Gate)
 	switch {
 	case open && d.stale(v.Gate):
-		d.again = true
-		v.Reason, v.Message = v1alpha1.ReasonNewSandbox, "the pod has a new sandbox, or its node has booted: what its components said before does not count"
-		if d.answers == nil && d.sandbox.Ready() && HasLatch(d.Pod) && d.key.Always == "" { // that waits on
-			v.Late, _ = d.late(v.Rules, d.sandbox.Since)
-		}
+		d.renew(v)
 		return
 	case !d.there():
 		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not said that its sandbox is there"
@@ -191,6 +187,15 @@ func (d *decider) evaluate(v *Verdict) {
 		v.Open, v.Reason, v.Message = true, v1alpha1.ReasonAllReady, allReadyWords(v.Rules)
 	default:
 		d.wait(v)
+	}
+}
+
+// renew closes a gate that was opened for another sandbox.
+func (d *decider) renew(v *Verdict) {
+	d.again = true
+	v.Reason, v.Message = v1alpha1.ReasonNewSandbox, "the pod has a new sandbox, or its node has booted: what its components said before does not count"
+	if d.answers == nil && d.sandbox.Ready() && HasLatch(d.Pod) && d.key.Always == "" { // that waits on
+		v.Late, _ = d.late(v.Rules, d.sandbox.Since)
 	}
 }
 
@@ -227,8 +232,8 @@ func (d *decider) wait(v *Verdict) {
 	missing := slices.DeleteFunc(slices.Clone(v.Rules), func(r *Rule) bool {
 		return !slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.Rule == r.Name })
 	})
-	opens := false
-	v.Late, opens = d.late(missing, v.Waits)
+	late, opens := d.late(missing, v.Waits)
+	v.Late = late
 	if opens && (d.answers == nil || !v.Unasked) { // who has not been asked is not late
 		v.Open, v.Reason, v.Message = true, v1alpha1.ReasonDeadline, lateWords(v)
 	}

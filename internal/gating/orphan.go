@@ -16,8 +16,20 @@ import (
 func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 	d := Decide(rules, s, nil, now)
 	d.Probes, d.Patch = nil, nil
-	var opened []corev1.PodCondition
-	reason, latched := "", false
+	opened, reason, latched := d.opens(s, now)
+	key := ""
+	if reason != "" && !latched {
+		key = forGood(s.Pod, reason, len(opened) > 0)
+	}
+	if len(opened) > 0 || key != "" {
+		d.Patch = &Patch{Conditions: opened, Key: key}
+	}
+	return d
+}
+
+// opens are the conditions of gates that are to be opened, why the latch is to be, if it is, and whether
+// it has to wait all the same.
+func (d *Decision) opens(s *Subject, now time.Time) (opened []corev1.PodCondition, reason string, latched bool) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if v.Open && v.Reason == v1alpha1.ReasonDeadline {
@@ -37,14 +49,7 @@ func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 			latched = true // its key is good for the sandbox that it has
 		}
 	}
-	key := ""
-	if reason != "" && !latched {
-		key = forGood(s.Pod, reason, len(opened) > 0)
-	}
-	if len(opened) > 0 || key != "" {
-		d.Patch = &Patch{Conditions: opened, Key: key}
-	}
-	return d
+	return opened, reason, latched
 }
 
 // overdue says that the deadlines of all rules are over, and that all of them open then.

@@ -3,6 +3,7 @@ package podrule
 import (
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,11 +33,11 @@ func seriesOf(t *testing.T, metrics prometheus.Gatherer) map[string]float64 {
 	series := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			name := family.GetName()
+			name := []string{family.GetName()}
 			for _, label := range metric.GetLabel() {
-				name += " " + label.GetValue()
+				name = append(name, label.GetValue())
 			}
-			series[name] = metric.GetGauge().GetValue()
+			series[strings.Join(name, " ")] = metric.GetGauge().GetValue()
 		}
 	}
 	return series
