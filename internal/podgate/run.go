@@ -29,12 +29,12 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-//+kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list;watch
 //+kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
-//+kubebuilder:rbac:groups="",resources=nodes;namespaces,verbs=get;list;watch
-//+kubebuilder:rbac:groups=readygate.dev,resources=podreadinessrules,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+//+kubebuilder:rbac:groups=readygate.dev,resources=podreadinessrules,verbs=list;watch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-//+kubebuilder:rbac:groups=coordination.k8s.io,namespace=readygate-system,resources=leases,verbs=get;list;watch;create;patch
+//+kubebuilder:rbac:groups=coordination.k8s.io,namespace=readygate-system,resources=leases,verbs=create;patch
 
 var logger = log.Log.WithName("podgate")
 

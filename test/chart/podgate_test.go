@@ -133,8 +133,8 @@ func TestPodgateSeesItsDirectories(t *testing.T) {
 	}
 }
 
-// TestPodgateAsksPeersWithATokenOfItsOwn, which the API server does not take, and may have those of
-// others looked at.
+// TestPodgateAsksPeersWithATokenOfItsOwn, which the API server does not take. It may list the leases of
+// others, which say where they are, and have their tokens looked at.
 func TestPodgateAsksPeersWithATokenOfItsOwn(t *testing.T) {
 	const values = "podgate: {enabled: true, peer: {enabled: true}}"
 	set := podgateOf(t, values)
@@ -156,8 +156,9 @@ func TestPodgateAsksPeersWithATokenOfItsOwn(t *testing.T) {
 	}
 
 	review := rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}}
+	leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}
 	want := generated(t, "podgate-role.yaml")
-	want[""] = append(want[""], review)
+	want[""], want[namespace] = append(want[""], review), append(want[namespace], leases)
 	if got := rightsOf(t, render(t, values), policy.PodgateAccount); !reflect.DeepEqual(got, want) {
 		t.Errorf("it may\n%v\nwant\n%v", got, want)
 	}

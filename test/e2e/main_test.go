@@ -4,7 +4,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // stories tell themselves what happens
+	os.Exit(lab.Main(m.Run))
+}

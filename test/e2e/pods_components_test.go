@@ -230,7 +230,7 @@ func startedWhenProgrammed(pod *corev1.Pod) bool {
 // holdMeasured says how much later a pod is ready with the hold, where its network is ready at
 // once.
 func holdMeasured(t *testing.T, l *lab.Lab) {
-	const rounds = 5
+	const rounds = 11
 	var apps []string
 	for i := range rounds {
 		apps = append(apps, fmt.Sprint("held-", i))

@@ -212,7 +212,7 @@ func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 	if os.Getenv(benchVar) == "" {
 		t.Skip("pods are compared by make bench")
 	}
-	const pairs = 5
+	const pairs = 3
 	l, _ := startOneShot(t)
 	applyPodRule(t, l, "crowd", "  startHold: true\n"+reached, "crowd")
 	var agent appsv1.DaemonSet
