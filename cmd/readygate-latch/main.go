@@ -33,7 +33,9 @@ func main() {
 	}
 	signal.Ignore(syscall.SIGPIPE) // a latch whose output nobody takes waits all the same
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := latch.FromEnvironment(os.Getenv, os.Stdout).Run(ctx)
+	options := latch.FromEnvironment(os.Getenv, os.Stdout)
+	options.Changes = latch.Watch(options.Dir)
+	err := options.Run(ctx)
 	stop()
 	if err != nil {
 		tell(os.Stderr, "readygate-latch: "+err.Error())

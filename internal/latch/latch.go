@@ -13,9 +13,13 @@ import (
 )
 
 const (
-	// pollPeriod is how often the key is read. The kubelet takes about a second to bring it and to
-	// see that the latch has ended: this adds little.
+	// pollPeriod is how often the key is read if nobody tells of changes. The kubelet takes about a
+	// second to bring it and to see that the latch has ended: this adds little.
 	pollPeriod = 100 * time.Millisecond
+	// watchedPeriod is that if somebody does: not every runtime lets changes be seen from inside of a
+	// sandbox. A process that wakes often costs more than what it does then, and there is one in
+	// every pod that waits.
+	watchedPeriod = time.Second
 	// reminderPeriod is how often a latch that waits says so.
 	reminderPeriod = 30 * time.Second
 	// doubtPeriod is how long a key that looks older than the sandbox must stand before it opens. The
@@ -44,6 +48,8 @@ type Options struct {
 	Deadline time.Duration
 	// Pod and Namespace are named in what the latch says. They may be empty.
 	Pod, Namespace string
+	// Changes tells when to read the key. Nil: nobody does, and it is read more often.
+	Changes <-chan struct{}
 	// Out is where it says what it does.
 	Out io.Writer
 }
@@ -74,12 +80,12 @@ type latch struct {
 	remindAfter time.Duration
 	// remarked is what it remarked last.
 	remarked string
-	// buffer is for reading: who reads ten times a second should leave nothing to collect.
+	// buffer is for reading: who reads again and again should leave nothing to collect.
 	buffer []byte
 }
 
 func (l *latch) wait(ctx context.Context) error {
-	poll := time.NewTicker(pollPeriod)
+	poll := time.NewTicker(l.period())
 	defer poll.Stop()
 	for {
 		if ctx.Err() != nil { // before anything else: a pod that is ended is not to start
@@ -92,9 +98,18 @@ func (l *latch) wait(ctx context.Context) error {
 		l.remind()
 		select {
 		case <-ctx.Done():
+		case <-l.Changes:
 		case <-poll.C:
 		}
 	}
+}
+
+// period is how often the key is read, changes aside.
+func (l *latch) period() time.Duration {
+	if l.Changes == nil {
+		return pollPeriod
+	}
+	return watchedPeriod
 }
 
 func (l *latch) waited() time.Duration { return time.Since(l.started) }
