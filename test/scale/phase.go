@@ -39,7 +39,7 @@ type change struct {
 // start is when a phase began, and what the CPUs of the machine had done by then.
 type start struct {
 	at    time.Time
-	ticks ticks
+	ticks testkit.Ticks
 }
 
 // measure makes a change, and says what followed from it.
@@ -51,7 +51,7 @@ func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err 
 		return phase, err
 	}
 	quest := b.world.witness.expect(c.nodes, c.held)
-	began := start{time.Now(), machineTicks()}
+	began := start{time.Now(), testkit.MachineTicks()}
 	if err := c.load(ctx); err != nil {
 		return phase, fmt.Errorf("%s: the load failed: %w", c.name, err)
 	}
@@ -90,7 +90,7 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began start,
 
 // judgeMachine says how fast the machine was until now, and how much of it others had.
 func (b *bench) judgeMachine(began start, phase *report.Phase) {
-	phase.Work, phase.Stolen = b.world.metronome.mean(began.at), machineTicks().since(began.ticks)
+	phase.Work, phase.Stolen = b.world.metronome.mean(began.at), testkit.MachineTicks().Stolen(began.ticks)
 }
 
 // quiet waits until the subject does not write any more.
