@@ -9,6 +9,6 @@
 // have opened it.
 //
 // One runs in every held pod, so it is made to cost next to nothing: about 2 MiB resident, a binary
-// of less than 2 MiB, and the read of one small file in memory when it changes, and once a second. That is why it
-// imports so little, and not even fmt: a test has the list.
+// of less than 2 MiB, and the read of one small file in memory when it changes, and once a second.
+// That is why it imports so little, and not even fmt: a test has the list.
 package latch

@@ -138,11 +138,7 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 func (r *Reconciler) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime) // longer than other looks
 	defer cancel()
-	rules, err := Rules(ctx, r.Live)
-	if err != nil {
-		return err
-	}
-	namespaces, err := r.namespaces(ctx)
+	rules, namespaces, err := r.live(ctx)
 	if err != nil {
 		return err
 	}

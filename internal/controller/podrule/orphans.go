@@ -154,23 +154,20 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := r.visit(ctx, r.orphans.next(r.orphaned(alive)))
-	if ctx.Err() == nil {
-		r.orphans.end()
+	nodes := r.orphans.next(r.orphaned(alive))
+	if len(nodes) > 0 {
+		if err := r.visit(ctx, nodes); err != nil {
+			return err
+		}
 	}
-	return failed
+	r.orphans.end()
+	return nil
 }
 
-// visit looks at the pods of nodes. One that cannot be read or written does not keep others waiting.
+// visit looks at the pods of nodes. One that cannot be read or written does not keep others waiting, and
+// the round counts all the same.
 func (r *Reconciler) visit(ctx context.Context, nodes []string) error {
-	if len(nodes) == 0 {
-		return nil
-	}
-	rules, err := Rules(ctx, r.Live)
-	if err != nil {
-		return err
-	}
-	namespaces, err := r.namespaces(ctx)
+	rules, namespaces, err := r.live(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +177,21 @@ func (r *Reconciler) visit(ctx context.Context, nodes []string) error {
 			failed = append(failed, err)
 		}
 	}
+	if ctx.Err() == nil {
+		r.orphans.end()
+	}
 	return errors.Join(failed...)
+}
+
+// live are the rules, and the labels of all namespaces, past the cache: one that is behind must open
+// nothing.
+func (r *Reconciler) live(ctx context.Context) ([]*gating.Rule, map[string]map[string]string, error) {
+	rules, err := Rules(ctx, r.Live)
+	if err != nil {
+		return nil, nil, err
+	}
+	namespaces, err := r.namespaces(ctx)
+	return rules, namespaces, err
 }
 
 // visitNode looks at all pods of a node.
