@@ -111,9 +111,10 @@ type PodReadinessRuleSpec struct {
 	// +optional
 	StartHold bool `json:"startHold,omitempty"`
 
-	// deadlineSeconds is how long a pod may wait since its sandbox is there, or
-	// since its gate was closed again. One that waits longer is late: a Warning
-	// event, status.summary.late and a metric say so. Absent means for ever.
+	// deadlineSeconds is how long a pod may wait since its sandbox and address
+	// are known, or since its gate was closed again. One that waits longer is
+	// late: a Warning event, status.summary.late and a metric say so. Absent
+	// means for ever.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
