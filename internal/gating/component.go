@@ -116,6 +116,19 @@ func (c *Component) unfilled(pod *corev1.Pod) string {
 	return ""
 }
 
+// For says how the component answers about one pod: with what the pod has in the place of what a template
+// says in braces, as far as it has it yet.
+func (c *Component) For(pod *corev1.Pod) string {
+	filled := *c
+	if probe, ok := c.probe(pod); ok && pod.Status.PodIP != "" && c.unfilled(pod) == "" {
+		filled.path, filled.address = probe.Path, probe.URL
+	}
+	return filled.String()
+}
+
+// AsksPeer says that another node must reach the pod, too.
+func (c *Component) AsksPeer() bool { return c.peer }
+
 // fillerOf fills what a template says in braces with what the pod has.
 func fillerOf(pod *corev1.Pod, escape func(string) string) func(string) string {
 	v4, v6 := families(pod)

@@ -70,7 +70,7 @@ func (e ear) RoundTrip(request *http.Request) (*http.Response, error) {
 	case response.StatusCode == http.StatusGone: // too much has happened since: it lists again
 	case response.StatusCode >= http.StatusBadRequest:
 		refused := apierrors.NewGenericServerResponse(response.StatusCode, "watch", schema.GroupResource{Resource: path.Base(what)}, "", "", 0, true)
-		e.fleet.Lose(what, inWords(refused).Error(), time.Now())
+		e.fleet.Lose(what, inWords(what, refused).Error(), time.Now())
 	default:
 		e.fleet.Hear(what)
 		response.Body = &heard{ReadCloser: response.Body, lose: func(err error) { e.fleet.Lose(what, err.Error(), time.Now()) }}

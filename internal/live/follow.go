@@ -52,7 +52,7 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	for kind, handle := range kinds {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, inWords(err)
+			return nil, inWords(fmt.Sprintf("%T", kind), err)
 		}
 		registration, err := informer.AddEventHandler(handle)
 		if err != nil {

@@ -41,7 +41,7 @@ func NewSource(config *rest.Config) (*Source, error) {
 	config.QPS, config.Burst = -1, -1 // a few requests a second: the API server decides
 	reader, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, inWords(err)
+		return nil, inWords("", err)
 	}
 	return &Source{config: config, scheme: scheme, client: reader}, nil
 }
@@ -117,13 +117,13 @@ func cannot(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("cannot %s: %w", what, inWords(err))
+	return fmt.Errorf("cannot %s: %w", what, inWords(what, err))
 }
 
-// inWords says what to do about an error.
-func inWords(err error) error {
+// inWords says what to do about an error. Not every one names the kind that it is about.
+func inWords(what string, err error) error {
 	switch {
-	case notInstalled(err) && strings.Contains(strings.ToLower(err.Error()), "podreadinessrule"):
+	case notInstalled(err) && strings.Contains(strings.ToLower(what+err.Error()), "podreadinessrule"):
 		return fmt.Errorf("this cluster has no PodReadinessRule: install Readygate, upgrade it, or choose another cluster with --context (%w)", err)
 	case notInstalled(err):
 		return fmt.Errorf("this cluster has no NodeReadinessRule: install Readygate, or choose another cluster with --context (%w)", err)

@@ -38,6 +38,9 @@ type Component struct {
 	// knows; zero and empty for other kinds.
 	Since  time.Time `json:"since,omitzero"`
 	Writer string    `json:"writer,omitempty"`
+
+	// peer says that another node is asked, too.
+	peer bool
 }
 
 // componentsOf are the components of a gate. Conditions are seen; of the others the gate's own
@@ -47,7 +50,8 @@ func componentsOf(v *gating.Verdict, obj *corev1.Pod, place Place) []Component {
 	var all []Component
 	for _, rule := range v.Rules {
 		for i := range rule.Components {
-			c := Component{Rule: rule.Name, Name: rule.Components[i].Name, Kind: rule.Components[i].Kind, How: rule.Components[i].String()}
+			is := &rule.Components[i]
+			c := Component{Rule: rule.Name, Name: is.Name, Kind: is.Kind, How: is.For(obj), peer: is.AsksPeer()}
 			if asks(v) {
 				c.Says, c.Why = c.says(v, told, place)
 			} else {

@@ -114,7 +114,7 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 	subject := subjectOf(obj, place)
 	decision := gating.Decide(b.rules, subject, unheard, now)
 	for i := range decision.Verdicts {
-		row.add(gateOf(&decision.Verdicts[i], obj, place, now))
+		row.add(gateOf(&decision.Verdicts[i], obj, place, now), abandoned(&decision.Verdicts[i], place))
 	}
 	for _, rule := range b.rules {
 		if why, without := ungated(rule, subject, &decision); without {
@@ -127,11 +127,11 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 	return row
 }
 
-// add makes the line speak for one more gate.
-func (p *Pod) add(g Gate) {
+// add makes the line speak for one more gate. One that is open and abandoned is nobody's any more.
+func (p *Pod) add(g Gate, abandoned bool) {
 	p.Gates = append(p.Gates, g)
 	if g.Open {
-		if p.State == PodNotSelected {
+		if p.State == PodNotSelected && !abandoned {
 			p.State = PodOpen
 		}
 		return

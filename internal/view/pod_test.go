@@ -75,6 +75,7 @@ func TestALineOfAPod(t *testing.T) {
 		"a gate of somebody else":  {web(func(p *corev1.Pod) { delete(p.Annotations, podv1alpha1.GatesAnnotation) }), here(""), nil, "NotSelected"},
 		"selected no more":         {web(), here(""), podRules(podRule("network", ofPods("db"))), "Waiting: its gate to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
 		"a rule that goes":         {web(), here(""), podRules(podRule("network", goes)), "Waiting: its gate to be opened: the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"},
+		"open, and nobody's":       {web(gateIs(True, podv1alpha1.ReasonRuleDeleted, "")), here(""), nil, "NotSelected"},
 		"opted out later":          {web(optedOut), here(""), podRules(podRule("network")), "Waiting: its gate to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
 		"labels that nobody knows": {web(closedFor(unset)), blind, podRules(podRule("network", ofNamespaces("gate"))), "Waiting 40s: " + unset},
 		"ended":                    {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), podRules(podRule("network")), "Over"},

@@ -2,23 +2,29 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
 )
 
-// advice is what to do next, most important first.
-func (s *PodStory) advice() []string {
+// advice is what to do next about the pod of the story, most important first.
+func (b *PodBook) advice(s *PodStory) []string {
 	var next []string
 	switch s.State {
 	case PodOver:
 		return nil
 	case PodWaiting:
-		next = append(next, s.mend())
+		next = append(next, s.mend()...)
+		next = append(next, b.unheld(s)...)
 	case PodUngated:
-		next = append(next, "If it is to wait for its network, create it anew, as by a rollout restart of what owns it")
+		next = append(next, b.regate(s.Ungated[0].Rule))
 	}
 	if s.Latch.Problem != "" {
 		next = append(next, fmt.Sprintf("The latch does not run (%s), so the containers of the pod do not start: %s", strings.TrimSpace(s.Latch.Problem), s.describe()))
@@ -31,40 +37,94 @@ func (s *PodStory) advice() []string {
 	return next
 }
 
-// mend says what to do about a pod that waits, in one sentence.
-func (s *PodStory) mend() string {
+// regate says what to do about a pod that does not carry the gate of a rule. To create it anew is of no
+// use while all pods are created without it.
+func (b *PodBook) regate(rule string) string {
+	const anew = "create it anew, as by a rollout restart of what owns it"
+	is := meta.FindStatusCondition(b.objects[rule].Status.Conditions, v1alpha1.ConditionEnforced)
+	switch {
+	case is == nil:
+		return fmt.Sprintf("No manager has seen rule %s yet, so pods are created without its gate; see whether one runs: %s. Then %s", rule, managers, anew)
+	case is.Status != metav1.ConditionTrue && !slices.Contains(gatedReasons, is.Reason):
+		return fmt.Sprintf("Pods are created without the gate of rule %s (%s): %s. When that is mended, %s", rule, is.Reason, is.Message, anew)
+	}
+	return "If it is to wait for its network, " + anew
+}
+
+// gatedReasons are those for which a rule is not enforced although its gate is put on pods.
+var gatedReasons = []string{v1alpha1.ReasonNoAgent, v1alpha1.ReasonNoLatchImage, nodev1alpha1.ReasonSettling}
+
+// unheld says why the start of the pod is not held, if a rule asks for that and cannot do it.
+func (b *PodBook) unheld(s *PodStory) []string {
+	if s.Latch.State != LatchNone {
+		return nil
+	}
+	for i := range s.Chapters {
+		for _, rule := range s.Chapters[i].Rules {
+			is := meta.FindStatusCondition(b.objects[rule].Status.Conditions, v1alpha1.ConditionEnforced)
+			if is != nil && is.Reason == v1alpha1.ReasonNoLatchImage {
+				return []string{fmt.Sprintf("Rule %s asks for startHold, and this pod has no latch: %s", rule, is.Message)}
+			}
+		}
+	}
+	return nil
+}
+
+// mend says what to do about a pod that waits.
+func (s *PodStory) mend() []string {
 	switch chapter := &s.Chapters[0]; { // closed ones come first
 	case s.Node == "":
-		return "It has no network before it is on a node; see why it is not scheduled: " + s.describe()
+		return []string{"It has no network before it is on a node; see why it is not scheduled: " + s.describe()}
 	case chapter.about:
-		return "The gate opens in a moment; if it stays closed, see whether the manager and the agent of its node run: kubectl get pods -o wide -n " + gating.OwnNamespace
+		return []string{"The gate opens in a moment; if it stays closed, see whether the manager and the agent of its node run: " + managers}
+	case s.Agent.gone() && s.Agent.Renewed.IsZero():
+		return []string{fmt.Sprintf("No agent has said that it lives on node %s, so nobody opens the gate; the chart installs one on each node with podgate.enabled=true; see whether it runs there: %s", s.Node, s.agents())}
 	case s.Agent.gone():
-		return fmt.Sprintf("No agent lives on node %s, so nobody opens the gate; see why it does not run there: %s", s.Node, s.agents())
+		return []string{fmt.Sprintf("No agent lives on node %s, so nobody opens the gate; see why it does not run there: %s", s.Node, s.agents())}
 	case chapter.unasked:
-		return "Its network is not there yet; the events of the pod tell why: " + s.describe()
+		return []string{"Its network is not there yet; the events of the pod tell why: " + s.describe()}
 	default:
 		return s.blame(chapter.Components)
 	}
 }
 
-// blame names the first component that has not said yes, and where to look.
-func (s *PodStory) blame(components []Component) string {
+// blame names the components that have not said yes, and where to look.
+func (s *PodStory) blame(components []Component) []string {
+	var next []string
 	for i := range components {
-		c := &components[i]
-		switch {
-		case c.Says == SaysYes:
-			continue
-		case c.Kind == gating.NodeCondition:
-			return fmt.Sprintf("Component %s has not said yes (%s); see who reports that condition of node %s: kubectl describe node %s", c.Name, c.Why, s.Node, s.Node)
-		case c.Says == SaysUnknown:
-			return fmt.Sprintf("What component %s says (%s), only the agent of node %s knows; see whether it runs: %s", c.Name, c.How, s.Node, s.agents())
-		case c.Writer != "":
-			return fmt.Sprintf("Component %s has not said yes (%s); %s wrote that, look at it on node %s: %s", c.Name, c.Why, c.Writer, s.Node, podsOn(s.Node))
+		if c := &components[i]; c.Says == SaysUnknown {
+			next = append(next, fmt.Sprintf("What component %s says (%s), only the agent of node %s knows; see whether it runs: %s", c.Name, c.How, s.Node, s.agents()))
+		} else if c.Says == SaysNo {
+			next = append(next, fmt.Sprintf("Component %s has not said yes (%s); %s", c.Name, c.Why, s.whereToLook(c)))
 		}
-		return fmt.Sprintf("Component %s has not said yes (%s); look at it on node %s: %s", c.Name, c.Why, s.Node, podsOn(s.Node))
 	}
-	return "All components have said yes; if the gate stays closed, see whether the agent of its node runs: " + s.agents()
+	if len(next) == 0 {
+		next = append(next, "All components have said yes; if the gate stays closed, see whether the agent of its node runs: "+s.agents())
+	}
+	return next
 }
+
+// whereToLook is where a component that says no is mended.
+func (s *PodStory) whereToLook(c *Component) string {
+	switch {
+	case c.Kind == gating.NodeCondition:
+		return fmt.Sprintf("see who reports that condition of node %s: kubectl describe node %s", s.Node, s.Node)
+	case c.Kind == gating.File:
+		return fmt.Sprintf("look for the %s on node %s; the agent sees only directories that the chart mounts for it (podgate.hostPaths)", c.How, s.Node)
+	case c.Kind == gating.HTTP:
+		return fmt.Sprintf("ask it on node %s itself: curl -ki '%s'", s.Node, c.How)
+	case c.Kind == gating.Reach && c.peer:
+		return fmt.Sprintf("the agent of node %s and one of another node must reach the pod: another one is asked only with podgate.peer.enabled=true of the chart, and no network policy may keep it away", s.Node)
+	case c.Kind == gating.Reach:
+		return fmt.Sprintf("node %s itself must reach the pod: see the routes and the network plugin there: %s", s.Node, podsOn(s.Node))
+	case c.Writer != "":
+		return fmt.Sprintf("%s wrote that, look at it on node %s: %s", c.Writer, s.Node, podsOn(s.Node))
+	}
+	return fmt.Sprintf("look at it on node %s: %s", s.Node, podsOn(s.Node))
+}
+
+// managers is the command that shows the managers, and the agents.
+const managers = "kubectl get pods -o wide -n " + gating.OwnNamespace
 
 func (s *PodStory) describe() string {
 	return fmt.Sprintf("kubectl describe pod %s -n %s", s.Name, s.Namespace)

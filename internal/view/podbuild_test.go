@@ -153,6 +153,19 @@ func without(place view.Place) view.Place {
 	return place
 }
 
+// nobody is the place where no agent ever was.
+func nobody(place view.Place) view.Place {
+	place.Agent = view.Agent{Known: true}
+	return place
+}
+
+// stands is what the manager says of the rule.
+func stands(status metav1.ConditionStatus, reason, message string) podRuleOption {
+	return func(r *podv1alpha1.PodReadinessRule) {
+		r.Status.Conditions = []metav1.Condition{{Type: podv1alpha1.ConditionEnforced, Status: status, Reason: reason, Message: message}}
+	}
+}
+
 func podRules(all ...*podv1alpha1.PodReadinessRule) []*podv1alpha1.PodReadinessRule { return all }
 
 // agent writes the pod as an agent does that hears these answers.

@@ -71,7 +71,7 @@ func (b *PodBook) Story(obj *corev1.Pod, place Place, events []corev1.Event, uns
 		story.Passed = b.passed(obj, place)
 	}
 	story.Headline = story.headline(now)
-	story.Next = story.advice()
+	story.Next = b.advice(&story)
 	story.Gates = nil // the chapters have them
 	return story
 }

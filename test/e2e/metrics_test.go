@@ -1,12 +1,15 @@
 package e2e_test
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/readygate/readygate/internal/testkit"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -22,30 +25,35 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	for _, account := range []string{"prometheus", "somebody"} {
 		l.Kubectl.Run(t, "create", "serviceaccount", account)
 	}
-	_, node := leader(t, l)
-	scrape := func(account string) (int, string) {
-		token := strings.TrimSpace(l.Kubectl.Run(t, "create", "token", account))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+l.Node(node).Address+":9447/metrics", nil)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // self-signed by default
+	scrape := func(ctx context.Context, node, token string) (int, string, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+l.Node(node).Address+":9447/metrics", nil)
 		if err != nil {
-			t.Fatal(err)
+			return 0, "", err
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // self-signed by default
 		answer, err := client.Do(request)
 		if err != nil {
-			t.Fatal(err)
+			return 0, "", err
 		}
 		defer answer.Body.Close() //nolint:errcheck // only read
 		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
+		return answer.StatusCode, string(body), err
+	}
+	token := func(account string) string {
+		return strings.TrimSpace(l.Kubectl.Run(t, "create", "token", account))
+	}
+	prometheus, somebody := token("prometheus"), token("somebody")
+	_, node := leader(t, l)
+	// A manager leads before it has made the certificate of its metrics.
+	testkit.Eventually(t, "metrics for Prometheus", func(ctx context.Context) error {
+		code, body, err := scrape(ctx, node, prometheus)
+		if err == nil && (code != http.StatusOK || !strings.Contains(body, `node_readiness_rule_nodes{rule="waiting",state="held"} 3`)) {
+			err = fmt.Errorf("it gets %d:\n%.2000s", code, body)
 		}
-		return answer.StatusCode, string(body)
-	}
-	if code, body := scrape("prometheus"); code != http.StatusOK || !strings.Contains(body, `node_readiness_rule_nodes{rule="waiting",state="held"} 3`) {
-		t.Errorf("Prometheus gets %d:\n%.2000s", code, body)
-	}
-	if code, _ := scrape("somebody"); code != http.StatusForbidden {
-		t.Errorf("an account that nobody named gets %d, must get 403", code)
+		return err
+	})
+	if code, _, err := scrape(t.Context(), node, somebody); err != nil || code != http.StatusForbidden {
+		t.Errorf("an account that nobody named gets %d (%v), must get 403", code, err)
 	}
 }

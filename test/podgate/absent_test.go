@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,10 +49,14 @@ func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	}
 	s := stageOn(t, c)
 	rule, holds := s.rule("web"), s.rule("holds", startHold)
-	s.enforce(rule)
-	s.Create(t, holds)
-	s.wantRule(holds, "not held", is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNoLatchImage))
+	s.enforce(rule, holds)
+	lone := s.wantRule(rule, "not enforced where no agent lives, pods or not", noAgent)
+	if message := meta.FindStatusCondition(lone.Status.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(message, "no podgate agent lives on any node") || !strings.Contains(message, "podgate.enabled=true") {
+		t.Errorf("of a cluster without agents the rule says %q", message)
+	}
 	s.startAgent()
+	s.wantRule(rule, "enforced", enforced)
+	s.wantRule(holds, "not held", is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNoLatchImage))
 	pod, unheld := s.pod("web"), s.pod("holds")
 	if gates, _ := gatesOf(unheld); !slices.Equal(gates, []string{holds.Spec.Gate}) || len(unheld.Spec.InitContainers) > 0 {
 		t.Errorf("without a latch a pod has the gates %v and the init containers %v", gates, unheld.Spec.InitContainers)

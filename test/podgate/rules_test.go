@@ -64,9 +64,12 @@ func (s *stage) enforce(rules ...*v1alpha1.PodReadinessRule) {
 		s.Create(s.t, rule)
 	}
 	for _, rule := range rules {
-		s.wantRule(rule, "enforced", enforced)
+		s.wantRule(rule, "in force", inForce)
 	}
 }
+
+// inForce says that pods are created with the gate of a rule, whether there are agents or not.
+func inForce(rule *v1alpha1.PodReadinessRule) bool { return enforced(rule) || noAgent(rule) }
 
 var enforced = is(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforced)
 

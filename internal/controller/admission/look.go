@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/policy"
 )
 
-const install = "apply policies.yaml"
+const install = "install Readygate again, by helm upgrade or kubectl apply"
 
 // found is what there is of the policy.
 type found struct {

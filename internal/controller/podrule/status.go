@@ -32,14 +32,15 @@ type standing struct {
 	orphaned int
 	nodes    []string
 	places   map[string]string
-	// behind is how many agents have not looked with the rule as it is now.
-	behind int
+	// agents is how many are alive, and behind how many of them have not looked with the rule as it
+	// is now.
+	agents, behind int
 }
 
 // count adds up what agents report, and what was found where there is none.
 func (s *standing) count(alive agents, found *orphans) {
 	s.tally, s.places = alive.count(s.rule)
-	s.behind = alive.behind(s.rule)
+	s.agents, s.behind = len(alive), alive.behind(s.rule)
 	lone, nodes, places := found.of(s.rule.UID, alive)
 	s.nodes, s.orphaned = nodes, lone.Gated
 	s.tally.Add(&lone)
@@ -101,11 +102,14 @@ func (s *standing) enforced() metav1.Condition {
 		return not(nodev1alpha1.ReasonSettling, "nobody has looked at the policy and the agents yet: wait")
 	case s.gap != nil:
 		return not(s.gap.Reason, s.gap.Message)
-	case s.rule.StartHold && !s.holdsStart:
-		return not(v1alpha1.ReasonNoLatchImage, "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled of the chart); gates are put on pods all the same")
+	case s.agents == 0:
+		return not(v1alpha1.ReasonNoAgent, "no podgate agent lives on any node, so nobody opens the gates that pods are created with: "+
+			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+gating.OwnNamespace)
 	case len(s.nodes) > 0:
 		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, and nobody opens the gates there: %s",
 			counted(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), note.Cut(strings.Join(s.nodes, ", "), 256)))
+	case s.rule.StartHold && !s.holdsStart:
+		return not(v1alpha1.ReasonNoLatchImage, "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled=true of the chart); gates are put on pods all the same")
 	case s.behind > 0:
 		return not(nodev1alpha1.ReasonSettling, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
 	}
