@@ -103,6 +103,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"why of two names":          {[]string{"why", "a", "b"}, "", 2, "", "2 names are given, must be one of a node or a pod"},
 		"why of another kind":       {[]string{"why", "deployment/web"}, "", 2, "", `"deployment/web" is neither a node nor a pod`},
 		"why of no name":            {[]string{"why", "pod/"}, "", 2, "", `"pod/" has no name`},
+		"why of a pod with a slash": {[]string{"why", "pod/shop/web"}, "", 2, "", `"shop/web" is no name, which has no '/': a namespace is said with -n`},
 		"no cluster with the pod":   {[]string{"why", "pod/web", "-n", "shop"}, "", 1, "", "error: no cluster to ask"},
 		"no cluster with its name":  {[]string{"why", "pods", "web", "-n", "shop"}, "", 1, "", "error: no cluster to ask"},
 		"no cluster with pods":      {[]string{"pods", "-A"}, "", 1, "", "error: no cluster to ask"},
@@ -146,6 +147,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"simulate a change that is none":   {[]string{"simulate", "-f", "other.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "Other", "the API server would refuse this change of NodeReadinessRule/network"},
 		"simulate rules without nodes":     {[]string{"simulate", "-f", "rule.yaml", "--rules", "rule.yaml"}, "", 2, "", "--rules needs --nodes"},
 		"simulate no rule":                 {[]string{"simulate", "-f", "nodes.yaml", "--nodes", "nodes.yaml"}, "", 1, "", "these files have no NodeReadinessRule"},
+		"simulate a rule of pods":          {[]string{"simulate", "-f", "-", "--nodes", "nodes.yaml"}, podRule, 1, "", "simulate knows rules of nodes; kubectl readiness lint judges both"},
 		"simulate on something else":       {[]string{"simulate", "-f", "rule.yaml", "--nodes", "rule.yaml"}, "", 1, "", "rule.yaml has no Node: make it with kubectl get"},
 		"simulate without a file of nodes": {[]string{"simulate", "-f", "rule.yaml", "--nodes", "none"}, "", 1, "", "none"},
 	} {

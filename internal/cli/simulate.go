@@ -81,6 +81,8 @@ func (s *session) candidates(manifests *files) ([]*v1alpha1.NodeReadinessRule, e
 			return nil, err
 		}
 		return nil, errFindings
+	case len(report.Rules) == 0 && len(report.PodRules) > 0:
+		return nil, errors.New("these files have rules of pods only, and simulate knows rules of nodes; kubectl readiness lint judges both")
 	case len(report.Rules) == 0:
 		return nil, errors.New("these files have no NodeReadinessRule: is it the right file, or is -R missing?")
 	}

@@ -10,12 +10,13 @@ import (
 func (s *session) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the rules, how many nodes each selects, holds and has released",
-		Long: `Shows a line a rule. STANDING is Enforced, or why it is not; BIRTHS is Covered if the API
-server puts the taint on selected nodes as they are created, or why not. Of the nodes that are
-held, those are stuck that are held longer than the rule's deadline; of those that are released,
-those are limited that stay so only because of maxUnavailable. What only you can mend is said
-below the table.`,
+		Short: "Show the rules: how many nodes each selects, holds and has released, and how many pods wait",
+		Long: `Shows a line a rule, those of nodes first. STANDING is Enforced, or why it is not; BIRTHS is
+Covered if the API server puts the taint on selected nodes as they are created, or why not. Of
+the nodes that are held, those are stuck that are held longer than the rule's deadline; of those
+that are released, those are limited that stay so only because of maxUnavailable. Of the pods
+that wait, those are late that wait longer than the rule's deadline. What only you can mend is
+said below the table.`,
 		Example: "  kubectl readiness status\n  kubectl readiness status -o wide",
 		Args:    cobra.NoArgs,
 	}
@@ -25,7 +26,34 @@ below the table.`,
 		if err != nil {
 			return err
 		}
-		return out.write(s.Out, map[string]any{"rules": rules}, func() text.Lines { return text.Rules(rules, out.wide(), s.now()) })
+		source, err := s.source()
+		if err != nil {
+			return err
+		}
+		podRules, unseen, err := source.PodRuleRows(cmd.Context())
+		if err != nil {
+			return err
+		}
+		all := map[string]any{"rules": rules, "podRules": podRules}
+		if unseen != "" {
+			all["unseen"] = []string{unseen}
+		}
+		return out.write(s.Out, all, func() text.Lines {
+			var lines text.Lines
+			if len(rules) > 0 || len(podRules) == 0 {
+				lines = text.Rules(rules, out.wide(), s.now())
+			}
+			if len(podRules) > 0 {
+				if len(lines) > 0 {
+					lines = append(lines, "")
+				}
+				lines = append(lines, text.PodRules(podRules, out.wide(), s.now())...)
+			}
+			if unseen != "" {
+				lines = append(lines, "Not seen: "+unseen)
+			}
+			return lines
+		})
 	}
 	return cmd
 }

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/readygate/readygate/internal/cli/text"
 )
@@ -38,7 +40,10 @@ rule selects it. The exit code is 0 whether it is held or not.`,
 			return err
 		}
 		story, err := source.Story(cmd.Context(), name, s.now)
-		if err != nil {
+		switch {
+		case apierrors.IsNotFound(err) && !named(args):
+			return fmt.Errorf("%w; if it is a pod: kubectl readiness why pod/%s -n NAMESPACE", err, name)
+		case err != nil:
 			return err
 		}
 		return out.write(s.Out, story, func() text.Lines { return text.Story(story, s.now()) })
@@ -91,9 +96,14 @@ func subjectOf(args []string) (isPod bool, name string, err error) {
 		return false, "", usagef("%q is neither a node nor a pod, %s", args[0], subjectExamples)
 	case name == "":
 		return false, "", usagef("%q has no name, %s", args[0], subjectExamples)
+	case strings.Contains(name, "/"):
+		return false, "", usagef("%q is no name, which has no '/': a namespace is said with -n, %s", name, subjectExamples)
 	}
 	return isPod, name, nil
 }
+
+// named says that the kind was said, too.
+func named(args []string) bool { return len(args) == 2 || strings.Contains(args[0], "/") }
 
 // completeSubjects offers the names of nodes to the shell; after pod/, those of pods.
 func (s *session) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -112,7 +112,10 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	for _, err := range errs {
 		do := ""
-		if err.Type != field.ErrorTypeInvalid { // messages of rules say it themselves
+		switch {
+		case strings.Contains(err.Detail, "must be of type string"):
+			do = `quote it, as in "on": without quotes, YAML does not read on, yes, true or 1 as text`
+		case err.Type != field.ErrorTypeInvalid: // messages of rules say it themselves
 			do = explain(cmp.Or(d.GetKind(), ruleKind), err.Field)
 		}
 		r.add(Error, d, err.Field, strings.ReplaceAll(err.ErrorBody(), err.Field+" in body ", ""), do)

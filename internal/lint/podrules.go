@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
 )
@@ -44,9 +42,27 @@ func (r *Report) checkPodRules() {
 		if rule.Spec.NamespaceSelector == nil && rule.Spec.PodSelector == nil {
 			r.add(Info, at, "spec", "selects the pods of all namespaces but "+strings.Join(gating.Reserved, " and "), "add a namespaceSelector to begin with a few")
 		}
-		if rule.Spec.DeadlineSeconds == nil {
+		switch everywhere := rule.Spec.NamespaceSelector == nil; {
+		case rule.Spec.DeadlineSeconds != nil:
+		case rule.Spec.StartHold && everywhere:
+			r.add(Warning, at, "spec.deadlineSeconds", "is absent, with startHold and in all namespaces: if a component never says yes, no pod of the cluster starts, and no event tells of it", "set it, e.g. 120; or begin with a namespaceSelector")
+		default:
 			r.add(Info, at, "spec.deadlineSeconds", "is absent: a pod whose component never says yes waits for ever, and no event tells of it", "set it, e.g. 120; with onDeadline: Report it only tells")
 		}
+	}
+	r.checkSharedGates()
+}
+
+// checkSharedGates tells of rules that have a gate together.
+func (r *Report) checkSharedGates() {
+	first := map[string]string{}
+	for i, rule := range r.PodRules {
+		gate := gating.NewRule(rule).Gate
+		if before, shared := first[gate]; shared && before != rule.Name {
+			r.add(Info, r.podPlaces[i], "spec.gate", "is that of rule "+before+", too: of pods that both select, it opens when the components of both have said yes", "give one of them another gate if that is not meant")
+			continue
+		}
+		first[gate] = rule.Name
 	}
 }
 
@@ -54,10 +70,6 @@ func (r *Report) checkPodRules() {
 func (r *Report) checkComponent(at document, rule *podv1alpha1.PodReadinessRule, i int) {
 	c, path := &rule.Spec.Components[i], fmt.Sprintf("spec.components[%d]", i)
 	switch {
-	case c.PodCondition != nil:
-		if why := neverTrue(rule, c.PodCondition); why != "" {
-			r.add(Error, at, path+".podCondition.type", why, "name a condition that the component sets, e.g. policy.example.com/programmed")
-		}
 	case c.File != nil:
 		if said := c.File.Path + c.File.Contains; !strings.Contains(said, "{uid}") && !strings.Contains(said, "{ip") {
 			r.add(Warning, at, path+".file", "names the pod by its name only: the file of an earlier pod of this name would say yes for the next one", "set contains to what differs, e.g. '{ip}/32', or use {uid} in path")
@@ -65,13 +77,4 @@ func (r *Report) checkComponent(at document, rule *podv1alpha1.PodReadinessRule,
 	case c.Reach != nil && c.Reach.From == podv1alpha1.ReachFromPeer:
 		r.add(Info, at, path+".reach.from", "is Peer: where network policies deny ingress by default, no peer reaches a pod, and the gate stays closed", "use Node there")
 	}
-}
-
-// neverTrue says why a condition cannot be as it must before the gate is open; empty if it can. Ready
-// and the gate itself are refused by the API server.
-func neverTrue(rule *podv1alpha1.PodReadinessRule, c *podv1alpha1.ConditionComponent) string {
-	if c.Status != corev1.ConditionFalse && rule.Spec.StartHold && (c.Type == string(corev1.ContainersReady) || c.Type == string(corev1.PodInitialized)) {
-		return "is " + c.Type + ", and with startHold containers start only when the gate is open: it would never open"
-	}
-	return ""
 }

@@ -36,10 +36,28 @@ func (s *Source) PodRules(ctx context.Context) ([]*podv1alpha1.PodReadinessRule,
 	return rules, cannot("list podreadinessrules", err)
 }
 
+// PodRuleRows are the lines about all rules of pods. Where there can be none there are none; why they may
+// not be seen is said.
+func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen string, err error) {
+	rules, err := s.PodRules(ctx)
+	switch {
+	case notInstalled(err):
+		return []view.PodRule{}, "", nil
+	case apierrors.IsForbidden(err):
+		return []view.PodRule{}, fmt.Sprintf("rules of pods: %v", err), nil
+	case err != nil:
+		return nil, "", err
+	}
+	return view.NewPodBook(rules).Rules(), "", nil
+}
+
 // Pods are the lines about pods, from fresh objects. What may not be seen is said.
 func (s *Source) Pods(ctx context.Context, which PodFilter, now func() time.Time) (view.Pods, error) {
 	rules, err := s.PodRules(ctx)
 	if err != nil {
+		return view.Pods{}, err
+	}
+	if err := s.lookForNode(ctx, which.Node); err != nil {
 		return view.Pods{}, err
 	}
 	namespaces, unseen, err := s.namespaces(ctx, which.Namespace)
@@ -64,6 +82,21 @@ func (s *Source) Pods(ctx context.Context, which PodFilter, now func() time.Time
 	}
 	all.Unseen = unseen
 	return all, nil
+}
+
+// lookForNode says that there is no such node, if that is known; an empty name is any.
+func (s *Source) lookForNode(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); apierrors.IsNotFound(err) {
+		return noNode(name, err)
+	}
+	return nil // who may not see nodes can still name one
+}
+
+func noNode(name string, err error) error {
+	return fmt.Errorf("there is no node %q: kubectl get nodes shows those that are there: %w", name, err)
 }
 
 // slimPods are pods with what lines need, and no more: there can be many.

@@ -73,7 +73,7 @@ func (s *Source) Story(ctx context.Context, name string, now func() time.Time) (
 	var node corev1.Node
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return view.Story{}, fmt.Errorf("there is no node %q: kubectl get nodes shows those that are there: %w", name, err)
+			return view.Story{}, noNode(name, err)
 		}
 		return view.Story{}, cannot("get node "+name, err)
 	}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -58,18 +59,31 @@ func TestPodsThatWait(t *testing.T) {
 		if len(got.Pods) != 2 || got.Pods[0].Name != name+"-waits" || got.Pods[0].State != view.PodWaiting || got.Pods[1].State != view.PodOpen {
 			t.Errorf("got %+v", got)
 		}
+		u.readiness(t, "pods", "-A", "--node", "nowhere").expect(t, 1, `error: there is no node "nowhere"`, "kubectl get nodes")
 		u.readiness(t, "pods", "-n", "nowhere").expect(t, 1, `error: there is no namespace "nowhere"`, "kubectl get namespaces")
 	})
 	t.Run("why", func(t *testing.T) {
-		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "no       policy, pod condition a.b/programmed: nobody has set condition a.b/programmed", "node "+name+" has none", "No agent lives on node "+name)
+		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "no       policy, pod condition a.b/programmed: nobody has set condition a.b/programmed", "node "+name+" has none", "No agent has said that it lives on node "+name, "podgate.enabled=true")
+		u.readiness(t, "why", name+"-waits").expect(t, 1, `error: there is no node "`+name+`-waits"`, "if it is a pod: kubectl readiness why pod/"+name+"-waits -n NAMESPACE")
 		u.readiness(t, "why", "pods", name+"-other", "-n", "default").expect(t, 0, "no rule selects default/"+name+"-other")
 		u.readiness(t, "why", "pod/nobody").expect(t, 1, `error: there is no pod "nobody" in namespace "default"`, "kubectl get pods -n default")
+	})
+	t.Run("status", func(t *testing.T) {
+		u.readiness(t, "status").expect(t, 0, "UNGATED", name, podv1alpha1.DefaultGate, name+" is Unobserved: no manager has looked at the rule")
+		var got struct {
+			PodRules []view.PodRule `json:"podRules"`
+		}
+		u.readiness(t, "status", "-o", "json").parse(t, &got)
+		if !slices.ContainsFunc(got.PodRules, func(r view.PodRule) bool { return r.Name == name && slices.Equal(r.Components, []string{"policy"}) }) {
+			t.Errorf("got %+v", got)
+		}
 	})
 	t.Run("completion", func(t *testing.T) {
 		u.readiness(t, "__complete", "why", "pod/").expect(t, 0, "pod/"+name+"-waits\n")
 	})
 	t.Run("with few rights", func(t *testing.T) {
 		reader := reader(t, c, "pods", "nodes", "nodereadinessrules")
+		reader.readiness(t, "status").expect(t, 0, "Not seen: rules of pods: cannot list podreadinessrules: you may not")
 		reader.readiness(t, "pods", "-n", "default").expect(t, 1, "error: cannot list podreadinessrules", "you may not: ask for a role")
 	})
 }

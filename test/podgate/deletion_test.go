@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
@@ -65,6 +66,32 @@ func TestADeletedRuleOpensPodsThatAreNotOnANode(t *testing.T) {
 	pod := s.pod("web", unscheduled)
 	s.remove(rule)
 	s.wantOpenForGood(pod, rule.Spec.Gate, v1alpha1.ReasonRuleDeleted)
+}
+
+// Who fills the annotations of a pod leaves no room for the key of its latch. The pod keeps neither its
+// gate closed by that, nor the rule from going.
+func TestAPodWithFullAnnotationsKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	rule := s.rule("web", startHold)
+	s.startAgent()
+	s.enforce(rule)
+	full := func(p *corev1.Pod) {
+		const filler = "example.com/filler"
+		left := validation.TotalAnnotationSizeLimitB - len(filler) - len(v1alpha1.GatesAnnotation) - len(rule.Spec.Gate)
+		p.Annotations = map[string]string{filler: strings.Repeat("x", left)}
+	}
+	ready, waiting := s.pod("web", named("ready"), full), s.pod("web", named("waiting"), full)
+	s.says(ready, corev1.ConditionTrue)
+	for _, pod := range []*corev1.Pod{ready, waiting} {
+		s.sandbox(pod, "127.0.9.5", longAgo())
+	}
+	s.wantGate(ready, rule.Spec.Gate, allReady)
+	s.wantGate(waiting, rule.Spec.Gate, waits)
+	s.remove(rule)
+	if err := complaint(s.get(waiting), rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted); err != nil {
+		t.Error(err)
+	}
 }
 
 // Of two rules with one gate the other one is waited for all the same.

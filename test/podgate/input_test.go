@@ -77,32 +77,33 @@ func TestBadRulesAreRefused(t *testing.T) {
 		condition   = "type must be a name of 1-63 characters (alphanumeric, '-', '_' or '.', alphanumeric at both ends), optionally after a lower-case DNS prefix and '/', e.g. 'policy.example.com/programmed'"
 		path        = "path must be absolute and without '..', e.g. '/run/example/{uid}'"
 		inPath      = "path may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else, e.g. '/run/example/{uid}'"
-		url         = "url must be one of the node's localhost with a port, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
+		url         = "url must be one of the node's localhost with a port of 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
 		empty       = "the selector must not be empty: name at least one label, or leave the selector out"
 		gate        = "gate must be a qualified name: a lower-case DNS prefix, '/' and a name of 1-63 characters, e.g. 'networking.kubernetes.io/pod-network-ready'"
 		never       = "podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
 		name        = "name must be 1-63 lower-case letters, digits and '-', alphanumeric at both ends, e.g. 'calico'"
 	)
 	for what, tc := range map[string]struct{ spec, field, says string }{
-		"no components":          {"gate: example.com/a", list, "Required value"},
-		"an empty list of them":  {"components: []", list, "at least 1 item"},
-		"17 of them":             {"components: " + many(17, "{name: a%d, reach: {}}"), list, "must have at most 16 items"},
-		"a name twice":           {"components: [{name: a, reach: {}}, {name: a, reach: {}}]", "spec.components[1]", `Duplicate value: {"name":"a"}`},
-		"no name":                {"components: [{reach: {}}]", first + ".name", "Required value"},
-		"an empty name":          {"components: [{name: '', reach: {}}]", first + ".name", name},
-		"a name with a capital":  {"components: [{name: Calico, reach: {}}]", first + ".name", name},
-		"a name with a dash":     {"components: [{name: calico-, reach: {}}]", first + ".name", name},
-		"no way to answer":       {"components: [{name: a}]", first, kinds},
-		"two ways to answer":     {component("reach: {}, podCondition: {type: a}"), first, kinds},
-		"a condition of no type": {component("podCondition: {status: 'True'}"), first + ".podCondition.type", "Required value"},
-		"a type with a blank":    {component("podCondition: {type: 'a b'}"), first + ".podCondition.type", condition},
-		"a type with no name":    {component("nodeCondition: {type: example.com/}"), first + ".nodeCondition.type", condition},
-		"a status of Unknown":    {component("podCondition: {type: a, status: Unknown}"), first + ".podCondition.status", `supported values: "True", "False"`},
-		"a condition Ready":      {component("podCondition: {type: Ready}"), list, never},
-		"Ready, and True":        {component("podCondition: {type: Ready, status: 'True'}"), list, never},
-		"the well-known gate":    {component("podCondition: {type: networking.kubernetes.io/pod-network-ready}"), list, never},
-		"the gate of the rule":   {with("gate: example.com/a"), list, never},
-		"it in the second one":   {"gate: example.com/b\ncomponents: [{name: a, reach: {}}, {name: b, podCondition: {type: example.com/b}}]", list, never},
+		"no components":           {"gate: example.com/a", list, "Required value"},
+		"an empty list of them":   {"components: []", list, "at least 1 item"},
+		"17 of them":              {"components: " + many(17, "{name: a%d, reach: {}}"), list, "must have at most 16 items"},
+		"a name twice":            {"components: [{name: a, reach: {}}, {name: a, reach: {}}]", "spec.components[1]", `Duplicate value: {"name":"a"}`},
+		"no name":                 {"components: [{reach: {}}]", first + ".name", "Required value"},
+		"an empty name":           {"components: [{name: '', reach: {}}]", first + ".name", name},
+		"a name with a capital":   {"components: [{name: Calico, reach: {}}]", first + ".name", name},
+		"a name with a dash":      {"components: [{name: calico-, reach: {}}]", first + ".name", name},
+		"no way to answer":        {"components: [{name: a}]", first, kinds},
+		"two ways to answer":      {component("reach: {}, podCondition: {type: a}"), first, kinds},
+		"a condition of no type":  {component("podCondition: {status: 'True'}"), first + ".podCondition.type", "Required value"},
+		"a type with a blank":     {component("podCondition: {type: 'a b'}"), first + ".podCondition.type", condition},
+		"a type with no name":     {component("nodeCondition: {type: example.com/}"), first + ".nodeCondition.type", condition},
+		"a status of Unknown":     {component("podCondition: {type: a, status: Unknown}"), first + ".podCondition.status", `supported values: "True", "False"`},
+		"a condition Ready":       {component("podCondition: {type: Ready}"), list, never},
+		"Ready, and True":         {component("podCondition: {type: Ready, status: 'True'}"), list, never},
+		"the well-known gate":     {component("podCondition: {type: networking.kubernetes.io/pod-network-ready}"), list, never},
+		"the gate of the rule":    {with("gate: example.com/a"), list, never},
+		"Initialized and a latch": {"startHold: true\n" + component("podCondition: {type: Initialized}"), list, "podCondition.type must not be ContainersReady or Initialized with startHold"},
+		"it in the second one":    {"gate: example.com/b\ncomponents: [{name: a, reach: {}}, {name: b, podCondition: {type: example.com/b}}]", list, never},
 
 		"a relative path":           {component("file: {path: 'run/{uid}'}"), first + ".file.path", path},
 		"a path that goes up":       {component("file: {path: '/run/../etc/{uid}'}"), first + ".file.path", path},
@@ -115,6 +116,8 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"a host that looks alike":   {component("http: {url: 'http://127.0.0.1.example.com:80/'}"), first + ".http.url", url},
 		"a host after an @":         {component("http: {url: 'http://127.0.0.1:80@example.com/'}"), first + ".http.url", url},
 		"no port":                   {component("http: {url: 'http://127.0.0.1/{uid}'}"), first + ".http.url", url},
+		"a port 65536 in a URL":     {component("http: {url: 'http://127.0.0.1:65536/{uid}'}"), first + ".http.url", url},
+		"a port 0 in a URL":         {component("http: {url: 'http://127.0.0.1:0/{uid}'}"), first + ".http.url", url},
 		"another scheme":            {component("http: {url: 'ftp://127.0.0.1:21/{uid}'}"), first + ".http.url", url},
 		"another word in a URL":     {component("http: {url: 'http://127.0.0.1:80/{pod}'}"), first + ".http.url", "url may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else"},
 		"a port of 0":               {component("reach: {port: 0}"), first + ".reach.port", "greater than or equal to 1"},

@@ -90,7 +90,7 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began start,
 
 // judgeMachine says how fast the machine was until now, and how much of it others had.
 func (b *bench) judgeMachine(began start, phase *report.Phase) {
-	phase.Work, phase.Stolen = b.world.metronome.mean(began.at), testkit.MachineTicks().Stolen(began.ticks)
+	phase.Work, phase.Stolen = b.world.metronome.Mean(began.at), testkit.MachineTicks().Stolen(began.ticks)
 }
 
 // quiet waits until the subject does not write any more.

@@ -43,7 +43,7 @@ type world struct {
 	api        kubernetes.Interface
 	metadata   metadata.Interface
 	witness    *witness
-	metronome  *metronome
+	metronome  *testkit.Metronome
 	stopClock  context.CancelFunc // ends the metronome
 	ledger     *ledger
 	proxy      *testkit.Proxy // between the subject and the API server; it can be slow or refuse
@@ -55,7 +55,7 @@ type world struct {
 func newWorld(ctx context.Context, s subject, size size, taints []string) (*world, error) {
 	w := &world{size: size}
 	ticking, stop := context.WithCancel(ctx)
-	w.metronome, w.stopClock = startMetronome(ticking), stop
+	w.metronome, w.stopClock = testkit.StartMetronome(ticking), stop
 	if err := w.start(ctx, s, taints); err != nil {
 		return nil, errors.Join(err, w.close())
 	}

@@ -23,7 +23,7 @@ import (
 //	  components:
 //	  - name: flannel
 //	    nodeCondition:
-//	      type: network.example.com/FlannelReady
+//	      type: flannel.example.com/NetworkReady
 //	  - name: policy
 //	    podCondition:
 //	      type: policy.example.com/programmed
@@ -66,6 +66,7 @@ type PodReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.deadlineSeconds)",fieldPath=".onDeadline",message="onDeadline says what happens when deadlineSeconds are over: set deadlineSeconds, or remove onDeadline"
 // +kubebuilder:validation:XValidation:rule="self.gate == oldSelf.gate",fieldPath=".gate",message="gate is immutable, because pods keep theirs: delete this rule and create one with the gate you want"
 // +kubebuilder:validation:XValidation:rule="self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['Ready', has(self.gate) ? self.gate : 'networking.kubernetes.io/pod-network-ready']))",fieldPath=".components",message="podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
+// +kubebuilder:validation:XValidation:rule="!has(self.startHold) || !self.startHold || self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['ContainersReady', 'Initialized']))",fieldPath=".components",message="podCondition.type must not be ContainersReady or Initialized with startHold, which lets containers start only when this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed', or remove startHold"
 type PodReadinessRuleSpec struct {
 	// namespaceSelector selects pods by the labels of their namespace. Absent
 	// means every namespace. kube-system and the namespace of Readygate are
@@ -252,7 +253,7 @@ type HTTPComponent struct {
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://(127[.]0[.]0[.]1|localhost|[[]::1[]]):[0-9]{1,5}(/|$)')",message="url must be one of the node's localhost with a port, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://(127[.]0[.]0[.]1|localhost|[[]::1[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])(/|$)')",message="url must be one of the node's localhost with a port of 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
 	// +kubebuilder:validation:XValidation:rule="!self.replace('{name}', '').replace('{namespace}', '').replace('{uid}', '').replace('{ip}', '').replace('{ipv4}', '').replace('{ipv6}', '').matches('[{}]')",message="url may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else, e.g. 'http://127.0.0.1:9099/pods/{uid}'"
 	URL string `json:"url"`
 }

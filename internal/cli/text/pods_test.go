@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/cli/text"
 	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/view"
@@ -50,6 +51,23 @@ shop        web-2   w-3    Open            networking.kubernetes.io/pod-network-
 0 pods that rules select: 0 waiting, 0 open, 0 ungated
 Not seen: agents: you may not
 `)
+}
+
+func TestRulesOfPods(t *testing.T) {
+	rules := []view.PodRule{
+		{Name: "network", Gate: gate, Components: []string{"flannel", "policy"}, Standing: "Enforced", Created: ago(9), Count: podv1alpha1.PodSummary{Gated: 5, Open: 2, Waiting: 3, Late: 1, Ungated: 4}},
+		{Name: "path", Gate: "a.b/path", StartHold: true, Components: []string{"path"}, Standing: "NoAgent", Message: "nobody opens gates", Created: ago(5)},
+	}
+	compare(t, text.PodRules(rules, false, noon), `
+NAME      GATE                                         GATED   OPEN   WAITING      UNGATED   STANDING   AGE
+network   networking.kubernetes.io/pod-network-ready   5       2      3 (1 late)   4         Enforced   9m0s
+path      a.b/path                                     0       0      0            0         NoAgent    5m0s
+
+path is NoAgent: nobody opens gates
+`)
+	if wide := text.PodRules(rules, true, noon); !strings.HasSuffix(wide[1], "false       flannel,policy") || !strings.HasSuffix(wide[2], "true        path") {
+		t.Errorf("got %q", wide)
+	}
 }
 
 func TestAStoryOfAPod(t *testing.T) {

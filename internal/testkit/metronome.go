@@ -1,4 +1,4 @@
-package main
+package testkit
 
 import (
 	"context"
@@ -19,10 +19,10 @@ const (
 	strides = 8 << 10
 )
 
-// metronome measures how fast the machine is: the CPU time of a piece of work that is always the
+// Metronome measures how fast the machine is: the CPU time of a piece of work that is always the
 // same. Machines share their cores, caches and memory with others, and can be half as fast a
 // minute later. How long the work had to wait for a core does not count.
-type metronome struct {
+type Metronome struct {
 	text []byte
 	next []uint32 // where to go from each number
 	at   uint32
@@ -37,14 +37,22 @@ type beat struct {
 	took time.Duration
 }
 
-// startMetronome runs until the context ends.
-func startMetronome(ctx context.Context) *metronome {
-	m := &metronome{text: []byte(`{"conditions":[` + strings.Repeat(`{"type":"Ready","status":"True","count":12.5},`, 4000) + `null]}`), next: paths()}
+// StartMetronome runs until the context ends.
+func StartMetronome(ctx context.Context) *Metronome {
+	m := &Metronome{text: []byte(`{"conditions":[` + strings.Repeat(`{"type":"Ready","status":"True","count":12.5},`, 4000) + `null]}`), next: paths()}
 	go func() {
 		runtime.LockOSThread() // its own CPU time, and nobody else's
 		defer runtime.UnlockOSThread()
-		for sleepUntil(ctx, time.Now().Add(beatEvery)) == nil {
+		pause := time.NewTimer(beatEvery)
+		defer pause.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-pause.C:
+			}
 			took := m.work()
+			pause.Reset(beatEvery)
 			m.mu.Lock()
 			m.beats = append(m.beats, beat{time.Now(), took})
 			m.mu.Unlock()
@@ -67,7 +75,7 @@ func cycle(n int) []uint32 {
 }
 
 // work reads a text and walks through memory: a little of what an API server does all day.
-func (m *metronome) work() time.Duration {
+func (m *Metronome) work() time.Duration {
 	began := threadTime()
 	_ = json.Valid(m.text)
 	at := m.at
@@ -78,8 +86,8 @@ func (m *metronome) work() time.Duration {
 	return threadTime() - began
 }
 
-// mean is that of the work since then; 0: there was none.
-func (m *metronome) mean(since time.Time) time.Duration {
+// Mean is that of the work since then; 0: there was none.
+func (m *Metronome) Mean(since time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var sum time.Duration

@@ -1,4 +1,4 @@
-package main
+package testkit
 
 import (
 	"runtime"
@@ -11,14 +11,14 @@ func TestTheMetronomeMeasuresWorkAndNotWaiting(t *testing.T) {
 		t.Skip("the time of a thread is not known here")
 	}
 	began := time.Now()
-	m := startMetronome(t.Context())
-	for m.mean(began) == 0 && time.Since(began) < time.Minute {
+	m := StartMetronome(t.Context())
+	for m.Mean(began) == 0 && time.Since(began) < time.Minute {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if took := m.mean(began); took <= 0 || took > time.Second {
+	if took := m.Mean(began); took <= 0 || took > time.Second {
 		t.Errorf("the work took %v", took)
 	}
-	if took := m.mean(time.Now().Add(time.Hour)); took != 0 {
+	if took := m.Mean(time.Now().Add(time.Hour)); took != 0 {
 		t.Errorf("work of the future took %v", took)
 	}
 }
