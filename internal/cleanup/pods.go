@@ -61,6 +61,9 @@ func (r *run) open(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	switch {
 	case gating.Missed(err):
 		return false, nil
+	case gating.Full(err): // its gates are open; who filled it keeps nobody from going
+		log.Info("No room for the key of a latch", "pod", pod.Namespace+"/"+pod.Name)
+		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("opening its gates: %w", err)
 	}

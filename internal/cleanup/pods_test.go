@@ -11,8 +11,11 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -138,6 +141,36 @@ func TestGatesThatRulesAskedForAreOpened(t *testing.T) {
 			}
 			if _, again := opened(t, after); again {
 				t.Error("a second look changes it again")
+			}
+		})
+	}
+}
+
+// Who fills the annotations of a pod keeps the product from nothing: its gates are opened, and then there
+// is nothing left to do for it.
+func TestAPodWithoutRoomForAKeyIsLeft(t *testing.T) {
+	full := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 1)})
+	for name, tc := range map[string]struct {
+		pod     *corev1.Pod
+		changed bool
+	}{
+		"closed": {gated(v1alpha1.DefaultGate, is(v1alpha1.DefaultGate, "False", v1alpha1.ReasonWaiting), latched("")), true},
+		"open":   {gated(v1alpha1.DefaultGate, is(v1alpha1.DefaultGate, "True", v1alpha1.ReasonAllReady), latched("")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, written := testRun(), false
+			r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+					data, err := patch.Data(obj)
+					if err != nil || strings.Contains(string(data), v1alpha1.LatchAnnotation) {
+						return cmp.Or[error](err, full)
+					}
+					written = true
+					return nil
+				},
+			})
+			if changed, err := r.open(t.Context(), tc.pod); err != nil || changed != tc.changed || written != tc.changed {
+				t.Errorf("changed: %v, written: %v, error: %v", changed, written, err)
 			}
 		})
 	}

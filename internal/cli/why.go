@@ -42,7 +42,7 @@ rule selects it. The exit code is 0 whether it is held or not.`,
 		story, err := source.Story(cmd.Context(), name, s.now)
 		switch {
 		case apierrors.IsNotFound(err) && !named(args):
-			return fmt.Errorf("%w; if it is a pod: kubectl readiness why pod/%s -n NAMESPACE", err, name)
+			return fmt.Errorf("%w; if it is a pod: kubectl readiness why pod/%s, with -n for its namespace", err, name)
 		case err != nil:
 			return err
 		}

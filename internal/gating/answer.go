@@ -20,7 +20,7 @@ func (d *decider) answer(c *Component) (Answer, bool) {
 	case NodeCondition:
 		return told(d.nodeCondition(c)), true
 	}
-	if lacks := c.unfilled(d.Pod); lacks != "" {
+	if lacks := c.Unfilled(d.Pod); lacks != "" {
 		return Answer{Why: lacks}, true
 	}
 	probe, ok := c.probe(d.Pod)

@@ -102,8 +102,8 @@ func hostPort(ip string, port int32) string {
 	return ip + ":" + itoa(port)
 }
 
-// unfilled says which address a template names that the pod does not have; empty if it has all.
-func (c *Component) unfilled(pod *corev1.Pod) string {
+// Unfilled says which address a template names that the pod does not have; empty if it has all.
+func (c *Component) Unfilled(pod *corev1.Pod) string {
 	v4, v6 := families(pod)
 	for _, template := range []string{c.path, c.contains, c.address} {
 		switch {
@@ -120,7 +120,7 @@ func (c *Component) unfilled(pod *corev1.Pod) string {
 // says in braces, as far as it has it yet.
 func (c *Component) For(pod *corev1.Pod) string {
 	filled := *c
-	if probe, ok := c.probe(pod); ok && pod.Status.PodIP != "" && c.unfilled(pod) == "" {
+	if probe, ok := c.probe(pod); ok && pod.Status.PodIP != "" && c.Unfilled(pod) == "" {
 		filled.path, filled.address = probe.Path, probe.URL
 	}
 	return filled.String()

@@ -225,4 +225,7 @@ func TestAPatchOfAPodThatTakesNoMoreAnnotations(t *testing.T) {
 	if gating.Missed(errors.New("other")) || gating.Missed(full) {
 		t.Error("it is not gone")
 	}
+	if !gating.Full(full) || gating.Full(refused("spec")) || gating.Full(nil) {
+		t.Error("only one of them is full")
+	}
 }

@@ -48,7 +48,7 @@ func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
 	if err != nil {
 		return err
 	}
-	if err = send(data); len(p.Conditions) == 0 || !blames(err, "metadata.annotations") {
+	if err = send(data); len(p.Conditions) == 0 || !Full(err) {
 		return err
 	}
 	if data, err = (&Patch{Conditions: p.Conditions}).Strategic(pod); err != nil {
@@ -62,6 +62,10 @@ func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
 func Missed(err error) bool {
 	return apierrors.IsNotFound(err) || blames(err, "metadata.uid")
 }
+
+// Full says that there was no room for the key among the annotations of a pod. Nobody but who writes them
+// can mend that.
+func Full(err error) bool { return blames(err, "metadata.annotations") }
 
 // blames says whether an error of the API server names a field.
 func blames(err error, field string) bool {

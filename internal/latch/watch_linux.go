@@ -12,7 +12,7 @@ func Watch(dir string) <-chan struct{} {
 	if err != nil {
 		return nil
 	}
-	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO|syscall.IN_CREATE); err != nil {
+	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO); err != nil {
 		_ = syscall.Close(fd) // nothing depends on it
 		return nil
 	}

@@ -37,7 +37,8 @@ func TestALatchThatIsToldOfChangesLooksSeldom(t *testing.T) {
 	})
 }
 
-// What the kubelet does to the volume is a change.
+// That the kubelet puts the link to a new key in the place of the old one is a change. What it does
+// before is none: who looks then sees the old key.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -49,15 +50,22 @@ func TestWatch(t *testing.T) {
 	if changes == nil {
 		t.Fatal("the directory is not watched")
 	}
-	for range 3 {
-		p.key(openKey)
+	in := func(name string) string { return filepath.Join(p.Dir, name) }
+	for _, next := range []string{"..1", "..2", "..3"} {
+		must(t, os.Mkdir(in(next), 0o700))
+		must(t, os.Symlink(next, in("..data_tmp")))
+		select {
+		case <-changes:
+			t.Fatal("there is no new key yet")
+		case <-time.After(20 * time.Millisecond):
+		}
+		must(t, os.Rename(in("..data_tmp"), in("..data")))
 		select {
 		case <-changes:
 		case <-time.After(time.Minute):
 			t.Fatal("nobody tells of a key")
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(p.Dir, "other"), nil, 0o600))
 	if latch.Watch(filepath.Join(p.Dir, "absent")) != nil {
 		t.Error("a directory that is not there is watched")
 	}

@@ -113,7 +113,7 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 	for _, err := range errs {
 		do := ""
 		switch {
-		case strings.Contains(err.Detail, "must be of type string"):
+		case strings.Contains(err.Detail, "must be of type string") && unquoted(err.BadValue):
 			do = `quote it, as in "on": without quotes, YAML does not read on, yes, true or 1 as text`
 		case err.Type != field.ErrorTypeInvalid: // messages of rules say it themselves
 			do = explain(cmp.Or(d.GetKind(), ruleKind), err.Field)
@@ -121,6 +121,9 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 		r.add(Error, d, err.Field, strings.ReplaceAll(err.ErrorBody(), err.Field+" in body ", ""), do)
 	}
 }
+
+// unquoted says that a value is one that YAML reads as no text without quotes. The API server names its type.
+func unquoted(value any) bool { return value == "boolean" || value == "integer" || value == "number" }
 
 // keep makes a rule of the object, as old as its place in the files says: it is applied in
 // that order.

@@ -3,7 +3,10 @@ package lint
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
@@ -42,10 +45,10 @@ func (r *Report) checkPodRules() {
 		if rule.Spec.NamespaceSelector == nil && rule.Spec.PodSelector == nil {
 			r.add(Info, at, "spec", "selects the pods of all namespaces but "+strings.Join(gating.Reserved, " and "), "add a namespaceSelector to begin with a few")
 		}
-		switch everywhere := rule.Spec.NamespaceSelector == nil; {
+		switch everywhere := rule.Spec.NamespaceSelector == nil && rule.Spec.PodSelector == nil; {
 		case rule.Spec.DeadlineSeconds != nil:
 		case rule.Spec.StartHold && everywhere:
-			r.add(Warning, at, "spec.deadlineSeconds", "is absent, with startHold and in all namespaces: if a component never says yes, no pod of the cluster starts, and no event tells of it", "set it, e.g. 120; or begin with a namespaceSelector")
+			r.add(Warning, at, "spec.deadlineSeconds", "is absent, with startHold and for all pods: if a component never says yes, no pod outside of "+strings.Join(gating.Reserved, " and ")+" starts, and no event tells of it", "set it, e.g. 120; or begin with a namespaceSelector")
 		default:
 			r.add(Info, at, "spec.deadlineSeconds", "is absent: a pod whose component never says yes waits for ever, and no event tells of it", "set it, e.g. 120; with onDeadline: Report it only tells")
 		}
@@ -53,17 +56,31 @@ func (r *Report) checkPodRules() {
 	r.checkSharedGates()
 }
 
-// checkSharedGates tells of rules that have a gate together.
+// checkSharedGates tells of rules that have a gate together. A latch opens with its gate, whichever of the
+// rules holds the start.
 func (r *Report) checkSharedGates() {
-	first := map[string]string{}
+	first := map[string]*podv1alpha1.PodReadinessRule{}
 	for i, rule := range r.PodRules {
 		gate := gating.NewRule(rule).Gate
-		if before, shared := first[gate]; shared && before != rule.Name {
-			r.add(Info, r.podPlaces[i], "spec.gate", "is that of rule "+before+", too: of pods that both select, it opens when the components of both have said yes", "give one of them another gate if that is not meant")
-			continue
+		before, shared := first[gate]
+		switch {
+		case !shared:
+			first[gate] = rule
+		case before.Name == rule.Name:
+		case before.Spec.StartHold && needsStart(rule), rule.Spec.StartHold && needsStart(before):
+			r.add(Warning, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too, and one of them has startHold while the other one waits for ContainersReady or Initialized: of pods that both select, it never opens", "give one of them another gate")
+		default:
+			r.add(Info, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too: of pods that both select, it opens when the components of both have said yes", "give one of them another gate if that is not meant")
 		}
-		first[gate] = rule.Name
 	}
+}
+
+// needsStart says that a component says yes only when containers have started.
+func needsStart(rule *podv1alpha1.PodReadinessRule) bool {
+	return slices.ContainsFunc(rule.Spec.Components, func(c podv1alpha1.Component) bool {
+		return c.PodCondition != nil && c.PodCondition.Status != corev1.ConditionFalse &&
+			(c.PodCondition.Type == string(corev1.ContainersReady) || c.PodCondition.Type == string(corev1.PodInitialized))
+	})
 }
 
 // checkComponent warns of a component that cannot say yes, or says it too easily.

@@ -63,13 +63,18 @@ func TestWhoForgetsQuotesIsToldSo(t *testing.T) {
 			t.Errorf("of %s it says %q", value, do)
 		}
 	}
+	if do := check(t, podRule("name: policy", "name: [policy]")).Findings[0].Do; strings.Contains(do, "quote it") {
+		t.Errorf("of a list it says %q", do)
+	}
 }
 
 func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
 	const component = "podCondition: {type: policy.example.com/programmed}"
 	for name, c := range map[string]struct{ manifest, want string }{
 		"a hold of everything without end": {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", "", "  deadlineSeconds: 120\n", "  startHold: true\n"),
-			"warning … spec.deadlineSeconds … is absent, with startHold and in all namespaces"},
+			"warning … spec.deadlineSeconds … is absent, with startHold and for all pods"},
+		"a gate of two that never opens": {podRule("policy.example.com/programmed", "ContainersReady") + "---\n" + podRule("name: network", "name: other", "  components:", "  startHold: true\n  components:"),
+			"warning … PodReadinessRule/other | spec.gate … one of them has startHold while the other one waits for ContainersReady"},
 		"a file of any pod": {podRule(component, "file: {path: '/run/cni/{namespace}_{name}'}"),
 			"warning … spec.components[0].file … names the pod by its name only"},
 	} {
@@ -78,6 +83,7 @@ func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
 	for name, manifest := range map[string]string{
 		"Ready as long as it is not":      podRule(component, "podCondition: {type: Ready, status: 'False'}"),
 		"ContainersReady without a latch": podRule("policy.example.com/programmed", "ContainersReady"),
+		"a hold of some pods":             podRule("namespaceSelector:", "podSelector:", "  deadlineSeconds: 120\n", "  startHold: true\n"),
 		"the last port":                   podRule(component, "http: {url: 'http://127.0.0.1:65535/{uid}'}"),
 		"a file that names the pod":       podRule(component, "file: {path: '/run/cni/{uid}'}"),
 		"a file that tells pods apart":    podRule(component, "file: {path: '/run/cni/{name}', contains: '{ip}/32'}"),

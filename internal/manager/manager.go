@@ -254,7 +254,7 @@ func births(rules *rulebook.Shelf, live client.Reader) admission.Policy {
 			}
 			return policy.CompileBirths(readiness.NewRulebook(objs).Rules()), nil
 		},
-		Spec: policy.BirthsSpec, Read: policy.ReadBirths, Binding: policy.BirthsBinding(), Without: bornLater,
+		Spec: policy.BirthsSpec, Read: policy.ReadBirths, Binding: policy.BirthsBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: bornLater,
 		Rule: &v1alpha1.NodeReadinessRule{},
 		Same: func(before, after client.Object) bool {
 			return readiness.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))

@@ -87,7 +87,7 @@ func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *tur
 	gates := &admission.Reconciler{
 		Policy: admission.Policy{
 			Name: policy.GatesName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: policy.GatesSpec(latch), Read: policy.ReadGates(latch),
-			Binding: policy.GatesBinding(), Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
+			Binding: policy.GatesBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
 		},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}

@@ -222,6 +222,9 @@ func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision
 	switch {
 	case gating.Missed(err): // the watch tells
 		return nil
+	case gating.Full(err): // so it does when there is room
+		a.tellFull(s.Pod)
+		return nil
 	case err != nil:
 		return fmt.Errorf("writing the gates of the pod: %w", err)
 	}
@@ -244,6 +247,14 @@ func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *gating.Decision,
 		case v1alpha1.ReasonDeadline:
 			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventOpened, v1alpha1.ActionOpen, "%s", note.Cut(condition.Message, note.Event))
 		}
+	}
+}
+
+// tellFull tells, once, of a pod that takes no key.
+func (a *Agent) tellFull(pod *corev1.Pod) {
+	if a.tellFirst(keyOf(pod), v1alpha1.LatchAnnotation) { // no rule has such a name
+		a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventFull, v1alpha1.ActionUnlatch,
+			"the annotations of the pod are full, and the latch that holds its containers is opened by one, %s: remove some", v1alpha1.LatchAnnotation)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
@@ -57,6 +58,8 @@ func latchOf(obj *corev1.Pod, boot string) Latch {
 		latch.Text = "waits: its key is of another sandbox, with address " + key.Sandbox.IP
 	case has:
 		latch.Text = "waits: its key says closed"
+	case full(obj):
+		latch.Text = "waits: the pod's annotations are full, and there is no room for its key: remove some"
 	default:
 		latch.Text = "waits: nobody has written a key for it yet"
 	}
@@ -64,6 +67,16 @@ func latchOf(obj *corev1.Pod, boot string) Latch {
 		latch.Problem = problem
 	}
 	return latch
+}
+
+// full says that the annotations of a pod have no room for a key.
+func full(obj *corev1.Pod) bool {
+	const aKey = 256
+	left := validation.TotalAnnotationSizeLimitB
+	for name, value := range obj.Annotations {
+		left -= len(name) + len(value)
+	}
+	return left < aKey
 }
 
 // latchContainer says whether the latch has ended well, or why it does not run.

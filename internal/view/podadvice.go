@@ -24,7 +24,7 @@ func (b *PodBook) advice(s *PodStory) []string {
 		next = append(next, s.mend()...)
 		next = append(next, b.unheld(s)...)
 	case PodUngated:
-		next = append(next, b.regate(s.Ungated[0].Rule))
+		next = append(next, b.regate(s.Ungated)...)
 	}
 	if s.Latch.Problem != "" {
 		next = append(next, fmt.Sprintf("The latch does not run (%s), so the containers of the pod do not start: %s", strings.TrimSpace(s.Latch.Problem), s.describe()))
@@ -37,22 +37,38 @@ func (b *PodBook) advice(s *PodStory) []string {
 	return next
 }
 
-// regate says what to do about a pod that does not carry the gate of a rule. To create it anew is of no
-// use while all pods are created without it.
-func (b *PodBook) regate(rule string) string {
+// regate says what to do about a pod that does not carry the gate of some rules. To create it anew is of
+// no use while all pods are created without it.
+func (b *PodBook) regate(rules []Ungated) []string {
 	const anew = "create it anew, as by a rollout restart of what owns it"
-	is := meta.FindStatusCondition(b.objects[rule].Status.Conditions, v1alpha1.ConditionEnforced)
-	switch {
-	case is == nil:
-		return fmt.Sprintf("No manager has seen rule %s yet, so pods are created without its gate; see whether one runs: %s. Then %s", rule, managers, anew)
-	case is.Status != metav1.ConditionTrue && !slices.Contains(gatedReasons, is.Reason):
-		return fmt.Sprintf("Pods are created without the gate of rule %s (%s): %s. When that is mended, %s", rule, is.Reason, is.Message, anew)
+	var next []string
+	for _, without := range rules {
+		switch rule, is := without.Rule, enforcedOf(b.objects[without.Rule]); {
+		case is == nil:
+			next = append(next, fmt.Sprintf("No manager has seen rule %s as it is now, so pods are created without its gate; see whether one runs: %s. Then %s", rule, managers, anew))
+		case is.Reason == nodev1alpha1.ReasonSettling:
+			next = append(next, fmt.Sprintf("Wait until pods are created with the gate of rule %s: kubectl wait --for=condition=Enforced prr/%s. Then %s", rule, rule, anew))
+		case is.Status != metav1.ConditionTrue && !slices.Contains(gatedReasons, is.Reason):
+			next = append(next, fmt.Sprintf("Pods are created without the gate of rule %s (%s): %s. When that is mended, %s", rule, is.Reason, is.Message, anew))
+		}
 	}
-	return "If it is to wait for its network, " + anew
+	if len(next) == 0 {
+		next = append(next, "If it is to wait for its network, "+anew)
+	}
+	return next
 }
 
 // gatedReasons are those for which a rule is not enforced although its gate is put on pods.
-var gatedReasons = []string{v1alpha1.ReasonNoAgent, v1alpha1.ReasonNoLatchImage, nodev1alpha1.ReasonSettling}
+var gatedReasons = []string{v1alpha1.ReasonNoAgent, v1alpha1.ReasonNoLatchImage}
+
+// enforcedOf is what a manager says of the rule as it is now; nil if nothing.
+func enforcedOf(rule *v1alpha1.PodReadinessRule) *metav1.Condition {
+	is := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionEnforced)
+	if is == nil || is.ObservedGeneration != rule.Generation {
+		return nil
+	}
+	return is
+}
 
 // unheld says why the start of the pod is not held, if a rule asks for that and cannot do it.
 func (b *PodBook) unheld(s *PodStory) []string {
@@ -61,8 +77,7 @@ func (b *PodBook) unheld(s *PodStory) []string {
 	}
 	for i := range s.Chapters {
 		for _, rule := range s.Chapters[i].Rules {
-			is := meta.FindStatusCondition(b.objects[rule].Status.Conditions, v1alpha1.ConditionEnforced)
-			if is != nil && is.Reason == v1alpha1.ReasonNoLatchImage {
+			if is := enforcedOf(b.objects[rule]); is != nil && is.Reason == v1alpha1.ReasonNoLatchImage && b.objects[rule].Spec.StartHold {
 				return []string{fmt.Sprintf("Rule %s asks for startHold, and this pod has no latch: %s", rule, is.Message)}
 			}
 		}
@@ -90,13 +105,18 @@ func (s *PodStory) mend() []string {
 
 // blame names the components that have not said yes, and where to look.
 func (s *PodStory) blame(components []Component) []string {
-	var next []string
+	var next, unheard []string
 	for i := range components {
-		if c := &components[i]; c.Says == SaysUnknown {
-			next = append(next, fmt.Sprintf("What component %s says (%s), only the agent of node %s knows; see whether it runs: %s", c.Name, c.How, s.Node, s.agents()))
-		} else if c.Says == SaysNo {
+		switch c := &components[i]; {
+		case c.Says == SaysYes:
+		case c.Says == SaysNo, c.Kind == gating.NodeCondition:
 			next = append(next, fmt.Sprintf("Component %s has not said yes (%s); %s", c.Name, c.Why, s.whereToLook(c)))
+		default:
+			unheard = append(unheard, fmt.Sprintf("%s (%s)", c.Name, c.How))
 		}
+	}
+	if len(unheard) > 0 {
+		next = append(next, fmt.Sprintf("Only the agent of node %s knows what is said by %s; see whether it runs: %s", s.Node, strings.Join(unheard, ", "), s.agents()))
 	}
 	if len(next) == 0 {
 		next = append(next, "All components have said yes; if the gate stays closed, see whether the agent of its node runs: "+s.agents())
@@ -109,10 +129,12 @@ func (s *PodStory) whereToLook(c *Component) string {
 	switch {
 	case c.Kind == gating.NodeCondition:
 		return fmt.Sprintf("see who reports that condition of node %s: kubectl describe node %s", s.Node, s.Node)
+	case c.unfilled:
+		return "its rule names an address of a family that this pod does not have: use {ip} there, or let the rule select other pods"
 	case c.Kind == gating.File:
 		return fmt.Sprintf("look for the %s on node %s; the agent sees only directories that the chart mounts for it (podgate.hostPaths)", c.How, s.Node)
 	case c.Kind == gating.HTTP:
-		return fmt.Sprintf("ask it on node %s itself: curl -ki '%s'", s.Node, c.How)
+		return fmt.Sprintf("ask it on node %s itself: curl -ki %s", s.Node, shellQuoted(c.How))
 	case c.Kind == gating.Reach && c.peer:
 		return fmt.Sprintf("the agent of node %s and one of another node must reach the pod: another one is asked only with podgate.peer.enabled=true of the chart, and no network policy may keep it away", s.Node)
 	case c.Kind == gating.Reach:
@@ -122,6 +144,9 @@ func (s *PodStory) whereToLook(c *Component) string {
 	}
 	return fmt.Sprintf("look at it on node %s: %s", s.Node, podsOn(s.Node))
 }
+
+// shellQuoted is a word as a shell takes it, whatever is in it.
+func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // managers is the command that shows the managers, and the agents.
 const managers = "kubectl get pods -o wide -n " + gating.OwnNamespace

@@ -159,10 +159,16 @@ func nobody(place view.Place) view.Place {
 	return place
 }
 
+// unseen is the place of a node that may not be read.
+func unseen(place view.Place) view.Place {
+	place.Node = nil
+	return place
+}
+
 // stands is what the manager says of the rule.
 func stands(status metav1.ConditionStatus, reason, message string) podRuleOption {
 	return func(r *podv1alpha1.PodReadinessRule) {
-		r.Status.Conditions = []metav1.Condition{{Type: podv1alpha1.ConditionEnforced, Status: status, Reason: reason, Message: message}}
+		r.Status.Conditions = []metav1.Condition{{Type: podv1alpha1.ConditionEnforced, Status: status, Reason: reason, Message: message, ObservedGeneration: r.Generation}}
 	}
 }
 

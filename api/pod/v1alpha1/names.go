@@ -97,4 +97,8 @@ const (
 	EventOpened = "GateOpened"
 	// ActionOpen is what was done when EventOpened happened.
 	ActionOpen = "OpenGate"
+	// EventFull is on a pod whose annotations have no room for the key of its latch.
+	EventFull = "LatchNotOpened"
+	// ActionUnlatch is what was to be done when EventFull happened.
+	ActionUnlatch = "OpenLatch"
 )

@@ -41,8 +41,8 @@ type Policy struct {
 	Read func(*admissionv1.MutatingAdmissionPolicySpec) policy.Compiled
 	// Binding is what puts it in force.
 	Binding *admissionv1.MutatingAdmissionPolicyBinding
-	// Without says what becomes of objects where the policy is not in force.
-	Without string
+	// Install says how it is installed, and Without what becomes of objects where the policy is not in force.
+	Install, Without string
 	// Rule is the kind of the rules, and Same says whether two mean the same.
 	Rule client.Object
 	Same func(before, after client.Object) bool

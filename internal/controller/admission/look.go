@@ -18,8 +18,6 @@ import (
 	"github.com/readygate/readygate/internal/policy"
 )
 
-const install = "install Readygate again, by helm upgrade or kubectl apply"
-
 // found is what there is of the policy.
 type found struct {
 	// policy is nil where there is none that may be written, and stored is what it says.
@@ -43,7 +41,7 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 	case meta.IsNoMatchError(err):
 		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster has no MutatingAdmissionPolicy (Kubernetes 1.36 or newer): %s", r.Policy.Without), again: apiInterval}, nil
 	case apierrors.IsNotFound(err):
-		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, install, r.Policy.Without), again: lookInterval}, nil
+		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.Policy.Install, r.Policy.Without), again: lookInterval}, nil
 	case apierrors.IsForbidden(err):
 		return found{gap: r.refused("read", err), refusal: fmt.Errorf("reading the policy: %w", err)}, nil
 	case err != nil:
@@ -51,7 +49,7 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 	case !policy.IsOurs(&obj):
 		return found{stored: r.Policy.Read(&obj.Spec), again: lookInterval,
 			gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
-				r.Policy.Name, policy.PartOfLabel, policy.PartOf, install, r.Policy.Without)}, nil
+				r.Policy.Name, policy.PartOfLabel, policy.PartOf, r.Policy.Install, r.Policy.Without)}, nil
 	}
 	return r.lookAtBinding(ctx, found{policy: &obj, stored: r.Policy.Read(&obj.Spec)})
 }
@@ -61,13 +59,13 @@ func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) 
 	var obj admissionv1.MutatingAdmissionPolicyBinding
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		f.gap = gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", r.Policy.Name, install, r.Policy.Without)
+		f.gap = gap(v1alpha1.ReasonBindingMissing, "there is no MutatingAdmissionPolicyBinding %s: %s; %s", r.Policy.Name, r.Policy.Install, r.Policy.Without)
 	case apierrors.IsForbidden(err):
 		f.gap, f.refusal = r.refused("read", err), fmt.Errorf("reading the binding: %w", err)
 	case err != nil:
 		return f, fmt.Errorf("reading the binding: %w", err)
 	case !equality.Semantic.DeepEqual(obj.Spec, r.Policy.Binding.Spec):
-		f.gap = gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: delete it and %s; %s", r.Policy.Name, install, r.Policy.Without)
+		f.gap = gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: delete it and %s; %s", r.Policy.Name, r.Policy.Install, r.Policy.Without)
 	}
 	return f, nil
 }

@@ -268,6 +268,9 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *gating.Decisi
 	switch {
 	case gating.Missed(err):
 		return nil
+	case gating.Full(err): // its gates are open; who filled it keeps no rule from going
+		log.FromContext(ctx).Info("No room for the key of a latch", "pod", client.ObjectKeyFromObject(pod))
+		return nil
 	case err != nil:
 		return fmt.Errorf("opening the gates of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
