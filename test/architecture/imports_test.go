@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	"cmd/readygate-manager":         {"internal/manager", "internal/cleanup", "internal/version"},
 	"internal/workload":             {},
 	"internal/lint":                 {"api/*", "internal/readiness", "internal/policy", "internal/workload", "internal/gating"},
-	"internal/cli/text":             {"api/node/v1alpha1", "internal/readiness", "internal/view", "internal/lint", "internal/terminal"},
+	"internal/cli/text":             {"api/node/v1alpha1", "api/pod/v1alpha1", "internal/readiness", "internal/view", "internal/lint", "internal/terminal"},
 	"internal/cli":                  {"api/node/v1alpha1", "internal/readiness", "internal/policy", "internal/view", "internal/live", "internal/lint", "internal/cli/text", "internal/terminal", "internal/dashboard", "internal/version"},
 	"cmd/kubectl-readiness":         {"internal/cli"},
 	"hack/clidocs":                  {"internal/cli"},
