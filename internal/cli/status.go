@@ -15,8 +15,9 @@ func (s *session) status() *cobra.Command {
 Covered if the API server puts the taint on selected nodes as they are created, or why not. Of
 the nodes that are held, those are stuck that are held longer than the rule's deadline; of those
 that are released, those are limited that stay so only because of maxUnavailable. Of the pods
-that wait, those are late that wait longer than the rule's deadline. What only you can mend is
-said below the table.`,
+that wait, those are late that wait longer than the rule's deadline; they are counted on their
+nodes, so the counts are without pods that are on none, and can be half a minute old. What only
+you can mend is said below the table.`,
 		Example: "  kubectl readiness status\n  kubectl readiness status -o wide",
 		Args:    cobra.NoArgs,
 	}

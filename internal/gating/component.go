@@ -126,6 +126,12 @@ func (c *Component) For(pod *corev1.Pod) string {
 	return filled.String()
 }
 
+// NeedsStart says that the component says yes only when containers of the pod have started: no gate that
+// holds their start opens by it.
+func (c *Component) NeedsStart() bool {
+	return c.Kind == PodCondition && c.status != corev1.ConditionFalse && (c.condition == string(corev1.ContainersReady) || c.condition == string(corev1.PodInitialized))
+}
+
 // AsksPeer says that another node must reach the pod, too.
 func (c *Component) AsksPeer() bool { return c.peer }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
 )
@@ -59,15 +57,15 @@ func (r *Report) checkPodRules() {
 // checkSharedGates tells of rules that have a gate together. A latch opens with its gate, whichever of the
 // rules holds the start.
 func (r *Report) checkSharedGates() {
-	first := map[string]*podv1alpha1.PodReadinessRule{}
-	for i, rule := range r.PodRules {
-		gate := gating.NewRule(rule).Gate
-		before, shared := first[gate]
+	first := map[string]*gating.Rule{}
+	for i, obj := range r.PodRules {
+		rule := gating.NewRule(obj)
+		before, shared := first[rule.Gate]
 		switch {
 		case !shared:
-			first[gate] = rule
+			first[rule.Gate] = rule
 		case before.Name == rule.Name:
-		case before.Spec.StartHold && needsStart(rule), rule.Spec.StartHold && needsStart(before):
+		case before.StartHold && needsStart(rule), rule.StartHold && needsStart(before):
 			r.add(Warning, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too, and one of them has startHold while the other one waits for ContainersReady or Initialized: of pods that both select, it never opens", "give one of them another gate")
 		default:
 			r.add(Info, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too: of pods that both select, it opens when the components of both have said yes", "give one of them another gate if that is not meant")
@@ -75,12 +73,9 @@ func (r *Report) checkSharedGates() {
 	}
 }
 
-// needsStart says that a component says yes only when containers have started.
-func needsStart(rule *podv1alpha1.PodReadinessRule) bool {
-	return slices.ContainsFunc(rule.Spec.Components, func(c podv1alpha1.Component) bool {
-		return c.PodCondition != nil && c.PodCondition.Status != corev1.ConditionFalse &&
-			(c.PodCondition.Type == string(corev1.ContainersReady) || c.PodCondition.Type == string(corev1.PodInitialized))
-	})
+// needsStart says that a component of the rule says yes only when containers have started.
+func needsStart(rule *gating.Rule) bool {
+	return slices.ContainsFunc(rule.Components, func(c gating.Component) bool { return c.NeedsStart() })
 }
 
 // checkComponent warns of a component that cannot say yes, or says it too easily.

@@ -82,7 +82,7 @@ func waitsFor(v *gating.Verdict, g *Gate, obj *corev1.Pod, place Place) string {
 	case obj.Spec.NodeName == "":
 		return "a node: it is not scheduled"
 	case !asks(v):
-		text = "its network: the kubelet has not said that its sandbox is there"
+		text = "a network: the kubelet has not said that there is a sandbox"
 	case names:
 		text = named
 	case g.Message != "":

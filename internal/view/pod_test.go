@@ -56,7 +56,7 @@ func TestALineOfAPod(t *testing.T) {
 	}{
 		"closed, as its condition says": {web(closedFor(unset)), here(""), podRules(podRule("network")), "Waiting 40s: " + unset},
 		"closed, and nothing said yet":  {web(), here(""), podRules(podRule("network")), "Waiting 60s: components that its agent has not named yet"},
-		"no sandbox":                    {web(homeless), here(""), podRules(podRule("network")), "Waiting: its network: the kubelet has not said that its sandbox is there"},
+		"no sandbox":                    {web(homeless), here(""), podRules(podRule("network")), "Waiting: a network: the kubelet has not said that there is a sandbox"},
 		"a new sandbox":                 {web(gateIs(False, podv1alpha1.ReasonNewSandbox, "it is new")), here(""), podRules(podRule("network")), "Waiting 40s: its components: it is new"},
 		"no node":                       {web(unscheduled), here(""), podRules(podRule("network")), "Waiting: a node: it is not scheduled"},
 		"no agent":                      {web(), without(here("")), podRules(podRule("network")), "Waiting 60s: an agent: node w-1 has none that lives"},

@@ -70,15 +70,15 @@ func enforcedOf(rule *v1alpha1.PodReadinessRule) *metav1.Condition {
 	return is
 }
 
-// unheld says why the start of the pod is not held, if a rule asks for that and cannot do it.
+// unheld says that the start of the pod is not held, if a rule asks for that.
 func (b *PodBook) unheld(s *PodStory) []string {
 	if s.Latch.State != LatchNone {
 		return nil
 	}
 	for i := range s.Chapters {
 		for _, rule := range s.Chapters[i].Rules {
-			if is := enforcedOf(b.objects[rule]); is != nil && is.Reason == v1alpha1.ReasonNoLatchImage && b.objects[rule].Spec.StartHold {
-				return []string{fmt.Sprintf("Rule %s asks for startHold, and this pod has no latch: %s", rule, is.Message)}
+			if b.objects[rule].Spec.StartHold {
+				return []string{fmt.Sprintf("Rule %s asks for startHold, and this pod has no latch: it was created before, or the manager does not know the image of the latch (podgate.enabled=true of the chart, --latch-image). When it does, create the pod anew", rule)}
 			}
 		}
 	}
@@ -127,6 +127,8 @@ func (s *PodStory) blame(components []Component) []string {
 // whereToLook is where a component that says no is mended.
 func (s *PodStory) whereToLook(c *Component) string {
 	switch {
+	case c.needsStart && s.Latch.State == LatchWaiting:
+		return "it never will: its latch lets containers start only when this gate opens. Give the rule that holds the start, or rule " + c.Rule + ", another gate, and create the pod anew"
 	case c.Kind == gating.NodeCondition:
 		return fmt.Sprintf("see who reports that condition of node %s: kubectl describe node %s", s.Node, s.Node)
 	case c.unfilled:

@@ -26,7 +26,7 @@ func TestHeadlineOfAPod(t *testing.T) {
 	}{
 		"waits":      {web(closedFor(unset)), network, "shop/web has waited 40s for " + unset},
 		"late":       {web(closedFor(unset)), podRules(podRule("network", due(30, podv1alpha1.DeadlineReport))), "shop/web is late: it has waited 40s for " + unset},
-		"no sandbox": {web(homeless), network, "shop/web waits for its network: the kubelet has not said that its sandbox is there"},
+		"no sandbox": {web(homeless), network, "shop/web waits for a network: the kubelet has not said that there is a sandbox"},
 		"two gates": {web(closedFor(unset), func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: another})
 			p.Annotations[podv1alpha1.GatesAnnotation] += " " + another
@@ -129,6 +129,8 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{"use {ip} there"}},
 		"an endpoint with a quote": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/'{uid}"}}))),
 			[]string{`curl -ki 'http://127.0.0.1:9099/'\''uid-web'`}},
+		"a latch that never opens": {web(closedFor("started (condition ContainersReady is False)"), latched), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "started", PodCondition: &podv1alpha1.ConditionComponent{Type: "ContainersReady"}}))),
+			[]string{"Component started has not said yes", "it never will: its latch lets containers start only when this gate opens", "rule network, another gate"}},
 		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes", "kubectl describe node w-1"}},
 		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network as it is now", "kubectl get pods -o wide -n readygate-system"}},
 		"gates of others":                           {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
@@ -159,10 +161,10 @@ func TestAdviceAboutAPod(t *testing.T) {
 // Who waits for two components is told of both, and why its start is not held.
 func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
 	hold := func(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
-	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()), stands(metav1.ConditionFalse, podv1alpha1.ReasonNoLatchImage, "nobody told the image"))
+	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()))
 	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (nobody has set condition " + programmed + ")"))
 	next := podStory(pod, here(False), podRules(rule)).Next
-	want := []string{"Component flannel has not said yes", "Component policy has not said yes", "Rule network asks for startHold, and this pod has no latch: nobody told the image"}
+	want := []string{"Component flannel has not said yes", "Component policy has not said yes", "Rule network asks for startHold, and this pod has no latch: it was created before"}
 	if !slices.EqualFunc(next, want, strings.HasPrefix) {
 		t.Errorf("got %q", next)
 	}
