@@ -107,8 +107,8 @@ steps:
         name: network
       spec:
         components: [{name: policy, podCondition: {type: policy.example.com/programmed}}]
-- expect: {rule: network, standing: Enforced}
 - join: {name: worker}
+- expect: {rule: network, standing: Enforced}
 - deploy: {name: shop, pods: 2}
 - expect: {running: 2, pods: {gated: 2, waiting: 2}}
 - expect: {why: {pod: shop, node: worker, contains: waiting for policy}}

@@ -102,12 +102,12 @@ func (s *standing) enforced() metav1.Condition {
 		return not(nodev1alpha1.ReasonSettling, "nobody has looked at the policy and the agents yet: wait")
 	case s.gap != nil:
 		return not(s.gap.Reason, s.gap.Message)
-	case s.agents == 0:
-		return not(v1alpha1.ReasonNoAgent, "no podgate agent lives on any node, so nobody opens the gates that pods are created with: "+
-			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+gating.OwnNamespace+s.unheld())
 	case len(s.nodes) > 0:
 		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, and nobody opens the gates there: %s",
 			counted(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), note.Cut(strings.Join(s.nodes, ", "), 256))+s.unheld())
+	case s.agents == 0:
+		return not(v1alpha1.ReasonNoAgent, "no podgate agent lives on any node, so nobody opens the gates that pods are created with: "+
+			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+gating.OwnNamespace+s.unheld())
 	case s.unheld() != "":
 		return not(v1alpha1.ReasonNoLatchImage, strings.TrimPrefix(s.unheld(), "; ")+"; gates are put on pods all the same")
 	case s.behind > 0:
