@@ -36,11 +36,7 @@ func (s *session) nowhere() bool {
 }
 
 // fleet is the rules and the nodes that match the selector, at one moment.
-func (s *session) fleet(ctx context.Context, selector labels.Selector) ([]view.Rule, []view.Node, error) {
-	source, err := s.source()
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *session) fleet(ctx context.Context, source *live.Source, selector labels.Selector) ([]view.Rule, []view.Node, error) {
 	rules, err := source.Rules(ctx)
 	if err != nil {
 		return nil, nil, err

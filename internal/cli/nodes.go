@@ -32,7 +32,11 @@ maxUnavailable. A condition that is reported and not believed says why.`,
 		if err != nil {
 			return usagef("--selector is %q, must be labels, e.g. example.com/pool=workers: %w", selector, err)
 		}
-		_, nodes, err := s.fleet(cmd.Context(), chosen)
+		source, err := s.source()
+		if err != nil {
+			return err
+		}
+		_, nodes, err := s.fleet(cmd.Context(), source, chosen)
 		if err != nil {
 			return err
 		}

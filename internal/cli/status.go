@@ -23,11 +23,11 @@ you can mend is said below the table.`,
 	}
 	out := addOutput(cmd, "wide", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		rules, _, err := s.fleet(cmd.Context(), labels.Everything())
+		source, err := s.source()
 		if err != nil {
 			return err
 		}
-		source, err := s.source()
+		rules, _, err := s.fleet(cmd.Context(), source, labels.Everything())
 		if err != nil {
 			return err
 		}
@@ -36,25 +36,10 @@ you can mend is said below the table.`,
 			return err
 		}
 		all := map[string]any{"rules": rules, "podRules": podRules}
-		if unseen != "" {
-			all["unseen"] = []string{unseen}
+		if len(unseen) > 0 {
+			all["unseen"] = unseen
 		}
-		return out.write(s.Out, all, func() text.Lines {
-			var lines text.Lines
-			if len(rules) > 0 || len(podRules) == 0 {
-				lines = text.Rules(rules, out.wide(), s.now())
-			}
-			if len(podRules) > 0 {
-				if len(lines) > 0 {
-					lines = append(lines, "")
-				}
-				lines = append(lines, text.PodRules(podRules, out.wide(), s.now())...)
-			}
-			if unseen != "" {
-				lines = append(lines, "Not seen: "+unseen)
-			}
-			return lines
-		})
+		return out.write(s.Out, all, func() text.Lines { return text.Status(rules, podRules, unseen, out.wide(), s.now()) })
 	}
 	return cmd
 }

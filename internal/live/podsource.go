@@ -38,17 +38,17 @@ func (s *Source) PodRules(ctx context.Context) ([]*podv1alpha1.PodReadinessRule,
 
 // PodRuleRows are the lines about all rules of pods. Where there can be none there are none; why they may
 // not be seen is said.
-func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen string, err error) {
+func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen []string, err error) {
 	rules, err := s.PodRules(ctx)
 	switch {
 	case notInstalled(err):
-		return []view.PodRule{}, "", nil
+		return []view.PodRule{}, nil, nil
 	case apierrors.IsForbidden(err):
-		return []view.PodRule{}, fmt.Sprintf("rules of pods: %v", err), nil
+		return []view.PodRule{}, []string{fmt.Sprintf("rules of pods: %v", err)}, nil
 	case err != nil:
-		return nil, "", err
+		return nil, nil, err
 	}
-	return view.NewPodBook(rules).Rules(), "", nil
+	return view.NewPodBook(rules).Rules(), nil, nil
 }
 
 // Pods are the lines about pods, from fresh objects. What may not be seen is said.

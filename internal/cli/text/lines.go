@@ -26,6 +26,14 @@ func (l *Lines) heading(format string, args ...any) {
 	l.add(format, args...)
 }
 
+// below puts other lines, if there are any, at the end, after an empty one if something is before them.
+func (l *Lines) below(other Lines) {
+	if len(*l) > 0 && len(other) > 0 {
+		l.add("")
+	}
+	*l = append(*l, other...)
+}
+
 // table puts rows in columns at the end. An empty cell becomes a dash.
 func (l *Lines) table(header []string, rows [][]string) {
 	var text bytes.Buffer

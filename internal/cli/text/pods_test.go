@@ -70,6 +70,19 @@ path is NoAgent: nobody opens gates
 	}
 }
 
+// Rules of pods alone are no reason to say that there are none; what could not be seen may say anything.
+func TestStatus(t *testing.T) {
+	pods := []view.PodRule{{Name: "path", Gate: "a.b/path", Standing: "Enforced", Created: ago(5)}}
+	compare(t, text.Status(nil, pods, []string{"rules: \x1b[2J"}, false, noon), `
+NAME   GATE       GATED   OPEN   WAITING   UNGATED   STANDING   AGE
+path   a.b/path   0       0      0         0         Enforced   5m0s
+Not seen: rules: [2J
+`)
+	if lines := text.Status(nil, nil, nil, false, noon); len(lines) != 1 || !strings.HasPrefix(lines[0], "No rules.") {
+		t.Errorf("got %q", lines)
+	}
+}
+
 func TestAStoryOfAPod(t *testing.T) {
 	story := view.PodStory{
 		Pod: view.Pod{

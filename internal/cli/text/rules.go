@@ -57,10 +57,7 @@ func (l *Lines) messages(rules []view.Rule, wide bool) {
 			below.add("%s, births: %s", r.Name, r.BirthsMessage)
 		}
 	}
-	if len(below) > 0 {
-		l.add("")
-		*l = append(*l, below...)
-	}
+	l.below(below)
 }
 
 // including reads as in "2", or "2 (1 stuck)".

@@ -154,27 +154,14 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes := r.orphans.next(r.orphaned(alive))
-	if len(nodes) > 0 {
-		if err := r.visit(ctx, nodes); err != nil {
+	var failed []error
+	if nodes := r.orphans.next(r.orphaned(alive)); len(nodes) > 0 {
+		rules, namespaces, err := r.live(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	r.orphans.end()
-	return nil
-}
-
-// visit looks at the pods of nodes. One that cannot be read or written does not keep others waiting, and
-// the round counts all the same.
-func (r *Reconciler) visit(ctx context.Context, nodes []string) error {
-	rules, namespaces, err := r.live(ctx)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, node := range nodes {
-		if err := r.visitNode(ctx, node, rules, namespaces); err != nil {
-			failed = append(failed, err)
+		for _, node := range nodes { // one that cannot be read or written does not keep others waiting
+			failed = append(failed, r.visitNode(ctx, node, rules, namespaces))
 		}
 	}
 	if ctx.Err() == nil {

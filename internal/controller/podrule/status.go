@@ -91,6 +91,10 @@ func (s *standing) enforced() metav1.Condition {
 	not := func(reason, message string) metav1.Condition {
 		return condition(v1alpha1.ConditionEnforced, false, reason, message)
 	}
+	also := ""
+	if s.unheld() {
+		also = "; " + unheld
+	}
 	switch {
 	case s.failure != nil:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted, and cannot go yet: "+note.Cut(s.failure.Error(), 512))
@@ -104,25 +108,22 @@ func (s *standing) enforced() metav1.Condition {
 		return not(s.gap.Reason, s.gap.Message)
 	case len(s.nodes) > 0:
 		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, and nobody opens the gates there: %s",
-			counted(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), note.Cut(strings.Join(s.nodes, ", "), 256))+s.unheld())
+			counted(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), note.Cut(strings.Join(s.nodes, ", "), 256))+also)
 	case s.agents == 0:
 		return not(v1alpha1.ReasonNoAgent, "no podgate agent lives on any node, so nobody opens the gates that pods are created with: "+
-			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+gating.OwnNamespace+s.unheld())
-	case s.unheld() != "":
-		return not(v1alpha1.ReasonNoLatchImage, strings.TrimPrefix(s.unheld(), "; ")+"; gates are put on pods all the same")
+			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+gating.OwnNamespace+also)
+	case s.unheld():
+		return not(v1alpha1.ReasonNoLatchImage, unheld+"; gates are put on pods all the same")
 	case s.behind > 0:
 		return not(nodev1alpha1.ReasonSettling, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
 	}
 	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
 }
 
-// unheld says that the start of pods is not held although the rule asks for it; empty if it is, or does not.
-func (s *standing) unheld() string {
-	if !s.rule.StartHold || s.holdsStart {
-		return ""
-	}
-	return "; the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled=true of the chart)"
-}
+// unheld says that the start of pods is not held although the rule asks for it.
+func (s *standing) unheld() bool { return s.rule.StartHold && !s.holdsStart }
+
+const unheld = "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled=true of the chart)"
 
 func condition(kind string, status bool, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}

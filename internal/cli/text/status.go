@@ -9,6 +9,21 @@ import (
 	"github.com/readygate/readygate/internal/view"
 )
 
+// Status is all rules, those of nodes first, and what could not be seen.
+func Status(rules []view.Rule, podRules []view.PodRule, unseen []string, wide bool, now time.Time) Lines {
+	var lines Lines
+	if len(rules) > 0 || len(podRules) == 0 {
+		lines = Rules(rules, wide, now)
+	}
+	if len(podRules) > 0 {
+		lines.below(PodRules(podRules, wide, now))
+	}
+	for _, what := range unseen {
+		lines.add("Not seen: %s", what)
+	}
+	return lines
+}
+
 // PodRules is a line a rule of pods, and below them what those say that are not enforced.
 func PodRules(rules []view.PodRule, wide bool, now time.Time) Lines {
 	header := []string{"NAME", "GATE", "GATED", "OPEN", "WAITING", "UNGATED", "STANDING", "AGE"}
@@ -32,9 +47,6 @@ func PodRules(rules []view.PodRule, wide bool, now time.Time) Lines {
 	}
 	var lines Lines
 	lines.table(header, rows)
-	if len(below) > 0 {
-		lines.add("")
-		lines = append(lines, below...)
-	}
+	lines.below(below)
 	return lines
 }
