@@ -29,6 +29,7 @@ type bench struct {
 	// bystanders is the number of rules that select no node.
 	bystanders int
 	ruled      bool // the rules were created
+	waits      bool // phases wait for a calm machine
 	heapEmpty  int64
 }
 

@@ -44,6 +44,11 @@ type start struct {
 
 // measure makes a change, and says what followed from it.
 func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err error) {
+	if b.waits {
+		if err := awaitCalm(ctx, lookAtMachine, restBetweenLooks); err != nil {
+			return phase, err
+		}
+	}
 	say("%s: %s", b.title(), c.name)
 	phase.Name, phase.Extra = c.name, map[string]float64{"changes": float64(len(c.nodes))}
 	before, err := b.gauge(ctx)

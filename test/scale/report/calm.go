@@ -21,8 +21,11 @@ const (
 // Disturbed says whether too much was stolen in a phase of a run. Nothing else counts, least of all
 // what the run took.
 func (r *Result) Disturbed() bool {
-	return slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Stolen != nil && *p.Stolen > stolenLimit })
+	return slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Stolen != nil && Disturbs(*p.Stolen) })
 }
+
+// Disturbs says whether so large a share of the CPU time is too much.
+func Disturbs(stolen float64) bool { return stolen > stolenLimit }
 
 func (a Attempt) disturbed() bool { return a.Disturbed }
 
