@@ -80,6 +80,13 @@ func (b *bench) start() (err error) {
 	return err
 }
 
+// restart starts the subject anew: it remembers nothing of what it has told.
+func (b *bench) restart(ctx context.Context) error {
+	b.process.end()
+	b.process = nil
+	return errors.Join(b.start(), b.quiet(ctx))
+}
+
 // hasRules says whether the subject learns of rules from the API server.
 func (b *bench) hasRules() bool {
 	return b.subject.name != report.Nobody && b.subject.name != report.Floor

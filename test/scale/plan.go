@@ -25,12 +25,26 @@ type lot struct {
 // measure tells the scenarios of a lot to each of its subjects, each in a world of its own. They
 // take turns, so that what else the machine does meets all of them. One that fails does not keep
 // the others from being measured.
-func (l lot) measure(ctx context.Context, keep func(report.Result)) error {
+func (l lot) measure(ctx context.Context, keep func(report.Result)) (err error) {
+	play := lot.measureOne
+	if l.sideBySide() {
+		stage := openStage(ctx, l, keep)
+		defer func() { err = errors.Join(err, stage.close()) }()
+		play = stage.play
+	}
+	return l.measureBy(ctx, play, keep)
+}
+
+// measureBy measures pair after pair, and those again that were disturbed.
+func (l lot) measureBy(ctx context.Context, play player, keep func(report.Result)) error {
 	var errs []error
 	for pair := l.before + 1; pair <= l.before+max(1, l.repeats); pair++ {
 		left := l
+		if pair > l.before+1 {
+			left = l.withoutLoad()
+		}
 		for try := 1; len(left.scenarios) > 0 && ctx.Err() == nil; try++ {
-			disturbed, err := left.measurePair(ctx, report.Turn{Pair: pair, Try: try}, keep)
+			disturbed, err := left.measurePair(ctx, report.Turn{Pair: pair, Try: try}, play, keep)
 			errs = append(errs, err)
 			left = left.again(try, disturbed)
 		}
@@ -38,15 +52,18 @@ func (l lot) measure(ctx context.Context, keep func(report.Result)) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
+// player tells the scenarios of a lot to one of its subjects.
+type player func(l lot, ctx context.Context, s subject, keep func(report.Result)) error
+
 // measurePair measures every subject once, and says which scenarios were disturbed for any of them.
-func (l lot) measurePair(ctx context.Context, turn report.Turn, keep func(report.Result)) (disturbed []string, _ error) {
+func (l lot) measurePair(ctx context.Context, turn report.Turn, play player, keep func(report.Result)) (disturbed []string, _ error) {
 	var errs []error
 	for i, s := range l.order(turn.Pair) {
 		if ctx.Err() != nil {
 			break
 		}
 		turn.Place = i + 1
-		err := l.measureOne(ctx, s, func(r report.Result) {
+		err := play(l, ctx, s, func(r report.Result) {
 			if s.name != report.Nobody && r.Disturbed() {
 				say("%s, %d nodes: %s was disturbed by other guests of the host", s.name, l.size.Nodes, r.Scenario)
 				disturbed = append(disturbed, r.Scenario)
@@ -71,11 +88,17 @@ func (l lot) order(pair int) []subject {
 }
 
 // again is what is to be measured once more after so many tries: scenarios that were disturbed, of
-// subjects that are compared with the floor. Of the load alone only bytes count.
+// subjects that are compared with the floor.
 func (l lot) again(tries int, disturbed []string) lot {
-	l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return s.name == report.Nobody })
+	l = l.withoutLoad()
 	compared := len(l.subjects) > 1 && slices.ContainsFunc(l.subjects, func(s subject) bool { return s.name == report.Floor })
 	l.scenarios = slices.DeleteFunc(slices.Clone(l.scenarios), func(name string) bool { return !compared || tries >= l.tries || !slices.Contains(disturbed, name) })
+	return l
+}
+
+// withoutLoad leaves out the load alone: of it only bytes count, and they are always the same.
+func (l lot) withoutLoad() lot {
+	l.subjects = slices.DeleteFunc(slices.Clone(l.subjects), func(s subject) bool { return s.name == report.Nobody })
 	return l
 }
 
@@ -84,20 +107,41 @@ func (l lot) trial(scenario string) report.Result {
 	return report.Result{Scenario: scenario, Nodes: l.size.Nodes, Rules: l.size.Rules + l.bystanders, Mode: l.size.Mode, Writers: l.size.Writers}
 }
 
+// measureOne makes a world for one telling.
 func (l lot) measureOne(ctx context.Context, s subject, keep func(report.Result)) (err error) {
-	b, err := newBench(ctx, s, l.size, l.bystanders)
+	b, err := l.newBench(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	b.waits = l.tries > 1 && s.name != report.Nobody // where only counts matter, nobody waits
 	if slices.Equal(l.scenarios, []string{report.Join}) {
 		return l.join(ctx, b, keep)
 	}
-	if err := b.prepare(ctx, !slices.Contains(l.scenarios, report.Create)); err != nil {
-		keep(b.result(ctx, l.scenarios[0], nil, err))
+	if err := l.prepare(ctx, b, keep); err != nil {
 		return err
 	}
+	return l.tell(ctx, b, keep)
+}
+
+func (l lot) newBench(ctx context.Context, s subject) (*bench, error) {
+	b, err := newBench(ctx, s, l.size, l.bystanders)
+	if err == nil {
+		b.waits = l.tries > 1 && s.name != report.Nobody // where only counts matter, nobody waits
+	}
+	return b, err
+}
+
+// prepare makes the nodes, and the rules unless they are what it is about.
+func (l lot) prepare(ctx context.Context, b *bench, keep func(report.Result)) error {
+	err := b.prepare(ctx, !slices.Contains(l.scenarios, report.Create))
+	if err != nil {
+		keep(b.result(ctx, l.scenarios[0], nil, err))
+	}
+	return err
+}
+
+// tell tells the scenarios, one after the other.
+func (l lot) tell(ctx context.Context, b *bench, keep func(report.Result)) error {
 	for _, story := range stories {
 		if !slices.Contains(l.scenarios, story.name) || b.process == nil && !story.loadOnly {
 			continue
@@ -139,13 +183,14 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 	of := func(nodes, rules int) size { return size{Nodes: nodes, Rules: rules, Writers: writers, Mode: mode} }
 	proxied := of(200, 1)
 	proxied.Proxied = true
+	flips := func(nodes, rules, pairs int) lot {
+		return lot{scenarios: []string{report.Flip}, size: of(nodes, rules), subjects: subjects, repeats: pairs}
+	}
+	// Even numbers of pairs: each subject is as often the first. Ten times the nodes are next to
+	// the fewest.
 	lots := []lot{
-		{scenarios: []string{report.Flip}, size: of(1000, 1), subjects: subjects, repeats: 2},
-		{scenarios: []string{report.Flip}, size: of(2000, 1), subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects}, // next to ten times as many
-		{scenarios: []string{report.Create, report.Flip, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(5000, 5), subjects: subjects, repeats: 3},
-		{scenarios: []string{report.Flip}, size: of(1000, 5), subjects: subjects, repeats: 2},
+		flips(1000, 1, 4), flips(2000, 1, 2), flips(500, 1, 4), flips(5000, 1, 4), flips(5000, 5, 6), flips(1000, 5, 4), flips(500, 10, 2),
+		{scenarios: []string{report.Create, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: subjects},
 	}
 	// The bytes of the load, which differ little from run to run and not at all by rules.
 	for _, nodes := range []int{500, 1000, 2000, 5000} {
@@ -153,13 +198,10 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 	}
 	lots = append(lots, []lot{
 		{scenarios: []string{report.Join}, size: of(5000, 1), subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(500, 10), subjects: subjects},
 		// What the load and the floor do does not depend on rules that are not there for them.
 		{scenarios: []string{report.Many}, size: of(1000, 1), bystanders: 99, subjects: controllers},
 		{scenarios: []string{report.Flap}, size: of(500, 1), subjects: append(slices.Clone(subjects), nobody)},
 		{scenarios: []string{report.Slow, report.Busy}, size: proxied, subjects: subjects},
-		{scenarios: []string{report.Flip}, size: of(500, 1), subjects: subjects}, // both once more
-		{scenarios: []string{report.Flip}, size: of(5000, 1), subjects: subjects},
 	}...)
 	for i := range lots {
 		lots[i].pace, lots[i].tries = usual, report.Tries

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"os"
@@ -118,6 +119,45 @@ func TestAPairThatWasDisturbedIsMeasuredAgainUpToThreeTimes(t *testing.T) {
 	}
 }
 
+// Only what ends as it began can be told twice in one world.
+func TestOnlyFlipsAreToldSideBySide(t *testing.T) {
+	flip := lot{scenarios: []string{report.Flip}, size: size{Nodes: 5000, Mode: "continuous"}, tries: report.Tries}
+	if !flip.sideBySide() {
+		t.Error("flips are not")
+	}
+	for name, change := range map[string]func(*lot){
+		"more is told":             func(l *lot) { l.scenarios = []string{report.Flip, report.Delete} },
+		"another scenario":         func(l *lot) { l.scenarios = []string{report.Create} },
+		"too large":                func(l *lot) { l.size.Nodes = 15000 },
+		"nodes stay released":      func(l *lot) { l.size.Mode = "bootstrap-only" },
+		"nothing but counts count": func(l *lot) { l.tries = 0 },
+	} {
+		l := flip
+		if change(&l); l.sideBySide() {
+			t.Errorf("%s: they are", name)
+		}
+	}
+}
+
+// The bytes of the load are measured in the first pair.
+func TestEveryPairHasASubjectButTheLoad(t *testing.T) {
+	l := lot{scenarios: []string{report.Flip}, subjects: []subject{{name: report.Nobody}, {name: report.Ours}, {name: report.Floor}}, repeats: 3, before: 1}
+	var played []string
+	play := func(_ lot, _ context.Context, s subject, keep func(report.Result)) error {
+		played = append(played, s.name)
+		keep(report.Result{Subject: s.name})
+		return nil
+	}
+	kept := 0
+	if err := l.measureBy(t.Context(), play, func(report.Result) { kept++ }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{report.Floor, report.Ours, report.Nobody, report.Ours, report.Floor, report.Floor, report.Ours}
+	if !slices.Equal(played, want) || kept != len(want) {
+		t.Errorf("played %v, want %v; %d results were kept", played, want, kept)
+	}
+}
+
 func TestTheFullPlanMeasuresWhatIsComparedAndRepeatsOnlyFlips(t *testing.T) {
 	type trial struct {
 		scenario, subject string
@@ -133,8 +173,8 @@ func TestTheFullPlanMeasuresWhatIsComparedAndRepeatsOnlyFlips(t *testing.T) {
 	}
 	for _, s := range []string{report.Floor, report.Ours} {
 		for at, want := range map[trial]int{
-			{report.Flip, s, 500, 1}: 2, {report.Flip, s, 1000, 1}: 2, {report.Flip, s, 1000, 5}: 2,
-			{report.Flip, s, 2000, 1}: 1, {report.Flip, s, 5000, 1}: 2, {report.Flip, s, 5000, 5}: 3, {report.Flip, s, 500, 10}: 1,
+			{report.Flip, s, 500, 1}: 4, {report.Flip, s, 1000, 1}: 4, {report.Flip, s, 1000, 5}: 4,
+			{report.Flip, s, 2000, 1}: 2, {report.Flip, s, 5000, 1}: 4, {report.Flip, s, 5000, 5}: 6, {report.Flip, s, 500, 10}: 2,
 		} {
 			if times[at] != want {
 				t.Errorf("%+v: %d times, want %d", at, times[at], want)
