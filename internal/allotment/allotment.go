@@ -269,12 +269,15 @@ func (a *Allocator) Send(node *readiness.Node, plan *readiness.Plan) bool {
 	return true
 }
 
-// Written says that a write of the node succeeded, and made this state of it.
-func (a *Allocator) Written(node *corev1.Node) {
+// Written says that a write of the node succeeded, and what it made of it, for which it asks only
+// where there is a limit.
+func (a *Allocator) Written(node string, made func() *corev1.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sending, node.Name)
-	a.take(node)
+	delete(a.sending, node)
+	if len(a.quotas) > 0 {
+		a.take(made())
+	}
 }
 
 // Failed says that a write of the node failed for sure.

@@ -320,7 +320,7 @@ func (f *fleet) answerOne() {
 	default:
 		if written := f.apply(sent.node, sent.plan); written != nil {
 			f.written[name] = written
-			f.allocator.Written(written)
+			f.succeeded(written)
 		} else {
 			f.allocator.Failed(name)
 		}
@@ -350,6 +350,10 @@ func (f *fleet) lateWrite() {
 	if f.clock.Now().Before(l.ends) {
 		f.apply(l.node, l.plan)
 	}
+}
+
+func (f *fleet) succeeded(node *corev1.Node) {
+	f.allocator.Written(node.Name, func() *corev1.Node { return node })
 }
 
 // apply writes the plan if the node has the taints that it was made for, as the API server does,
@@ -443,7 +447,7 @@ func (f *fleet) settle() {
 		if plan := readiness.PlanFor(node, verdicts, f.clock.Now()); !plan.Empty() && f.allocator.Send(node, plan) {
 			if written := f.apply(node, plan); written != nil {
 				f.written[node.Name] = written
-				f.allocator.Written(written)
+				f.succeeded(written)
 			} else {
 				f.allocator.Failed(node.Name)
 			}
@@ -508,7 +512,7 @@ func TestAWriteUnderWayCountsWhenALimitComes(t *testing.T) {
 	if _, plan := f.decide(f.book, "n1"); !plan.Empty() && f.allocator.Send(readiness.NodeOf(f.truth["n1"]), plan) {
 		t.Error("n1 is taken away beside n0, whose write is under way")
 	}
-	f.allocator.Written(f.apply(node, plan))
+	f.succeeded(f.apply(node, plan))
 	if _, plan := f.decide(f.book, "n1"); !plan.Empty() && f.allocator.Send(readiness.NodeOf(f.truth["n1"]), plan) {
 		t.Error("n1 is taken away beside n0, which is away")
 	}
@@ -568,7 +572,7 @@ func TestANodeThatIsGoneTakesNoPlace(t *testing.T) {
 // A new node that is being held when a limit comes is not one of those that were in use.
 func TestANewNodeThatIsBeingHeldTakesNoPlace(t *testing.T) {
 	for name, end := range map[string]func(f *fleet, node *readiness.Node, plan *readiness.Plan){
-		"it is written":   func(f *fleet, node *readiness.Node, plan *readiness.Plan) { f.allocator.Written(f.apply(node, plan)) },
+		"it is written":   func(f *fleet, node *readiness.Node, plan *readiness.Plan) { f.succeeded(f.apply(node, plan)) },
 		"nobody knows it": func(f *fleet, node *readiness.Node, plan *readiness.Plan) { f.allocator.Doubt(node, plan) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -222,7 +222,7 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 	written, err := send(ctx, r.Client, d.node.Name, d.patch)
 	switch {
 	case err == nil:
-		r.Allotment.Written(r.stripped(written))
+		r.Allotment.Written(d.node.Name, func() *corev1.Node { return r.stripped(written) })
 	case isSure(err):
 		r.Allotment.Failed(d.node.Name)
 	default:
