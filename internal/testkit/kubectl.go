@@ -51,6 +51,19 @@ func (k *Kubectl) Run(t testing.TB, args ...string) string {
 	return k.Tool(t, k.path, args...)
 }
 
+// Replace runs kubectl replace, which must succeed. It reads and writes and does not try again by
+// itself, and the manager may write the status in between.
+func (k *Kubectl) Replace(t testing.TB, file string) {
+	t.Helper()
+	_, err := k.Try(t.Context(), "replace", "-f", file)
+	for tries := 1; tries < 10 && err != nil && strings.Contains(err.Error(), "Error from server (Conflict)"); tries++ {
+		_, err = k.Try(t.Context(), "replace", "-f", file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
 func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
 	t.Helper()

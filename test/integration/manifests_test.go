@@ -93,7 +93,7 @@ func TestManifestsFoundInTheWildApplyUnchanged(t *testing.T) {
 				t.Errorf("kubectl says %q the second time", out)
 			}
 			k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", file)
-			k.Run(t, "replace", "-f", file)
+			k.Replace(t, file)
 			wantSpec(t, c, &sent)
 		})
 	}

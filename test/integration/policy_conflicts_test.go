@@ -289,7 +289,7 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 			t.Errorf("kubectl says %q the second time", out)
 		}
 		k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", "rule.yaml")
-		k.Run(t, "replace", "-f", "rule.yaml")
+		k.Replace(t, "rule.yaml")
 	}
 	conflict()
 	for _, name := range []string{loser, winner} {

@@ -48,8 +48,8 @@ func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 			}
 		}
 	})
-	c.SetCondition(t, rule.Name, testkit.Condition, corev1.ConditionTrue)
 	met := time.Now()
+	c.SetCondition(t, rule.Name, testkit.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, rule.Name, "known to be met", func(n *corev1.Node) bool { return strings.Contains(n.Annotations[key], `"met"`) })
 	manager.Kill()
 	time.Sleep(1100 * time.Millisecond) // what begins anew has another time, in whole seconds
@@ -73,8 +73,8 @@ func TestSilenceHoldsANodeOnTime(t *testing.T) {
 	c.Create(t, rule)
 	c.Create(t, testkit.Node(id, testkit.Pool(id)))
 	c.EventuallyNode(t, id, "held", held(rule))
+	heard := time.Now().Truncate(time.Second) // heartbeats have whole seconds, and a write takes its time
 	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
-	heard := time.Now().Truncate(time.Second) // heartbeats have whole seconds
 	c.EventuallyNode(t, id, "released", free(rule))
 	c.EventuallyNode(t, id, "held again, though nothing was written", held(rule))
 	if took := time.Since(heard); took < silence {
