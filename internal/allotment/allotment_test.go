@@ -518,6 +518,23 @@ func TestAWriteUnderWayCountsWhenALimitComes(t *testing.T) {
 	}
 }
 
+func TestWhatAWriteMadeIsAskedOnlyWhereALimitCountsIt(t *testing.T) {
+	f, asked := unlimited(t), 0
+	written := func() {
+		f.allocator.Written("n0", func() *corev1.Node { asked++; return f.truth["n0"] })
+	}
+	written()
+	if asked != 0 {
+		t.Error("asked, though nothing limits")
+	}
+	f.limitTo(1)
+	f.decide(f.book, "n0") // who decides learns of the limit
+	written()
+	if asked != 1 {
+		t.Errorf("asked %d times, must be once", asked)
+	}
+}
+
 func TestAPlanOfAnOlderBookIsNotWritten(t *testing.T) {
 	f := unlimited(t)
 	older := f.book

@@ -67,7 +67,7 @@ func (b *bench) title() string {
 }
 
 func (b *bench) close() error {
-	b.process.end()
+	b.stop()
 	return b.world.close()
 }
 
@@ -80,10 +80,15 @@ func (b *bench) start() (err error) {
 	return err
 }
 
-// restart starts the subject anew: it remembers nothing of what it has told.
-func (b *bench) restart(ctx context.Context) error {
+// stop ends the subject's process, if there is one.
+func (b *bench) stop() {
 	b.process.end()
 	b.process = nil
+}
+
+// restart starts the subject anew: it remembers nothing of what it has told.
+func (b *bench) restart(ctx context.Context) error {
+	b.stop()
 	return errors.Join(b.start(), b.quiet(ctx))
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	// looks is how often a phase looks whether other guests of the host leave the machine alone, with
 	// a rest between, before it begins all the same. They come and go within minutes.
-	looks    = 20
+	looks    = 6
 	calmRest = 30 * time.Second
 	// lookTime is how long a look takes: what is stolen shows only while there is work to do.
 	lookTime = 3 * time.Second

@@ -14,7 +14,7 @@ func TestAPhaseWaitsForACalmMachine(t *testing.T) {
 	}{
 		"calm":                     {[]*float64{share(0.01)}, 0},
 		"nobody knows":             {[]*float64{nil}, 0},
-		"calm after a while":       {[]*float64{share(0.3), share(0.06), share(0.05)}, 2},
+		"calm after a while":       {[]*float64{share(0.3), share(0.16), share(0.15)}, 2},
 		"never calm: it goes on":   {[]*float64{share(0.2)}, looks},
 		"unknown after a busy one": {[]*float64{share(0.2), nil}, 1},
 	} {

@@ -78,7 +78,7 @@ func newRunCommand() *cobra.Command {
 	flags.IntSliceVar(&o.nodes, "nodes", []int{1000}, "Numbers of nodes, each with a control plane of its own.")
 	flags.IntSliceVar(&o.rules, "rules", []int{1}, "Numbers of rules that all select every node.")
 	flags.IntVar(&o.bystanders, "bystanders", 0, "Rules besides that select no node.")
-	flags.IntVar(&o.repeat, "repeat", 0, "How often it is measured, by turns. Of several runs the faster of each phase is shown; ratios are the median of runs beside those next to them. What other guests of the host disturb is measured again, up to 3 times in all. 0: once, or as often as the plan says.")
+	flags.IntVar(&o.repeat, "repeat", 0, "How often it is measured, by turns. Of several runs the faster of each phase is shown; ratios are the median of runs beside those next to them. What other guests of the host disturb is measured once more. 0: once, or as often as the plan says.")
 	flags.StringVar(&o.mode, "mode", "continuous", "Mode of the rules: continuous or bootstrap-only.")
 	flags.IntVar(&o.writers, "writers", 16, "Conditions that are written at the same time.")
 	flags.StringVar(&o.manager, "manager", "bin/readygate-manager", "Path of Readygate's manager. Empty: it is not measured.")

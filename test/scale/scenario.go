@@ -101,8 +101,7 @@ func tellFlap(ctx context.Context, b *bench, p pace) ([]report.Phase, error) {
 
 // tellRestart stops the subject as a rollout does, makes a tenth of the nodes ready, and starts it again.
 func tellRestart(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
-	b.process.end()
-	b.process = nil
+	b.stop()
 	some := b.names[:max(1, len(b.names)/10)]
 	if err := b.world.flip(ctx, some, corev1.ConditionTrue); err != nil {
 		return nil, err
@@ -223,7 +222,6 @@ func (b *bench) measureEmpty(ctx context.Context) error {
 	}
 	err := b.quiet(ctx)
 	b.heapEmpty = b.process.heap(ctx)
-	b.process.end()
-	b.process = nil
+	b.stop()
 	return err
 }

@@ -4,19 +4,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
 	// stolenLimit is the share of the CPU time that other guests may have in a phase: more, and the run
-	// is disturbed, and with it its pair. It was set before anything was measured with it. What is left
-	// to the halves of a pair then differs by 5 % at most, so there is no limit for the difference
-	// besides. Such a limit alone would not do: what is stolen comes in bursts, and halves that lost
-	// 30 % each were not disturbed alike.
-	stolenLimit = 0.05
+	// is disturbed, and with it its pair. It was set before anything was measured with it. Times are
+	// compared without what was stolen, but a core that is taken away makes the other wait too, and of
+	// that the share says nothing.
+	stolenLimit = 0.15
 
 	// Tries is how often a pair is measured at most.
-	Tries = 3
+	Tries = 2
 )
+
+// had is the time that was not stolen.
+func (a Attempt) had() time.Duration {
+	if a.Stolen == nil {
+		return a.Took
+	}
+	return time.Duration(float64(a.Took) * (1 - *a.Stolen))
+}
 
 // Disturbed says whether too much was stolen in a phase of a run. Nothing else counts, least of all
 // what the run took.

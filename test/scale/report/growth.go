@@ -60,11 +60,11 @@ func (run *Run) fewestRules() int {
 	return fewest
 }
 
-// slowest is the longest time of a phase.
+// slowest is the longest time of a phase, without what was stolen.
 func (run *Run) slowest(r *Result) time.Duration {
 	var longest time.Duration
 	for i := range r.Phases {
-		longest = max(longest, run.even(r.Phases[i].Took, r.Phases[i].Work))
+		longest = max(longest, run.even(r.Phases[i].asAttempt().had(), r.Phases[i].Work))
 	}
 	return longest
 }

@@ -66,7 +66,8 @@ func BothVersions(before, now string) string {
 	}
 }
 
-// faster says whether a phase took less than another, as fast as the machine was.
+// faster says whether a phase took less than another, as fast as the machine was and as much as it
+// had of it.
 func (p *Phase) faster(other *Phase) bool {
-	return float64(p.Took) < float64(other.Took)*float64(slower(p.Work, other.Work))
+	return float64(p.asAttempt().had()) < float64(other.asAttempt().had())*float64(slower(p.Work, other.Work))
 }

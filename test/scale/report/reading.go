@@ -121,7 +121,7 @@ func (r reading) timeRatio() ratio {
 	if r.floor == nil || r.result.Scenario == Steady || r.result.Scenario == Join {
 		return 0
 	}
-	return r.besideFloor(func(a Attempt) time.Duration { return a.Took })
+	return r.besideFloor(Attempt.had)
 }
 
 // besideFloor is how much more of something a phase took than the floor, at equal speeds: the median
