@@ -9,9 +9,9 @@ import (
 
 const (
 	// stolenLimit is the share of the CPU time that other guests may have in a phase: more, and the run
-	// is disturbed, and with it its pair. It was set before anything was measured with it. Times are
-	// compared without what was stolen, but a core that is taken away makes the other wait too, and of
-	// that the share says nothing.
+	// is disturbed, and with it its pair. It was set before what is shown was measured, and after a
+	// look at earlier runs. Times are compared without what was stolen, but a core that is taken away
+	// makes the other wait too, and of that the share says nothing.
 	stolenLimit = 0.15
 
 	// Tries is how often a pair is measured at most.
