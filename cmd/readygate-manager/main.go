@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/readygate/readygate/internal/cleanup"
+	"github.com/readygate/readygate/internal/logline"
 	"github.com/readygate/readygate/internal/manager"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -55,7 +56,7 @@ func run(name string, args []string, options command, logging *zap.Options) {
 	}
 
 	logging.StacktraceLevel = zapcore.PanicLevel // an error says what is wrong without one
-	logger := zap.New(zap.UseFlagOptions(logging))
+	logger := logline.Lazy(zap.New(zap.UseFlagOptions(logging)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if err := options.Run(ctrl.SetupSignalHandler()); err != nil {

@@ -233,6 +233,32 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	})
 }
 
+// Nodes are the cache's own: who decides must not change them, nor write behind the end of their
+// lists.
+func TestDecidingChangesNoNode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		book, n, other := readiness.NewRulebook(genRules(t, everyTaint)), genNode(t), genNode(t)
+		n.Taints, n.Conditions = slices.Grow(n.Taints, 3), slices.Grow(n.Conditions, 3)
+		before := copyOf(n)
+
+		readiness.Defer(book.Verdicts(n, noon), n)
+		book.Plan(n, noon).Apply(n)
+		book.Concerns(n, other)
+		book.Admitted(other, n)
+		if after := copyOf(n); !reflect.DeepEqual(after, before) {
+			t.Fatalf("it was\n%+v\nand is\n%+v", before, after)
+		}
+	})
+}
+
+// copyOf is a node of its own, with what is behind the end of lists as well.
+func copyOf(n *readiness.Node) *readiness.Node {
+	c := *n
+	c.Labels, c.Annotations = maps.Clone(n.Labels), maps.Clone(n.Annotations)
+	c.Taints, c.Conditions = slices.Clone(n.Taints[:cap(n.Taints)]), slices.Clone(n.Conditions[:cap(n.Conditions)])
+	return &c
+}
+
 func sayAll(verdicts []readiness.Verdict) []string {
 	var said []string
 	for _, v := range verdicts {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/util/retry"
+
 	"github.com/readygate/readygate/internal/controlplane"
 )
 
@@ -55,14 +57,16 @@ func (k *Kubectl) Run(t testing.TB, args ...string) string {
 // itself, and the manager may write the status in between.
 func (k *Kubectl) Replace(t testing.TB, file string) {
 	t.Helper()
-	_, err := k.Try(t.Context(), "replace", "-f", file)
-	for tries := 1; tries < 10 && err != nil && strings.Contains(err.Error(), "Error from server (Conflict)"); tries++ {
-		_, err = k.Try(t.Context(), "replace", "-f", file)
-	}
+	err := retry.OnError(retry.DefaultRetry, isConflict, func() error {
+		_, err := k.Try(t.Context(), "replace", "-f", file)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
+
+func isConflict(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
 
 // Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
 func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {

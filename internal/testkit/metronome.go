@@ -3,8 +3,10 @@ package testkit
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -90,14 +92,27 @@ func (m *Metronome) work() time.Duration {
 func (m *Metronome) Mean(since time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var sum time.Duration
-	n := 0
+	var took []time.Duration
 	for i := len(m.beats) - 1; i >= 0 && m.beats[i].at.After(since); i-- {
-		sum += m.beats[i].took
-		n++
+		took = append(took, m.beats[i].took)
 	}
-	if n == 0 {
-		return 0
+	return typical(took)
+}
+
+// slowest is the share of the work that does not count, rounded up. Where the host takes a core away
+// in the middle of it, the time until it comes back is counted as CPU time, and one such piece in a
+// hundred can double the mean.
+const slowest = 0.05
+
+// typical is the mean without the slowest.
+func typical(took []time.Duration) time.Duration {
+	slices.Sort(took)
+	if dropped := int(math.Ceil(slowest * float64(len(took)))); dropped < len(took) {
+		took = took[:len(took)-dropped]
 	}
-	return sum / time.Duration(n)
+	var sum time.Duration
+	for _, t := range took {
+		sum += t
+	}
+	return sum / time.Duration(max(1, len(took)))
 }

@@ -14,9 +14,11 @@ import (
 const (
 	// patience is how long nodes may take to change before a run is given up.
 	patience = 10 * time.Minute
-	// silence is how long a subject must not have written to be called quiet, and quietLimit
-	// how long that is waited for.
-	silence    = 3 * time.Second
+	// A subject is quiet when it has not written for so many looks in a row, each glance after the
+	// other. Looks count and not time: while the machine stands still, because others have it,
+	// nobody can write. quietLimit is how long that is waited for.
+	silence    = 10
+	glance     = time.Second / 2
 	quietLimit = 10 * time.Minute // thousands of events are told at a modest rate
 	// window is how long work that is left is looked for.
 	window = 5 * time.Second
@@ -103,18 +105,33 @@ func (b *bench) quiet(ctx context.Context) error {
 	if b.process == nil {
 		return nil
 	}
+	hush := hush{last: b.world.ledger.written}
 	for began := time.Now(); time.Since(began) < quietLimit; {
-		if err := sleepUntil(ctx, time.Now().Add(time.Second/2)); err != nil {
+		if err := sleepUntil(ctx, time.Now().Add(glance)); err != nil {
 			return err
 		}
 		if err := errors.Join(b.world.ledger.read(), b.process.alive()); err != nil {
 			return err
 		}
-		if last := b.world.ledger.written; time.Since(last) > silence && time.Since(began) > silence {
+		if hush.look(b.world.ledger.written) {
 			return nil
 		}
 	}
 	return fmt.Errorf("the controller still writes after %v", quietLimit)
+}
+
+// hush is how quiet a subject is.
+type hush struct {
+	last  time.Time // when it wrote
+	looks int       // in a row, since then
+}
+
+// look takes when the subject last wrote, and says whether it is quiet.
+func (h *hush) look(written time.Time) bool {
+	if h.looks++; written.After(h.last) {
+		h.looks, h.last = 0, written
+	}
+	return h.looks >= silence
 }
 
 // gauges are read before and after a phase.

@@ -113,10 +113,11 @@ type decision struct {
 	patch    []byte
 }
 
-// read reads the node from the cache, or past it if nobody knows what became of a write.
+// read reads the node from the cache, or past it if nobody knows what became of a write. What it
+// refers to is the cache's own, and not to be changed.
 func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, obj *corev1.Node) error {
 	if doubt, _ := r.Allotment.Doubts(key.Name); !doubt {
-		return r.Client.Get(ctx, key, obj)
+		return r.Client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy)
 	}
 	if err := r.Live.Get(ctx, key, obj); err != nil {
 		return err

@@ -33,7 +33,7 @@ const (
 	statusInterval = time.Second
 
 	// While nodes are being written, a status gives way to them: it is looked at again after
-	// busyRest, and written after busyInterval all the same.
+	// busyRest, and written when it has waited for busyInterval all the same.
 	busyInterval = 10 * time.Second
 	busyRest     = 300 * time.Millisecond
 
@@ -184,9 +184,13 @@ func (r *Reconciler) untilNextWrite(rule string) time.Duration {
 	if !ok {
 		return 0
 	}
-	since := r.Clock.Since(last)
-	if since >= statusInterval && since < busyInterval && r.Busy() {
+	now := r.Clock.Now()
+	if wait := statusInterval - now.Sub(last); wait > 0 {
+		return wait
+	}
+	if r.Busy() && now.Sub(r.pace.Waits(rule, now)) < busyInterval {
 		return busyRest
 	}
-	return statusInterval - since
+	r.pace.Goes(rule)
+	return 0
 }

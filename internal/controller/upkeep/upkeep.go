@@ -47,13 +47,14 @@ func clone(obj client.Object) client.Object {
 	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of what it is of
 }
 
-// Pace remembers when the status of each rule was written. The zero value is one of none.
+// Pace remembers when the status of each rule was written, and since when the next one waits. The
+// zero value is one of none.
 type Pace struct {
-	mu      sync.Mutex
-	written map[string]time.Time
+	mu               sync.Mutex
+	written, waiting map[string]time.Time
 }
 
-// Wrote says that the status of a rule is written.
+// Wrote says that the status of a rule is written, and so waits no more.
 func (p *Pace) Wrote(rule string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,6 +62,28 @@ func (p *Pace) Wrote(rule string, at time.Time) {
 		p.written = map[string]time.Time{}
 	}
 	p.written[rule] = at
+	delete(p.waiting, rule)
+}
+
+// Waits says that the status of a rule waits, and returns since when: now, unless it did before.
+func (p *Pace) Waits(rule string, now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since, ok := p.waiting[rule]; ok {
+		return since
+	}
+	if p.waiting == nil {
+		p.waiting = map[string]time.Time{}
+	}
+	p.waiting[rule] = now
+	return now
+}
+
+// Goes says that the status of a rule waits no more.
+func (p *Pace) Goes(rule string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, rule)
 }
 
 // Last is when the status of a rule was written; false if it was not.
@@ -76,4 +99,5 @@ func (p *Pace) Forget(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.written, rule)
+	delete(p.waiting, rule)
 }

@@ -29,8 +29,10 @@ func (a Attempt) had() time.Duration {
 // Disturbed says whether too much was stolen in a phase of a run. Nothing else counts, least of all
 // what the run took.
 func (r *Result) Disturbed() bool {
-	return slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Stolen != nil && Disturbs(*p.Stolen) })
+	return slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.disturbed() })
 }
+
+func (p *Phase) disturbed() bool { return p.Stolen != nil && Disturbs(*p.Stolen) }
 
 // Disturbs says whether so large a share of the CPU time is too much.
 func Disturbs(stolen float64) bool { return stolen > stolenLimit }

@@ -6,8 +6,9 @@ import (
 )
 
 // Add puts a result to the others of the run. Of several runs of one trial the faster of each
-// phase is kept, for as fast as the machine was, as what else it does only adds; and the most of
-// memory and status. A run that was not finished does not take the place of one that was.
+// phase is kept, for as fast as the machine was, as what else it does only adds, and one that was
+// disturbed only where there is no other; and the most of memory and status. A run that was not
+// finished does not take the place of one that was.
 func (run *Run) Add(r Result) {
 	r.Runs = max(r.Runs, 1)
 	at := slices.IndexFunc(run.Results, func(other Result) bool { return other.repeats(&r) })
@@ -67,7 +68,10 @@ func BothVersions(before, now string) string {
 }
 
 // faster says whether a phase took less than another, as fast as the machine was and as much as it
-// had of it.
+// had of it. Of one that was disturbed nobody knows.
 func (p *Phase) faster(other *Phase) bool {
+	if disturbed := p.disturbed(); disturbed != other.disturbed() {
+		return !disturbed
+	}
 	return float64(p.asAttempt().had()) < float64(other.asAttempt().had())*float64(slower(p.Work, other.Work))
 }

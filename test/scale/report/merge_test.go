@@ -104,6 +104,34 @@ func TestOfSeveralRunsTheFasterCountsForAsFastAsTheMachineWas(t *testing.T) {
 	}
 }
 
+// What is said of a phase that was disturbed, its speed first of all, is worth little: the other one
+// is shown, though it took longer.
+func TestARunThatWasDisturbedIsShownOnlyWhereThereIsNoOther(t *testing.T) {
+	stolen := func(share float64, r report.Result) report.Result {
+		for i := range r.Phases {
+			r.Phases[i].Stolen = &share
+		}
+		return r
+	}
+	calm, disturbed, worse := stolen(0.01, took(7, 5)), stolen(0.4, took(3, 3)), stolen(0.5, took(9, 9))
+	for name, c := range map[string]struct {
+		runs []report.Result
+		want time.Duration
+	}{
+		"the calm one first": {[]report.Result{calm, disturbed}, 7 * time.Second},
+		"the calm one last":  {[]report.Result{disturbed, worse, calm}, 7 * time.Second},
+		"none is calm":       {[]report.Result{worse, disturbed}, 3 * time.Second},
+	} {
+		var run report.Run
+		for _, r := range c.runs {
+			run.Add(r)
+		}
+		if got := run.Results[0].Phases[0].Took; got != c.want {
+			t.Errorf("%s: shows one of %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // How fast a machine is changes from minute to minute: runs are compared with those next to them.
 func TestOfSeveralRunsTheMedianRatioCounts(t *testing.T) {
 	subject := func(name string, seconds ...time.Duration) []report.Result {

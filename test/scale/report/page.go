@@ -49,7 +49,7 @@ func (p *page) intro(run *Run) {
 	p.say("The scale benchmark runs a real kube-apiserver and etcd with realistic nodes, changes what rules look at, and measures what the controller does " +
 		"about it. The *floor* is the least that any controller must do: one watch, one PATCH a node, no status, no events. It is measured in the same run, " +
 		"so ratios to it depend little on the machine; seconds do. A machine that others share is not always as fast, so how fast it was is measured along with every phase (*speed*, " +
-		"beside the fastest), and ratios of time and CPU are of equal speeds. What was run several times (*runs*) is shown with the faster run of each phase, and its " +
+		"beside the fastest), and ratios of time and CPU are of equal speeds, those of time without what other guests of the host took. What was run several times (*runs*) is shown with the faster run of each phase, and its " +
 		"ratios are the median of runs beside the floor's run next to them, where all are known.\n")
 	var where []string
 	if m := run.Machine; m.CPU != "" {

@@ -31,7 +31,8 @@ func Table(w io.Writer, run Run) {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("floor: ratio to the floor, at equal speeds. speed: of the machine, beside the fastest phase.\n" +
+	b.WriteString("floor: ratio to the floor, at equal speeds, and of times without what was stolen.\n" +
+		"speed: of the machine, beside the fastest phase.\n" +
 		"into etcd: bytes less those of the load. left: requests after quiet.\n")
 	if marked {
 		b.WriteString("*: bytes of the load included, which was not measured alone.\n")

@@ -1,0 +1,51 @@
+// Package logline spares loggers the work for lines that nobody writes.
+package logline
+
+import (
+	"slices"
+
+	"github.com/go-logr/logr"
+)
+
+// Lazy is a logger that writes the same lines. Values that it is given it keeps as they are, and
+// hands over with a line: every reconcile makes a logger with some, and most of them say nothing.
+func Lazy(logger logr.Logger) logr.Logger {
+	return logger.WithSink(sink{next: logger.WithCallDepth(1).GetSink()})
+}
+
+// sink is one whose values wait for a line. They must not change meanwhile.
+type sink struct {
+	next   logr.LogSink
+	values []any
+}
+
+var _ logr.CallDepthLogSink = sink{}
+
+// Init has nothing to do: the next sink is ready.
+func (sink) Init(logr.RuntimeInfo) {}
+
+func (s sink) Enabled(level int) bool { return s.next.Enabled(level) }
+
+func (s sink) Info(level int, msg string, values ...any) {
+	s.next.Info(level, msg, slices.Concat(s.values, values)...)
+}
+
+func (s sink) Error(err error, msg string, values ...any) {
+	s.next.Error(err, msg, slices.Concat(s.values, values)...)
+}
+
+func (s sink) WithValues(values ...any) logr.LogSink {
+	return sink{next: s.next, values: slices.Concat(s.values, values)}
+}
+
+func (s sink) WithName(name string) logr.LogSink {
+	return sink{next: s.next.WithName(name), values: s.values}
+}
+
+func (s sink) WithCallDepth(depth int) logr.LogSink {
+	deeper, ok := s.next.(logr.CallDepthLogSink)
+	if !ok {
+		return s
+	}
+	return sink{next: deeper.WithCallDepth(depth), values: s.values}
+}
