@@ -6,7 +6,9 @@
 package tenure
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -134,17 +136,53 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodPatch && req.Method != http.MethodPut {
 		return t.next.RoundTrip(req)
 	}
-	if !t.tenure.begin() {
+	err := req.Context().Err() // what was not begun before the end is not begun after it
+	if err == nil && !t.tenure.begin() {
+		err = ErrEnded
+	}
+	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as every RoundTripper must
 		}
-		return nil, ErrEnded
+		return nil, err
 	}
 	answered := false
 	defer func() { t.tenure.end(answered) }() // also of a transport that panics
-	resp, err := t.next.RoundTrip(req)
-	answered = err == nil && resp.StatusCode < http.StatusInternalServerError
-	return resp, err
+	ctx, cancel := lingering(req.Context())
+	resp, err := t.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	answered = resp.StatusCode < http.StatusInternalServerError
+	resp.Body = &body{ReadCloser: resp.Body, done: cancel}
+	return resp, nil
+}
+
+// linger is how long a write that is under way may go on when the process stops. It still leads
+// then; who comes after it shall not have to wait for what became of the write.
+const linger = 8 * time.Second
+
+// lingering is a context that ends a while after the other one.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })
+	return later, func() {
+		stop()
+		cancel()
+	}
+}
+
+// body is an answer whose context ends with it.
+type body struct {
+	io.ReadCloser
+	done context.CancelFunc
+}
+
+// Close ends the answer.
+func (b *body) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
 }
 
 // WrappedRoundTripper lets others find what they know how to configure.

@@ -1,7 +1,9 @@
 package tenure_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -143,4 +145,49 @@ func TestWhatHasNoAnswerMayStillHappen(t *testing.T) {
 	want("it may still happen", false)
 	clock.SetTime(noon.Add(70 * time.Second))
 	want("it can happen no more", true)
+}
+
+// A process that is told to stop hears what became of its writes, and begins none.
+func TestAWriteThatIsUnderWayIsNotCutOff(t *testing.T) {
+	arrived, hang := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-hang
+		_, _ = io.WriteString(w, "done") // who asked sees whether it came
+	}))
+	defer server.Close()
+	it := tenure.New(clocktesting.NewFakePassiveClock(noon), time.Hour)
+	it.Renew(noon)
+	client := &http.Client{Transport: it.Wrap(http.DefaultTransport)}
+	ctx, stop := context.WithCancel(t.Context())
+	patch := func() (string, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPatch, server.URL, strings.NewReader("{}"))
+		if err != nil {
+			return "", err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return "", err
+		}
+		answer, err := io.ReadAll(resp.Body)
+		return string(answer), errors.Join(err, resp.Body.Close())
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if answer, err := patch(); answer != "done" || err != nil {
+			t.Errorf("of the write that was under way: %q, %v", answer, err)
+		}
+	}()
+	<-arrived
+	stop()
+	time.Sleep(50 * time.Millisecond) // long enough for one that is cut off
+	close(hang)
+	<-done
+	if _, err := patch(); !errors.Is(err, context.Canceled) || len(arrived) > 0 {
+		t.Errorf("a write was begun after the end: %v", err)
+	}
+	if !it.Clean() {
+		t.Error("not clean, though all that was sent was answered")
+	}
 }

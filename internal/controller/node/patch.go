@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,26 +53,10 @@ const unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
 // send sends the patch, the one way in which nodes are written, and returns what it made of the
 // node.
 func send(ctx context.Context, c client.Writer, node string, patch []byte) (*corev1.Node, error) {
-	ctx, cancel := lingering(ctx)
-	defer cancel()
 	obj := &corev1.Node{}
 	obj.Name = node
 	err := c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), unchecked)
 	return obj, err
-}
-
-// linger is how long a write may go on when the manager stops. It still leads then; who comes after
-// it must not find a node half written.
-const linger = 8 * time.Second
-
-// lingering is a context that ends a while after the other one.
-func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })
-	return later, func() {
-		stop()
-		cancel()
-	}
 }
 
 func taintsOperation(node *readiness.Node, plan *readiness.Plan) operation {
