@@ -34,8 +34,23 @@ func (s sink) Error(err error, msg string, values ...any) {
 	s.next.Error(err, msg, slices.Concat(s.values, values)...)
 }
 
+// WithValues keeps pairs. What is none would take the line's own values for its other half, so the
+// next sink has to deal with it now.
 func (s sink) WithValues(values ...any) logr.LogSink {
+	if !pairs(values) {
+		return sink{next: s.next.WithValues(s.values...).WithValues(values...)}
+	}
 	return sink{next: s.next, values: slices.Concat(s.values, values)}
+}
+
+// pairs says whether these are names, each with a value behind it.
+func pairs(values []any) bool {
+	for i := 0; i < len(values); i += 2 {
+		if _, ok := values[i].(string); !ok {
+			return false
+		}
+	}
+	return len(values)%2 == 0
 }
 
 func (s sink) WithName(name string) logr.LogSink {

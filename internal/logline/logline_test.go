@@ -30,7 +30,8 @@ func say(l logr.Logger) {
 	two.Error(errors.New("no"), "second", "rules", []string{"r"})
 	node.Info("neither")
 	l.WithCallDepth(1).WithName("deep").Info("of the one who called")
-	l.WithValues("odd").Info("half a pair")
+	l.WithValues("odd").Info("half a pair", "key", "value")
+	l.WithValues("a", 1).WithValues(2, 3).WithValues("b", 4).Info("no name", "key", "value")
 	l.V(1).Info("not written")
 }
 

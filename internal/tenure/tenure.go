@@ -159,13 +159,20 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// linger is how long a write that is under way may go on when the process stops. It still leads
-// then; who comes after it shall not have to wait for what became of the write.
+// linger is how long a write that is under way may go on when the process is told to stop. It still
+// leads then; who comes after it shall not have to wait for what became of the write. A process is
+// given longer than that to stop.
 const linger = 8 * time.Second
 
-// lingering is a context that ends a while after the other one.
+// lingering is a context that ends a while after the other one is cancelled. It has the same deadline.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	later := context.WithoutCancel(ctx)
+	var cancel context.CancelFunc
+	if deadline, ok := ctx.Deadline(); ok {
+		later, cancel = context.WithDeadline(later, deadline)
+	} else {
+		later, cancel = context.WithCancel(later)
+	}
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })
 	return later, func() {
 		stop()

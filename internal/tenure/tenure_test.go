@@ -191,3 +191,29 @@ func TestAWriteThatIsUnderWayIsNotCutOff(t *testing.T) {
 		t.Error("not clean, though all that was sent was answered")
 	}
 }
+
+// Who asks for an answer in some time is told that there was none.
+func TestAWriteEndsInTime(t *testing.T) {
+	hang := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	defer server.Close()
+	defer close(hang)
+	it := tenure.New(clocktesting.NewFakePassiveClock(noon), time.Hour)
+	it.Renew(noon)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, server.URL, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := it.Wrap(http.DefaultTransport).RoundTrip(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if it.Clean() {
+		t.Error("clean, though nobody knows what became of it")
+	}
+}

@@ -91,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err != nil:
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	default:
+		r.pace.Goes(req.Name)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 }
@@ -191,6 +192,5 @@ func (r *Reconciler) untilNextWrite(rule string) time.Duration {
 	if r.Busy() && now.Sub(r.pace.Waits(rule, now)) < busyInterval {
 		return busyRest
 	}
-	r.pace.Goes(rule)
 	return 0
 }

@@ -40,6 +40,12 @@ func TestAStatusGivesWayToNodes(t *testing.T) {
 		if wait := r.untilNextWrite("a"); wait != c.want {
 			t.Errorf("%v after the last one, busy: %t: waits %v, want %v", c.after, c.busy, wait, c.want)
 		}
+		if wait := r.untilNextWrite("a"); wait != c.want { // as after a conflict
+			t.Errorf("%v after the last one, busy: %t: one that was not written waits %v, want %v", c.after, c.busy, wait, c.want)
+		}
+		if c.want == 0 { // as after a look that found nothing to write
+			r.pace.Goes("a")
+		}
 	}
 }
 

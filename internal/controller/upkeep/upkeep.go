@@ -79,7 +79,8 @@ func (p *Pace) Waits(rule string, now time.Time) time.Time {
 	return now
 }
 
-// Goes says that the status of a rule waits no more.
+// Goes says that the status of a rule is as it should be, written or not, and so waits no more. One
+// whose write failed still waits, from when it began to.
 func (p *Pace) Goes(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
