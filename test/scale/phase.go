@@ -38,10 +38,11 @@ type change struct {
 	settled func() error
 }
 
-// start is when a phase began, and what the CPUs of the machine had done by then.
+// start is when a phase began, and what the CPUs of the machine and the API server had done by then.
 type start struct {
-	at    time.Time
-	ticks testkit.Ticks
+	at        time.Time
+	ticks     testkit.Ticks
+	allocated int64
 }
 
 // measure makes a change, and says what followed from it.
@@ -58,7 +59,7 @@ func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err 
 		return phase, err
 	}
 	quest := b.world.witness.expect(c.nodes, c.held)
-	began := start{time.Now(), testkit.MachineTicks()}
+	began := start{time.Now(), testkit.MachineTicks(), before.servers.allocated}
 	if err := c.load(ctx); err != nil {
 		return phase, fmt.Errorf("%s: the load failed: %w", c.name, err)
 	}
@@ -81,10 +82,14 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began start,
 		phase.Took = quest.last.Sub(began.at)
 	}
 	b.judgeMachine(began, phase)
+	now, err := b.world.servers(ctx)
+	if err != nil {
+		return err
+	}
+	phase.Allocated = now.allocated - began.allocated
 	if c.restarts && !quest.first.IsZero() {
 		phase.First = quest.first.Sub(b.process.started)
 	}
-	var err error
 	if c.settled != nil {
 		err = c.settled()
 	}

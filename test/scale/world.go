@@ -149,6 +149,7 @@ func (w *world) close() error {
 type servers struct {
 	bytes, puts int64         // written into etcd so far
 	cpu         time.Duration // of the API server
+	allocated   int64         // bytes, by the API server so far
 }
 
 // servers asks them.
@@ -170,11 +171,11 @@ func (w *world) servers(ctx context.Context) (s servers, err error) {
 	if err != nil {
 		return s, fmt.Errorf("asking the API server for its metrics: %w", err)
 	}
-	server, err := counters(bytes.NewReader(body), "process_cpu_seconds_total")
+	server, err := counters(bytes.NewReader(body), "process_cpu_seconds_total", "go_memstats_alloc_bytes_total")
 	if err != nil {
 		return s, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	return servers{bytes: int64(store[0]), puts: int64(store[1]), cpu: time.Duration(server[0] * float64(time.Second))}, nil
+	return servers{bytes: int64(store[0]), puts: int64(store[1]), cpu: time.Duration(server[0] * float64(time.Second)), allocated: int64(server[1])}, nil
 }
 
 // counters sums up the counters of these names, each over all its labels.

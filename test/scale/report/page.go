@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -89,7 +90,7 @@ func (p *page) scenarios(run *Run) {
 	p.say("*Load* is how long the changes themselves took to write, *took* the time from the first of them until the last taint had changed, and p50 to max " +
 		"the time from a change of a condition to that of its node's taint, as an independent watch saw both. CPU and *peak* memory are those of the controller. " +
 		"*Nodes written*, *status* (of rules), *events* and *others* are its requests, without leases; *into etcd* are its own bytes: all, less those of the load " +
-		"alone; *left* are requests after it was quiet. *Floor* is the ratio of the number before it to that of the floor, or of the " +
+		"alone; *allocated* is what the API server allocated until the last taint had changed, for the load too; *left* are requests after it was quiet. *Floor* is the ratio of the number before it to that of the floor, or of the " +
 		"floor with fewer rules, where it was not measured with as many.\n")
 	trials := run.trials()
 	for i := 0; i < len(trials); {
@@ -111,7 +112,7 @@ func (p *page) scenario(run *Run, trials []*trial) {
 	}
 	labels := append(all.sizes(), all.subjects()...)
 	p.block(grid{labels, append(all.pace(), all.speed(), all.runs())}.markdown())
-	p.block(grid{labels, append(all.work(), all.extra()...)}.markdown())
+	p.block(grid{labels, slices.Concat(all.work(), all.server(), all.extra())}.markdown())
 	if all.withLoad() {
 		p.say("*: the bytes of the load are among them; it was not measured alone.\n")
 	}

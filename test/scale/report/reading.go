@@ -116,6 +116,14 @@ func (r reading) bytesRatio() ratio {
 	return over(ours, floors)
 }
 
+// allocatedRatio is of what the API server allocated, for the load too.
+func (r reading) allocatedRatio() ratio {
+	if r.floor == nil {
+		return 0
+	}
+	return over(r.Allocated, r.floor.Allocated)
+}
+
 // timeRatio is nothing where the pace of the load is the time of anybody.
 func (r reading) timeRatio() ratio {
 	if r.floor == nil || r.result.Scenario == Steady || r.result.Scenario == Join {

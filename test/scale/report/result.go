@@ -106,6 +106,10 @@ type Phase struct {
 	// ServerCPU is what the API server used meanwhile, for whomever.
 	ServerCPU time.Duration `json:"serverCPU"`
 
+	// Allocated is how many bytes the API server allocated from the first write until the last taint
+	// had changed, for whomever; 0: not measured.
+	Allocated int64 `json:"allocated,omitempty"`
+
 	// Requests of the subject by verb and resource, e.g. "patch nodes": 5000; Refused those of
 	// them that failed, by code, e.g. "429": 12.
 	Requests map[string]int `json:"requests"`

@@ -98,6 +98,14 @@ func (rs rows) work() []column {
 	}
 }
 
+// server is what it cost the API server.
+func (rs rows) server() []column {
+	return []column{
+		rs.column("allocated", reading.allocated),
+		rs.column("floor", func(r reading) string { return r.allocatedRatio().String() }),
+	}
+}
+
 // extra is what only some scenarios count.
 func (rs rows) extra() []column {
 	var names []string
@@ -176,6 +184,14 @@ func (r reading) etcd() string {
 		return ""
 	}
 	return size(r.EtcdBytes) + "*"
+}
+
+// allocated is what the API server allocated, for the load too.
+func (r reading) allocated() string {
+	if r.Allocated == 0 {
+		return ""
+	}
+	return size(r.Allocated)
 }
 
 // withLoad says whether a row is so marked.

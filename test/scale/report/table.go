@@ -18,7 +18,7 @@ func Table(w io.Writer, run Run) {
 		all := run.rowsOf(t)
 		marked = marked || all.withLoad()
 		fmt.Fprintf(&b, "%s\n", t.heading())
-		for _, columns := range [][]column{all.pace(), all.work(), append(all.extra(), all.speed())} {
+		for _, columns := range [][]column{all.pace(), all.work(), slices.Concat(all.extra(), all.server(), []column{all.speed()})} {
 			if text := (grid{all.subjects(), columns}).text(); text != "" {
 				fmt.Fprintf(&b, "\n%s", indent(text))
 			}
@@ -33,7 +33,8 @@ func Table(w io.Writer, run Run) {
 	}
 	b.WriteString("floor: ratio to the floor, at equal speeds, and of times without what was stolen.\n" +
 		"speed: of the machine, beside the fastest phase.\n" +
-		"into etcd: bytes less those of the load. left: requests after quiet.\n")
+		"into etcd: bytes less those of the load. left: requests after quiet.\n" +
+		"allocated: by the API server until the last taint changed, for the load too.\n")
 	if marked {
 		b.WriteString("*: bytes of the load included, which was not measured alone.\n")
 	}
