@@ -189,7 +189,7 @@ func full(subjects []subject, nobody subject, writers int, mode string) []lot {
 	// Even numbers of pairs: each subject is as often the first; most where one takes less than two
 	// minutes and differs much from the next. Ten times the nodes are next to the fewest.
 	lots := []lot{
-		flips(1000, 1, 4), flips(2000, 1, 2), flips(500, 1, 4), flips(5000, 1, 4), flips(5000, 5, 4), flips(1000, 5, 8), flips(500, 10, 2),
+		flips(1000, 1, 4), flips(2000, 1, 2), flips(500, 1, 4), flips(5000, 1, 4), flips(5000, 5, 6), flips(1000, 5, 8), flips(500, 10, 2),
 		{scenarios: []string{report.Create, report.Restart, report.Steady, report.Delete}, size: of(5000, 1), subjects: subjects},
 	}
 	// The bytes of the load, which differ little from run to run and not at all by rules.
