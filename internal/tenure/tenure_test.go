@@ -8,8 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/readygate/readygate/internal/tenure"
@@ -147,73 +149,95 @@ func TestWhatHasNoAnswerMayStillHappen(t *testing.T) {
 	want("it can happen no more", true)
 }
 
-// A process that is told to stop hears what became of its writes, and begins none.
+// server answers when it may, unless the request is given up.
+type server struct{ arrived, may chan struct{} }
+
+func (s server) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.arrived <- struct{}{}
+	select {
+	case <-s.may:
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("done"))}, req.Context().Err()
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+// patch sends a write and reads the answer.
+func patch(ctx context.Context, through http.RoundTripper) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, "http://example.com", strings.NewReader("{}"))
+	if err != nil {
+		return "", err
+	}
+	resp, err := through.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(resp.Body)
+	return string(answer), errors.Join(err, resp.Body.Close())
+}
+
+// A process that is told to stop hears what became of its writes, if that does not take long, and
+// begins none.
 func TestAWriteThatIsUnderWayIsNotCutOff(t *testing.T) {
-	arrived, hang := make(chan struct{}, 1), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		arrived <- struct{}{}
-		<-hang
-		_, _ = io.WriteString(w, "done") // who asked sees whether it came
-	}))
-	defer server.Close()
-	it := tenure.New(clocktesting.NewFakePassiveClock(noon), time.Hour)
-	it.Renew(noon)
-	client := &http.Client{Transport: it.Wrap(http.DefaultTransport)}
-	ctx, stop := context.WithCancel(t.Context())
-	patch := func() (string, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPatch, server.URL, strings.NewReader("{}"))
-		if err != nil {
-			return "", err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return "", err
-		}
-		answer, err := io.ReadAll(resp.Body)
-		return string(answer), errors.Join(err, resp.Body.Close())
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if answer, err := patch(); answer != "done" || err != nil {
-			t.Errorf("of the write that was under way: %q, %v", answer, err)
-		}
-	}()
-	<-arrived
-	stop()
-	time.Sleep(50 * time.Millisecond) // long enough for one that is cut off
-	close(hang)
-	<-done
-	if _, err := patch(); !errors.Is(err, context.Canceled) || len(arrived) > 0 {
-		t.Errorf("a write was begun after the end: %v", err)
-	}
-	if !it.Clean() {
-		t.Error("not clean, though all that was sent was answered")
+	for name, answers := range map[string]bool{"answered": true, "not answered": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				it := tenure.New(clock.RealClock{}, time.Hour)
+				it.Renew(time.Now())
+				api := server{arrived: make(chan struct{}, 2), may: make(chan struct{})}
+				through := it.Wrap(api)
+				ctx, stop := context.WithCancel(t.Context())
+				var answer string
+				var err error
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					answer, err = patch(ctx, through)
+				}()
+				<-api.arrived
+				stop()
+				stopped := time.Now()
+				synctest.Wait()
+				select {
+				case <-done:
+					t.Fatalf("cut off: %v", err)
+				default:
+				}
+				if answers {
+					close(api.may)
+				}
+				<-done
+				switch took := time.Since(stopped); {
+				case answers && (answer != "done" || err != nil || took > 0):
+					t.Errorf("got %q, %v after %v", answer, err, took)
+				case !answers && (!errors.Is(err, context.Canceled) || took != 8*time.Second):
+					t.Errorf("given up with %v after %v", err, took)
+				}
+				if _, err := patch(ctx, through); !errors.Is(err, context.Canceled) || len(api.arrived) > 0 {
+					t.Errorf("a write was begun after the end: %v", err)
+				}
+				if it.Clean() != answers {
+					t.Errorf("clean: %t", it.Clean())
+				}
+			})
+		})
 	}
 }
 
 // Who asks for an answer in some time is told that there was none.
 func TestAWriteEndsInTime(t *testing.T) {
-	hang := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
-	defer server.Close()
-	defer close(hang)
-	it := tenure.New(clocktesting.NewFakePassiveClock(noon), time.Hour)
-	it.Renew(noon)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, server.URL, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := it.Wrap(http.DefaultTransport).RoundTrip(req)
-	if err == nil {
-		_ = resp.Body.Close()
-	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	if it.Clean() {
-		t.Error("clean, though nobody knows what became of it")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		it := tenure.New(clock.RealClock{}, time.Hour)
+		it.Renew(time.Now())
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := patch(ctx, it.Wrap(server{arrived: make(chan struct{}, 1)}))
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 3*time.Second {
+			t.Errorf("got %v after %v", err, took)
+		}
+		if it.Clean() {
+			t.Error("clean, though nobody knows what became of it")
+		}
+	})
 }
