@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/testkit"
 )
 
@@ -252,5 +254,50 @@ func TestAMissingCRDIsSaid(t *testing.T) {
 	<-p.Done()
 	if !strings.Contains(p.Log(), "install the CRD") {
 		t.Errorf("the message does not say what to do:\n%s", p.Log())
+	}
+}
+
+// A manager that is stopped while it writes something else than a node hears what became of it too,
+// and so can give its lease back: who comes next need not wait until it has run out.
+func TestAStopWaitsForAWriteThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := testkit.StartProxy(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	proxy.Set(testkit.Fault{Delay: 3 * time.Second, Of: func(a testkit.Arrival) bool { return a.What() == "patch nodereadinessrules/status" }})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, proxy.Config()); err != nil {
+		t.Fatal(err)
+	}
+	manager := testkit.Start(t, "readygate-manager", nil, append([]string{"--kubeconfig", kubeconfig, "--health-probe-bind-address=0"}, elect...)...)
+	rule := testkit.Rule(testkit.NameOf(t))
+	c.Create(t, rule)
+	testkit.Eventually(t, "a write of the status", func(context.Context) error {
+		if proxy.Counts()["patch nodereadinessrules/status"] == 0 {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	manager.Terminate()
+
+	var lease coordinationv1.Lease
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
+		t.Errorf("%s has not given its lease back:\n%s", holder, manager.Log())
+	}
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
+		t.Fatal(err)
+	}
+	if rule.Status.ObservedGeneration != rule.Generation {
+		t.Error("the status was cut off")
 	}
 }
