@@ -105,6 +105,31 @@ func TestAWatchThatIsBegunAgainIsNoWorkThatIsLeft(t *testing.T) {
 	}
 }
 
+// How often an event happened is told once a minute, which may be then; more than that is work.
+func TestTheCountOfAnEventIsNoWorkThatIsLeft(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flips   float64
+		patches int
+		want    string
+	}{
+		"a node flaps":                     {5, 2, ""},
+		"a node flaps, and there are more": {5, 3, "patch events (3 times)"},
+		"no node flaps":                    {0, 1, "patch events (once)"},
+	} {
+		run := good()
+		phase := &run.Results[ours].Phases[1]
+		phase.Extra = map[string]float64{"changes": 100, "flips": tc.flips}
+		phase.Left = map[string]int{"patch events": tc.patches}
+		var want []string
+		if tc.want != "" {
+			want = []string{"flip, 100 nodes, 1 rule, hold: readygate had work left after quiet: " + tc.want}
+		}
+		if problems := report.Check(run); !slices.Equal(problems, want) {
+			t.Errorf("%s: got %q, want %q", name, problems, want)
+		}
+	}
+}
+
 func TestARunThatKeepsAllRulesHasNoProblem(t *testing.T) {
 	if problems := report.Check(good()); problems != nil {
 		t.Errorf("got %q", problems)

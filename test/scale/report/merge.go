@@ -68,10 +68,11 @@ func BothVersions(before, now string) string {
 }
 
 // faster says whether a phase took less than another, as fast as the machine was and as much as it
-// had of it. Of one that was disturbed nobody knows.
+// had of it. Of one that was disturbed nobody knows, and how much the speed matters is not known
+// either while runs are added.
 func (p *Phase) faster(other *Phase) bool {
 	if disturbed := p.disturbed(); disturbed != other.disturbed() {
 		return !disturbed
 	}
-	return float64(p.asAttempt().had()) < float64(other.asAttempt().had())*float64(slower(p.Work, other.Work))
+	return float64(p.asAttempt().had()) < float64(other.asAttempt().had())*float64(proportional.slower(p.Work, other.Work))
 }

@@ -10,11 +10,12 @@ import (
 // reading is one phase of a subject, beside what it is compared with.
 type reading struct {
 	*Phase
-	result *Result
-	floor  *Phase // the same phase of the floor; nil: not measured
-	pairs  []pair // of the runs of both
-	nobody *Phase // and of the load alone
-	speed  ratio  // of the machine, beside the fastest phase of the run; 0: not known
+	result     *Result
+	floor      *Phase // the same phase of the floor; nil: not measured
+	pairs      []pair // of the runs of both
+	nobody     *Phase // and of the load alone
+	speed      ratio  // of the machine, beside the fastest phase of the run; 0: not known
+	elasticity elasticity
 }
 
 // read finds what the phases of a result are compared with.
@@ -23,7 +24,7 @@ func (run *Run) read(result *Result) []reading {
 	var all []reading
 	for i := range result.Phases {
 		phase := &result.Phases[i]
-		r := reading{Phase: phase, result: result, speed: run.speed(phase.Work)}
+		r := reading{Phase: phase, result: result, speed: run.speed(phase.Work), elasticity: run.elasticity()}
 		if floor != nil {
 			r.floor = floor.phase(phase.Name)
 		}
@@ -137,7 +138,7 @@ func (r reading) timeRatio() ratio {
 func (r reading) besideFloor(of func(Attempt) time.Duration) ratio {
 	var ratios []ratio
 	for _, p := range calm(r.pairs) {
-		ratios = append(ratios, over(of(p.ours), of(p.floor))/slower(p.ours.Work, p.floor.Work))
+		ratios = append(ratios, over(of(p.ours), of(p.floor))/r.elasticity.slower(p.ours.Work, p.floor.Work))
 	}
 	return median(ratios)
 }
@@ -152,37 +153,6 @@ func median[T ~int64 | ~float64](values []T) T {
 		return (sorted[half-1] + sorted[half]) / 2
 	}
 	return sorted[half]
-}
-
-// slower is how much slower the machine was when the same work took a than when it took b; 1 where
-// nobody knows.
-func slower(a, b time.Duration) ratio {
-	if a == 0 || b == 0 {
-		return 1
-	}
-	return over(a, b)
-}
-
-// speed is how fast the machine was when the piece of work took so long, beside the fastest phase of
-// the run.
-func (run *Run) speed(work time.Duration) ratio {
-	var best time.Duration
-	for i := range run.Results {
-		for _, p := range run.Results[i].Phases {
-			if p.Work > 0 && (best == 0 || p.Work < best) {
-				best = p.Work
-			}
-		}
-	}
-	return over(best, work)
-}
-
-// even is a time as if the machine had been as fast as in the fastest phase of the run.
-func (run *Run) even(d, work time.Duration) time.Duration {
-	if speed := run.speed(work); speed > 0 {
-		return time.Duration(float64(d) * float64(speed))
-	}
-	return d
 }
 
 // took is nothing where no taint was to change.
@@ -238,9 +208,13 @@ func (r reading) told() (least, most int, known bool) {
 }
 
 // left are the requests after quiet. A watch that is begun again is no work: all are, now and
-// then.
+// then. Nor is it that an event which happened again is counted, which is told once a minute: a node
+// that flaps has two events for each rule.
 func (r reading) left() map[string]int {
 	work := maps.Clone(r.Left)
+	if r.Extra["flips"] > 0 && work["patch events"] <= 2*r.result.Rules {
+		delete(work, "patch events")
+	}
 	maps.DeleteFunc(work, func(request string, count int) bool { return count == 0 || strings.HasPrefix(request, "watch ") })
 	return work
 }
