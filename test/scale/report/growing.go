@@ -45,7 +45,7 @@ func (run *Run) medianCPU(result *Result) time.Duration {
 			if j == len(runs) {
 				runs = append(runs, 0)
 			}
-			runs[j] += run.even(a.CPU, a.Work)
+			runs[j] += run.even(a, Attempt.used)
 		}
 	}
 	return median(runs)

@@ -64,7 +64,7 @@ func (run *Run) fewestRules() int {
 func (run *Run) slowest(r *Result) time.Duration {
 	var longest time.Duration
 	for i := range r.Phases {
-		longest = max(longest, run.even(r.Phases[i].asAttempt().had(), r.Phases[i].Work))
+		longest = max(longest, run.even(r.Phases[i].asAttempt(), Attempt.had))
 	}
 	return longest
 }

@@ -18,7 +18,7 @@ func Page(run Run, notes map[string]string) []byte {
 	p.say("## Growth\n\n![Time and CPU over the number of nodes](%s)\n", GrowthFile)
 	p.say("## Beside the floor\n\n![What each scenario costs, as multiples of the floor](%s)\n", RatiosFile)
 	p.block(run.pairs())
-	p.block(run.elasticityWords())
+	p.block(run.flips())
 	p.scenarios(&run)
 	p.memory(&run, notes["memory"])
 	p.section("Where it stops", notes["limits"])

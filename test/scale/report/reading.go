@@ -10,12 +10,12 @@ import (
 // reading is one phase of a subject, beside what it is compared with.
 type reading struct {
 	*Phase
-	result     *Result
-	floor      *Phase // the same phase of the floor; nil: not measured
-	pairs      []pair // of the runs of both
-	nobody     *Phase // and of the load alone
-	speed      ratio  // of the machine, beside the fastest phase of the run; 0: not known
-	elasticity elasticity
+	run    *Run
+	result *Result
+	floor  *Phase // the same phase of the floor; nil: not measured
+	pairs  []pair // of the runs of both
+	nobody *Phase // and of the load alone
+	speed  ratio  // of the machine, beside the fastest; 0: not known
 }
 
 // read finds what the phases of a result are compared with.
@@ -24,7 +24,7 @@ func (run *Run) read(result *Result) []reading {
 	var all []reading
 	for i := range result.Phases {
 		phase := &result.Phases[i]
-		r := reading{Phase: phase, result: result, speed: run.speed(phase.Work), elasticity: run.elasticity()}
+		r := reading{Phase: phase, run: run, result: result, speed: run.speed(phase.Work)}
 		if floor != nil {
 			r.floor = floor.phase(phase.Name)
 		}
@@ -135,12 +135,19 @@ func (r reading) timeRatio() ratio {
 
 // besideFloor is how much more of something a phase took than the floor, at equal speeds: the median
 // of its pairs.
-func (r reading) besideFloor(of func(Attempt) time.Duration) ratio {
-	var ratios []ratio
+func (r reading) besideFloor(of amount) ratio {
+	return median(r.ratios(of, r.run.elasticity(of)))
+}
+
+// ratios are those of the pairs that count.
+func (r reading) ratios(of amount, e elasticity) []ratio {
+	var all []ratio
 	for _, p := range calm(r.pairs) {
-		ratios = append(ratios, over(of(p.ours), of(p.floor))/r.elasticity.slower(p.ours.Work, p.floor.Work))
+		if times := over(of(p.ours), of(p.floor)); times > 0 {
+			all = append(all, times/e.slower(p.ours.Work, p.floor.Work))
+		}
 	}
-	return median(ratios)
+	return all
 }
 
 // median is that of the values, 0 of none.
@@ -175,7 +182,7 @@ func (r reading) cpuRatio() ratio {
 	if r.floor == nil {
 		return 0
 	}
-	return r.besideFloor(func(a Attempt) time.Duration { return a.CPU })
+	return r.besideFloor(Attempt.used)
 }
 
 func (r reading) requestsRatio() ratio {

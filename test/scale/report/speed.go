@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -23,6 +22,12 @@ func (e elasticity) slower(a, b time.Duration) ratio {
 	return ratio(math.Pow(float64(over(a, b)), float64(e)))
 }
 
+// amount is what a run needed of something.
+type amount func(Attempt) time.Duration
+
+// used is the CPU time of the subject.
+func (a Attempt) used() time.Duration { return a.CPU }
+
 // fit is an elasticity that was found.
 type fit struct {
 	slope, deviation float64 // and its standard error
@@ -30,114 +35,127 @@ type fit struct {
 }
 
 const (
-	// fitDegrees are the least degrees of freedom from which a standard error means something.
-	fitDegrees = 8
+	// fitRuns is how many runs there must be, besides the first of each flip, for a standard error to
+	// mean something.
+	fitRuns = 8
 	// fitDeviation is the largest standard error with which an elasticity counts as known.
 	fitDeviation = 0.2
 )
 
 // elasticity is that of the floor's flips: what is compared with the floor has no part in it.
-func (run *Run) elasticity() elasticity {
-	if f := run.fit(); f != nil {
+func (run *Run) elasticity(of amount) elasticity {
+	if f := run.fit(of); f != nil {
 		return elasticity(f.slope)
 	}
 	return proportional
 }
 
-// fit finds the elasticity by least squares: the logarithms of what runs of the same flip took,
+// fit finds the elasticity by least squares: the logarithms of what runs of the same flip needed,
 // over those of the work, each less their mean. Nil: there are too few runs, or they differ in
 // something else.
-func (run *Run) fit() *fit {
-	var sum sums
+func (run *Run) fit(of amount) *fit {
+	var sample sample
 	for i := range run.Results {
 		r := &run.Results[i]
 		if r.Subject != Floor || r.Scenario != Flip || r.Problem != "" {
 			continue
 		}
 		for j := range r.Phases {
-			sum.add(r.runs(&r.Phases[j]))
+			sample.add(i, r.runs(&r.Phases[j]), of)
 		}
 	}
-	return sum.fit()
+	return sample.fit()
 }
 
-// sums are those of least squares, over several groups of runs.
-type sums struct {
-	xx, xy, yy   float64
-	runs, groups int
+// sample are points of several flips.
+type sample []point
+
+// point is a phase of a run, less the mean of all runs of it.
+type point struct {
+	of   origin
+	x, y float64 // logarithms of the work, and of what it needed
 }
 
-// add adds runs of the same phase.
-func (s *sums) add(attempts []Attempt) {
-	var xs, ys []float64
+// origin is the run of a point. Its phases are measured one after the other, and have more in common
+// than the machine's speed.
+type origin struct{ flip, pair, try int }
+
+// add adds runs of the same phase of a flip.
+func (s *sample) add(flip int, attempts []Attempt, of amount) {
+	var points sample
+	var x, y float64
 	for _, a := range attempts {
-		if !a.Disturbed && a.Work > 0 && a.had() > 0 {
-			xs, ys = append(xs, math.Log(float64(a.Work))), append(ys, math.Log(float64(a.had())))
+		if !a.Disturbed && a.Work > 0 && of(a) > 0 {
+			p := point{origin{flip, a.Pair, a.Try}, math.Log(float64(a.Work)), math.Log(float64(of(a)))}
+			points, x, y = append(points, p), x+p.x, y+p.y
 		}
 	}
-	if len(xs) < 2 {
-		return
-	}
-	s.groups, s.runs = s.groups+1, s.runs+len(xs)
-	midX, midY := mean(xs), mean(ys)
-	for i := range xs {
-		x, y := xs[i]-midX, ys[i]-midY
-		s.xx, s.xy, s.yy = s.xx+x*x, s.xy+x*y, s.yy+y*y
+	for _, p := range points {
+		p.x, p.y = p.x-x/float64(len(points)), p.y-y/float64(len(points))
+		*s = append(*s, p)
 	}
 }
 
-func (s *sums) fit() *fit {
-	degrees := s.runs - s.groups - 1
-	if degrees < fitDegrees || s.xx == 0 {
+// fit has the standard error of runs, not of phases.
+func (s sample) fit() *fit {
+	var xx, xy float64
+	for _, p := range s {
+		xx, xy = xx+p.x*p.x, xy+p.x*p.y
+	}
+	if xx == 0 {
 		return nil
 	}
-	f := &fit{slope: s.xy / s.xx, runs: s.runs}
-	f.deviation = math.Sqrt(max(0, s.yy-f.slope*s.xy) / float64(degrees) / s.xx)
+	f := &fit{slope: xy / xx}
+	misses, flips := map[origin]float64{}, map[int]bool{}
+	for _, p := range s {
+		misses[p.of] += p.x * (p.y - f.slope*p.x)
+		flips[p.of.flip] = true
+	}
+	f.runs = len(misses)
+	free := f.runs - len(flips)
+	if free < fitRuns {
+		return nil
+	}
+	var squares float64
+	for _, miss := range misses {
+		squares += miss * miss
+	}
+	f.deviation = math.Sqrt(squares*float64(f.runs)/float64(free-1)) / xx
 	if f.deviation > fitDeviation {
 		return nil
 	}
 	return f
 }
 
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
+// fastest is the shortest time of the piece of work.
+func (run *Run) fastest() time.Duration {
+	var best time.Duration
+	see := func(work time.Duration) {
+		if work > 0 && (best == 0 || work < best) {
+			best = work
+		}
 	}
-	return sum / float64(len(values))
+	for i := range run.Results {
+		for _, p := range run.Results[i].Phases {
+			see(p.Work)
+			for _, a := range p.Attempts {
+				see(a.Work)
+			}
+		}
+	}
+	return best
 }
 
-// elasticityWords is what a page says of it; nothing where it is not known.
-func (run *Run) elasticityWords() string {
-	f := run.fit()
-	if f == nil {
-		return ""
-	}
-	return fmt.Sprintf("Where the piece of work that tells the speed of the machine takes 1 %% longer, a flip of the floor takes %s %% longer "+
-		"(standard error %s, from %s phases of the floor): all speeds are to that power.", plain(f.slope, 2), plain(f.deviation, 2), number(f.runs))
-}
-
-// speed is how fast the machine was when the piece of work took so long, beside the fastest phase of
-// the run.
+// speed is how fast the machine was when the piece of work took so long, beside the fastest run of
+// a phase.
 func (run *Run) speed(work time.Duration) ratio {
 	if work == 0 {
 		return 0
 	}
-	best := work
-	for i := range run.Results {
-		for _, p := range run.Results[i].Phases {
-			if p.Work > 0 && p.Work < best {
-				best = p.Work
-			}
-		}
-	}
-	return run.elasticity().slower(best, work)
+	return run.elasticity(Attempt.had).slower(run.fastest(), work)
 }
 
-// even is a time as if the machine had been as fast as in the fastest phase of the run.
-func (run *Run) even(d, work time.Duration) time.Duration {
-	if speed := run.speed(work); speed > 0 {
-		return time.Duration(float64(d) * float64(speed))
-	}
-	return d
+// even is what a run needed as if the machine had been as fast as in the fastest.
+func (run *Run) even(a Attempt, of amount) time.Duration {
+	return time.Duration(float64(of(a)) * float64(run.elasticity(of).slower(run.fastest(), a.Work)))
 }

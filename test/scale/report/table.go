@@ -32,11 +32,11 @@ func Table(w io.Writer, run Run) {
 		b.WriteString("\n")
 	}
 	power := ""
-	if f := run.fit(); f != nil {
+	if f := run.fit(Attempt.had); f != nil {
 		power = fmt.Sprintf(", to the power %s, by which the floor follows it", plain(f.slope, 2))
 	}
 	b.WriteString("floor: ratio to the floor, at equal speeds, and of times without what was stolen.\n" +
-		"speed: of the machine, beside the fastest phase" + power + ".\n" +
+		"speed: of the machine, beside the fastest" + power + ".\n" +
 		"into etcd: bytes less those of the load. left: requests after quiet.\n" +
 		"allocated: by the API server until the last taint changed, for the load too.\n")
 	if marked {
