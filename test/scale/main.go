@@ -186,8 +186,9 @@ func (o *options) run(ctx context.Context, command string) error {
 		if err != nil {
 			return fmt.Errorf("--append: %w", err)
 		}
-		run.Results, run.Command = before.Results, before.Command+"\n"+run.Command
-		run.Version = report.BothVersions(before.Version, run.Version)
+		if run, err = run.After(before); err != nil {
+			return fmt.Errorf("--append: %s %w", o.out, err)
+		}
 	}
 	var errs []error
 	for _, l := range lots {

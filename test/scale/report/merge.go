@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -55,8 +56,19 @@ func (r *Result) merge(o Result) {
 	r.Heap, r.HeapEmpty = larger.Heap, larger.HeapEmpty // of one run: their difference counts
 }
 
-// BothVersions names the builds that were measured one after the other, each once.
-func BothVersions(before, now string) string {
+// After is a run that is added to one before. Both must be of machines of the same kind: seconds and
+// speeds of others cannot be compared.
+func (run Run) After(before Run) (Run, error) {
+	if then, now := before.Machine, run.Machine; then.CPU != now.CPU || then.Cores != now.Cores {
+		return run, fmt.Errorf("was measured on %s (%s), and this machine is %s (%s): write to another file", then.CPU, counted(then.Cores, "core"), now.CPU, counted(now.Cores, "core"))
+	}
+	run.Results, run.Command = before.Results, before.Command+"\n"+run.Command
+	run.Version = bothVersions(before.Version, run.Version)
+	return run, nil
+}
+
+// bothVersions names the builds that were measured one after the other, each once.
+func bothVersions(before, now string) string {
 	switch {
 	case before == "":
 		return now

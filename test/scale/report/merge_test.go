@@ -175,8 +175,29 @@ func TestRunsThatAreNotKnownAreNotHidden(t *testing.T) {
 
 func TestEveryBuildThatWasMeasuredIsNamed(t *testing.T) {
 	for _, c := range [][3]string{{"", "a", "a"}, {"a", "a", "a"}, {"a", "b", "a, b"}, {"a, b", "a", "a, b"}} {
-		if got := report.BothVersions(c[0], c[1]); got != c[2] {
-			t.Errorf("%q and %q are named %q, want %q", c[0], c[1], got, c[2])
+		run, err := report.Run{Version: c[1]}.After(report.Run{Version: c[0]})
+		if err != nil || run.Version != c[2] {
+			t.Errorf("%q and %q are named %q, want %q (%v)", c[0], c[1], run.Version, c[2], err)
+		}
+	}
+}
+
+func TestRunsOfOtherMachinesAreNotAdded(t *testing.T) {
+	before := report.Run{Machine: report.Machine{CPU: "a CPU", Cores: 2}, Command: "one"}
+	for name, tc := range map[string]struct {
+		machine report.Machine
+		want    string // none: they are added
+	}{
+		"the same":          {report.Machine{CPU: "a CPU", Cores: 2, Memory: 1, Go: "another"}, ""},
+		"another processor": {report.Machine{CPU: "b CPU", Cores: 2}, "was measured on a CPU (2 cores), and this machine is b CPU (2 cores): write to another file"},
+		"more cores":        {report.Machine{CPU: "a CPU", Cores: 4}, "was measured on a CPU (2 cores), and this machine is a CPU (4 cores): write to another file"},
+	} {
+		run, err := report.Run{Machine: tc.machine, Command: "two"}.After(before)
+		switch {
+		case tc.want == "" && (err != nil || run.Command != "one\ntwo"):
+			t.Errorf("%s: got %+v, %v", name, run, err)
+		case tc.want != "" && (err == nil || err.Error() != tc.want):
+			t.Errorf("%s: got %v, want %s", name, err, tc.want)
 		}
 	}
 }
