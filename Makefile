@@ -42,7 +42,7 @@ demo: kube ## Play a story on a real control plane: nodes join, are held, and ar
 	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))
 
 .PHONY: bench
-bench: kube build ## Run the benchmarks: hot paths, node creation, reporters, the manager at scale, then pods at once on a real node (SHORT=1: count only, about 7 minutes, as CI does).
+bench: kube build ## Run the benchmarks: hot paths, node creation, reporters, the manager at scale, then pods at once on a real node (SHORT=1: count only, about 8 minutes, as CI does).
 	@mkdir -p bin/scale
 	@$(GO) build -o bin/scale/scale ./test/scale
 ifeq ($(SHORT),)
@@ -52,7 +52,7 @@ ifeq ($(SHORT),)
 	bin/scale/scale run --plan full --out $(or $(OUT),bin/scale/results.json)
 	@$(MAKE) bench-pods
 else
-	@echo "bench: small clusters, and only counts are asserted: about 7 minutes on 2 cores"
+	@echo "bench: small clusters, and only counts are asserted: about 8 minutes on 2 cores"
 	bin/scale/scale run --plan short --check --out bin/scale/short.json
 endif
 

@@ -221,10 +221,12 @@ func large(subjects []subject, nobody subject, writers int, mode string) []lot {
 func short(subjects []subject, nobody subject, writers int, mode string) []lot {
 	quick := usual
 	quick.steady, quick.readyIn = 10*time.Second, 5*time.Second
+	controllers := slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.name == report.Floor })
 	return []lot{
 		{scenarios: []string{report.Create, report.Flip, report.Flap, report.Restart, report.Steady, report.Delete}, size: size{Nodes: 200, Rules: 1, Writers: writers, Mode: mode}, pace: quick,
 			subjects: append(slices.Clone(subjects), nobody)},
 		{scenarios: []string{report.Flip}, size: size{Nodes: 200, Rules: 5, Writers: writers, Mode: mode}, pace: quick, subjects: subjects},
 		{scenarios: []string{report.Join}, size: size{Nodes: 200, Rules: 1, Writers: writers, Mode: mode}, pace: quick, subjects: subjects},
+		{scenarios: []string{report.Slow, report.Busy}, size: size{Nodes: 100, Rules: 1, Writers: writers, Mode: mode, Proxied: true}, pace: quick, subjects: controllers},
 	}
 }

@@ -26,7 +26,7 @@ func (s *Stripper) Strip(obj any) (any, error) {
 	// A new object, so that nothing of the large one is kept alive.
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:              node.Name,
+			Name:              s.words.canonical(node.Name), // often it is a label, too
 			UID:               node.UID,
 			ResourceVersion:   node.ResourceVersion,
 			CreationTimestamp: node.CreationTimestamp,
@@ -88,7 +88,7 @@ func (s *Stripper) conditions(conditions []corev1.NodeCondition) []corev1.NodeCo
 
 // dictionaryPage is how many words a dictionary learns before it forgets those that nobody
 // has used for as long.
-const dictionaryPage = 8192
+const dictionaryPage = 2048
 
 // dictionary gives equal words one place in memory. It is bounded: names of nodes come and go
 // for ever. The zero value is ready for use.

@@ -69,9 +69,12 @@ func TestNodesShareTheirWords(t *testing.T) {
 	var s Stripper
 	strip := func() *corev1.Node {
 		stripped, err := s.Strip(&corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{strings.Clone("zone"): strings.Clone("eu-central-1a")}},
-			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: strings.Clone("example.com/gpu"), TimeAdded: &metav1.Time{}}}},
-			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeConditionType(strings.Clone("Ready"))}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   strings.Clone("node-1"),
+				Labels: map[string]string{strings.Clone("zone"): strings.Clone("eu-central-1a"), corev1.LabelHostname: strings.Clone("node-1")},
+			},
+			Spec:   corev1.NodeSpec{Taints: []corev1.Taint{{Key: strings.Clone("example.com/gpu"), TimeAdded: &metav1.Time{}}}},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeConditionType(strings.Clone("Ready"))}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +84,7 @@ func TestNodesShareTheirWords(t *testing.T) {
 	one, other := strip(), strip()
 	for what, pair := range map[string][2]string{
 		"value of a label": {one.Labels["zone"], other.Labels["zone"]},
+		"name of a node":   {one.Name, one.Labels[corev1.LabelHostname]},
 		"key of a taint":   {one.Spec.Taints[0].Key, other.Spec.Taints[0].Key},
 		"condition type":   {string(one.Status.Conditions[0].Type), string(other.Status.Conditions[0].Type)},
 	} {

@@ -16,6 +16,9 @@ const (
 	writesLimit = 1.5  // times the writes, with ten times the rules
 	nodeLimit   = 4 << 10
 	statusLimit = 64 << 10 // bytes of a rule
+
+	// underWayLimit is what the manager promises of its requests (--node-concurrent-reconciles).
+	underWayLimit = 20
 )
 
 // budgetSizes are the numbers of nodes that budgets are for, unless they are for any.

@@ -27,7 +27,7 @@ func Check(run Run) []string {
 			if r.bytesRatio() != 0 {
 				compared++
 			}
-			for _, check := range []func(reading) string{checkPatches, checkEvents, checkStatus, checkLeft, checkBytes, checkSteady, checkRestart, checkBirths} {
+			for _, check := range []func(reading) string{checkPatches, checkEvents, checkStatus, checkLeft, checkBytes, checkSteady, checkRestart, checkBirths, checkUnderWay} {
 				if problem := check(r); problem != "" {
 					problems = append(problems, fmt.Sprintf("%s, %s: %s %s", result.name(), r.Name, Ours, problem))
 				}
@@ -169,4 +169,12 @@ func times(n int) string {
 		return "once"
 	}
 	return number(n) + " times"
+}
+
+// checkUnderWay is asked where a proxy counted them: however slow an API server is, or busy.
+func checkUnderWay(r reading) string {
+	if most := int(r.Extra["most under way"]); most > underWayLimit {
+		return fmt.Sprintf("had %s under way at the same time: at most %d", counted(most, "request"), underWayLimit)
+	}
+	return ""
 }

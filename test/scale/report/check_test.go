@@ -170,6 +170,12 @@ func TestCheckSaysWhichRuleIsBroken(t *testing.T) {
 			func(run *report.Run) { hold(run).Requests["update nodereadinessrules/status"] = 1 },
 			"flip, 100 nodes, 1 rule, hold: readygate wrote status 5 times: at most 4 times, 1 a second for each rule and 2",
 		},
+		"too many requests at the same time": {
+			func(run *report.Run) {
+				run.Results[busy].Phases[0].Extra = map[string]float64{"changes": 100, "most under way": 21}
+			},
+			"busy, 100 nodes, 1 rule, release: readygate had 21 requests under way at the same time: at most 20",
+		},
 		"work is left": {
 			func(run *report.Run) { hold(run).Left = map[string]int{"patch nodes": 2, "create events": 1} },
 			"flip, 100 nodes, 1 rule, hold: readygate had work left after quiet: create events (once) and patch nodes (2 times)",

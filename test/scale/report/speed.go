@@ -6,8 +6,8 @@ import (
 )
 
 // elasticity is by how many percent a phase takes longer where the piece of work that tells how
-// fast the machine is takes 1 % longer. The work is small and always the same, and what slows a
-// machine down, a neighbour in its caches, say, slows an API server down more than that.
+// fast the machine is takes 1 % longer. The work is small and always the same: what slows a machine
+// down, a neighbour in its caches, say, need not slow down an API server as much as that.
 type elasticity float64
 
 // proportional is the elasticity of a run that is too short to tell it.
