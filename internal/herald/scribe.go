@@ -21,7 +21,7 @@ import (
 
 const (
 	// remembered is how many events can become a series if they happen again.
-	remembered = 2048
+	remembered = 1024
 
 	// An event that happens again within seriesGap belongs to the same series. Its count is
 	// written when it has doubled, and what that leaves out every seriesRest.

@@ -88,7 +88,7 @@ func (s *Stripper) conditions(conditions []corev1.NodeCondition) []corev1.NodeCo
 
 // dictionaryPage is how many words a dictionary learns before it forgets those that nobody
 // has used for as long.
-const dictionaryPage = 2048
+const dictionaryPage = 1024
 
 // dictionary gives equal words one place in memory. It is bounded: names of nodes come and go
 // for ever. The zero value is ready for use.
