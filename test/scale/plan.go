@@ -174,12 +174,17 @@ func (l lot) join(ctx context.Context, b *bench, keep func(report.Result)) error
 	return err
 }
 
+// withoutFloor are those that are compared with it.
+func withoutFloor(subjects []subject) []subject {
+	return slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.name == report.Floor })
+}
+
 // usual is the pace of a real cluster, or somewhat more.
 var usual = pace{joins: 50, readyIn: 30 * time.Second, steady: 2 * time.Minute, heartbeat: 100, flaps: 10}
 
 // full is what docs/performance.md is made from.
 func full(subjects []subject, nobody subject, writers int, mode string) []lot {
-	controllers := slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.name == report.Floor })
+	controllers := withoutFloor(subjects)
 	of := func(nodes, rules int) size { return size{Nodes: nodes, Rules: rules, Writers: writers, Mode: mode} }
 	proxied := of(200, 1)
 	proxied.Proxied = true
@@ -221,7 +226,7 @@ func large(subjects []subject, nobody subject, writers int, mode string) []lot {
 func short(subjects []subject, nobody subject, writers int, mode string) []lot {
 	quick := usual
 	quick.steady, quick.readyIn = 10*time.Second, 5*time.Second
-	controllers := slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.name == report.Floor })
+	controllers := withoutFloor(subjects)
 	return []lot{
 		{scenarios: []string{report.Create, report.Flip, report.Flap, report.Restart, report.Steady, report.Delete}, size: size{Nodes: 200, Rules: 1, Writers: writers, Mode: mode}, pace: quick,
 			subjects: append(slices.Clone(subjects), nobody)},

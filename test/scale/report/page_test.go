@@ -316,3 +316,23 @@ func TestNotesAreInThePageAndTheirSectionsAreNotThereWithoutThem(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMemoryOfANodeIsThatOfTheSizeWithABudget(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodes []int // in the order in which they were measured
+		want  string
+	}{
+		"the budget's size was measured":     {[]int{500, 5000, 15000, 200}, "With 5,000 nodes the live heap"},
+		"else the largest, whenever that is": {[]int{500, 2000, 200}, "With 2,000 nodes the live heap"},
+	} {
+		var run report.Run
+		for _, nodes := range tc.nodes {
+			r := flip(report.Ours, nil, 0)
+			r.Nodes, r.Heap, r.HeapEmpty = nodes, int64(nodes)*5000, 1
+			run.Add(r)
+		}
+		if page := string(report.Page(run, nil)); !strings.Contains(page, tc.want) {
+			t.Errorf("%s: %q is missing in\n%s", name, tc.want, page)
+		}
+	}
+}
