@@ -68,7 +68,7 @@ type run struct {
 // all does every step. One that fails keeps back only those that rest on it.
 func (r *run) all(ctx context.Context, config *rest.Config) error {
 	stopped := r.stopWriters(ctx)
-	err := manager.Exclusively(ctx, config, r.Namespace, r.removeAll)
+	err := manager.Exclusively(ctx, config, r.Namespace, r.Peers, r.removeAll)
 	var other *manager.OtherLeaderError
 	if errors.As(err, &other) {
 		err = r.removeBeside(ctx, other)
@@ -99,7 +99,8 @@ func (r *run) removeBeside(ctx context.Context, other *manager.OtherLeaderError)
 	if len(r.Conditions) > 0 {
 		r.stays("node conditions: rules that are enforced may rest on them")
 	}
-	failed := errors.Join(insist(ctx, r.removePolicies), r.disownNodes(ctx), r.removeGates(ctx))
+	failed := errors.Join(insist(ctx, r.removePolicies), r.disownNodes(ctx), r.removeGates(ctx),
+		insist(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, r.nodeRules()) }))
 	if r.Rules == DeleteRules {
 		failed = errors.Join(failed, fmt.Errorf("--rules=delete, but %w: stop that controller first, or use --rules=keep (crds.keep=true in the chart)", other))
 	}

@@ -41,7 +41,7 @@ func (r *run) nodeRules() ruleKind {
 			*status = nodev1alpha1.NodeReadinessRuleStatus{
 				TakenOverAt: status.TakenOverAt,
 				Conditions: without(status.Conditions, nodev1alpha1.ConditionAccepted, nodev1alpha1.ConditionEnforced,
-					nodev1alpha1.ConditionBirthsCovered, nodev1alpha1.ConditionReportersRun),
+					nodev1alpha1.ConditionBirthsCovered, nodev1alpha1.ConditionReportersRun, nodev1alpha1.ConditionSoleController),
 			}
 		},
 		kept: "their CRD, with completion records on nodes: another controller, or Readygate again, goes on with them (--rules=keep)",
@@ -59,7 +59,7 @@ func (r *run) podRules() ruleKind {
 		},
 		clear: func(obj client.Object) {
 			status := &obj.(*podv1alpha1.PodReadinessRule).Status
-			*status = podv1alpha1.PodReadinessRuleStatus{Conditions: without(status.Conditions, podv1alpha1.ConditionAccepted, podv1alpha1.ConditionEnforced)}
+			*status = podv1alpha1.PodReadinessRuleStatus{Conditions: without(status.Conditions, podv1alpha1.ConditionAccepted, podv1alpha1.ConditionEnforced, nodev1alpha1.ConditionSoleController)}
 		},
 		kept: "their CRD: Readygate goes on with them when it is installed again (--rules=keep)",
 	}

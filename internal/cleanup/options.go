@@ -34,6 +34,8 @@ type Options struct {
 	// Namespace is where the manager, the reporters, the agents and leases are. Empty: the
 	// namespace of the pod that the cleanup runs in.
 	Namespace string
+	// Peers are namespaces in which another controller of this API may enforce the rules.
+	Peers manager.PeerNamespaces
 	// Deployment is the manager's.
 	Deployment string
 	// Reporters select the DaemonSets of reporters, and their pods. Empty: none.
@@ -62,6 +64,7 @@ type Options struct {
 // NewOptions are the defaults.
 func NewOptions() *Options {
 	return &Options{
+		Peers:      manager.DefaultPeerNamespaces(),
 		Deployment: policy.ManagerAccount,
 		Reporters:  policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=reporter",
 		Agents:     policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component,
@@ -76,6 +79,7 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the manager, the reporters, the agents and their leases. Empty: the namespace that the cleanup runs in.")
+	o.Peers.AddFlag(flags)
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the manager's Deployment, which is scaled to 0. One that does not exist is no error.")
 	flags.StringVar(&o.Reporters, "reporters", o.Reporters, "Labels of the reporters' DaemonSets, which are deleted, and of their pods. Empty: none.")
 	flags.StringVar(&o.Agents, "agents", o.Agents, "Labels of the DaemonSet of podgate's agents, which is deleted, of their pods, and of their leases. Empty: none.")
@@ -98,6 +102,9 @@ func (o *Options) Validate() error {
 	}
 	if _, err := labels.Parse(o.Agents); err != nil {
 		return fmt.Errorf("--agents is %q, must be labels, e.g. --agents=app.kubernetes.io/component=podgate: %w", o.Agents, err)
+	}
+	if err := o.Peers.Validate(); err != nil {
+		return err
 	}
 	if o.Deployment == "" {
 		return fmt.Errorf("--deployment is empty, must be the name of the manager's Deployment, e.g. --deployment=%s", policy.ManagerAccount)

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 )
 
 // deleteRules asks for the deletion of every rule. Their finalizers keep them until what they put
@@ -94,6 +96,24 @@ func (r *run) clearStatus(ctx context.Context, kind ruleKind, rule client.Object
 	}
 	r.removed("statuses of "+kind.what, 1)
 	return nil
+}
+
+// removeSoleController removes the one condition that a waiting manager sets on rules that another
+// controller enforces.
+func (r *run) removeSoleController(ctx context.Context, kind ruleKind) error {
+	kind.clear = func(obj client.Object) {
+		status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
+		status.Conditions = without(status.Conditions, nodev1alpha1.ConditionSoleController)
+	}
+	rules, err := kind.list(ctx)
+	if err != nil {
+		return err
+	}
+	var failed failures
+	for _, rule := range rules {
+		failed.add(rule.GetName(), r.clearStatus(ctx, kind, rule))
+	}
+	return failed.err(kind.what)
 }
 
 func (r *run) dropFinalizer(ctx context.Context, kind ruleKind, rule client.Object) error {

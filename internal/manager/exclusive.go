@@ -18,7 +18,7 @@ import (
 // leaseRemoval is how long the removal of the lease may take, also when time is up.
 const leaseRemoval = 5 * time.Second
 
-// OtherLeaderError says that a controller of this API leads in another namespace, and lives.
+// OtherLeaderError says that a controller of this API leads in a peer namespace, and lives.
 type OtherLeaderError struct {
 	// Leader names it and its lease.
 	Leader string
@@ -33,11 +33,11 @@ func (e *OtherLeaderError) Error() string {
 // namespace, which it waits for, renews, and deletes at the end. The work's context ends if
 // the lease is lost.
 //
-// It does no work, and returns an OtherLeaderError, while a controller of another namespace
+// It does no work, and returns an OtherLeaderError, while a controller of a peer namespace
 // leads: one that has renewed its lease before our eyes. A lease that nobody renews is waited
-// out.
-func Exclusively(ctx context.Context, config *rest.Config, namespace string, work func(context.Context) error) error {
-	lock, err := newLock(config, namespace)
+// out. Leases in other namespaces are ignored.
+func Exclusively(ctx context.Context, config *rest.Config, namespace string, peers []string, work func(context.Context) error) error {
+	lock, err := newLock(config, namespace, peers)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/note"
 	"github.com/readygate/readygate/internal/tenure"
 )
 
@@ -31,13 +33,14 @@ const (
 	retryPeriod   = time.Second
 )
 
-// neighbours looks for leaders of this API in other namespaces. Leases are namespaced, so
+// neighbours looks for leaders of this API in peer namespaces. Leases are namespaced, so
 // another controller with a lease of the same name elsewhere would not exclude us, nor we it.
+// Other namespaces are not read: every tenant may create a lease in its own.
 type neighbours struct {
-	leases coordinationclient.LeasesGetter
-	own    string
-	clock  clock.PassiveClock
-	seen   map[string]sighting
+	leases     coordinationclient.LeasesGetter
+	namespaces []string
+	clock      clock.PassiveClock
+	seen       map[string]sighting
 	// haunted says that one of them did not give its lease back, not long ago.
 	haunted bool
 }
@@ -68,28 +71,40 @@ func (s sighting) next(holder string, renew, now time.Time) (sighting, bool) {
 	return sighting{holder: holder, renew: renew, at: now, lives: changed}, changed
 }
 
-// leader describes a leader in another namespace that may be alive, and says whether it has
-// proved to be; empty if there is none.
-func (n *neighbours) leader(ctx context.Context) (other string, proved bool, err error) {
-	list, err := n.leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.LeaseName).String(),
-	})
-	if err != nil {
-		return "", false, fmt.Errorf("looking for other controllers of this API: %w", err)
-	}
+// neighbour is a leader in a peer namespace that may be alive.
+type neighbour struct {
+	namespace string
+	// text names its holder and lease.
+	text string
+	// renews says that it has renewed its lease since it was first seen.
+	renews bool
+}
+
+// maxHolder is the maximum length of a holder in texts. The API server does not limit it.
+const maxHolder = 256
+
+// leader is a leader in a peer namespace that may be alive; nil if there is none.
+func (n *neighbours) leader(ctx context.Context) (*neighbour, error) {
 	n.haunted = false
-	for i := range list.Items {
-		lease := &list.Items[i]
-		if lease.Namespace == n.own {
-			continue
+	for _, namespace := range n.namespaces {
+		// A LIST, because the role allows only that: it has one verb, for this name, in all namespaces.
+		list, err := n.leases.Leases(namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.LeaseName).String(),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("looking for other controllers of this API in namespace %s: %w", namespace, err)
 		}
-		renew := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
-		n.haunted = n.haunted || ptr.Deref(lease.Spec.HolderIdentity, "") != "" && n.clock.Since(renew) < haunting
-		if n.alive(lease) {
-			return fmt.Sprintf("%s (lease %s/%s)", *lease.Spec.HolderIdentity, lease.Namespace, lease.Name), n.seen[lease.Namespace].lives, nil
+		for i := range list.Items {
+			lease := &list.Items[i]
+			renew := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+			n.haunted = n.haunted || ptr.Deref(lease.Spec.HolderIdentity, "") != "" && n.clock.Since(renew) < haunting
+			if n.alive(lease) {
+				text := fmt.Sprintf("%s (lease %s/%s)", note.Cut(*lease.Spec.HolderIdentity, maxHolder), namespace, lease.Name)
+				return &neighbour{namespace: namespace, text: text, renews: n.seen[namespace].lives}, nil
+			}
 		}
 	}
-	return "", false, nil
+	return nil, nil
 }
 
 func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
@@ -103,7 +118,7 @@ func (n *neighbours) alive(lease *coordinationv1.Lease) bool {
 	return seen.holder != "" && n.clock.Since(seen.at) < min(lasts, maxLease)
 }
 
-// exclusiveLock is a lease that can be acquired only while no other namespace has a live
+// exclusiveLock is a lease that can be acquired only while no peer namespace has a live
 // leader of this API. It knows whether the question of leadership is settled. The election
 // uses it from one goroutine; anybody may ask settled at any time, also during a request.
 type exclusiveLock struct {
@@ -123,11 +138,13 @@ type exclusiveLock struct {
 	mu     sync.Mutex
 	leader string
 	waits  string
+	// waitsIn is the namespace of the lease that it waits for, once that was renewed; empty otherwise.
+	waitsIn string
 }
 
 // newLock makes the lock in the namespace, or one that only this process knows if the
-// namespace is empty: that excludes leaders elsewhere, but not a second manager like this.
-func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
+// namespace is empty: that excludes leaders in peer namespaces, but not a second manager like this.
+func newLock(config *rest.Config, namespace string, peers []string) (*exclusiveLock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
 	client, err := coordinationclient.NewForConfig(config)
@@ -145,7 +162,7 @@ func newLock(config *rest.Config, namespace string) (*exclusiveLock, error) {
 			Client:     client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		neighbours: &neighbours{leases: client, own: namespace, clock: clock.RealClock{}},
+		neighbours: &neighbours{leases: client, namespaces: without(peers, namespace), clock: clock.RealClock{}},
 		tenure:     tenure.New(clock.RealClock{}, renewDeadline),
 	}
 	if namespace == "" {
@@ -179,12 +196,12 @@ func (l *exclusiveLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRe
 	return record, raw, nil
 }
 
-// Create makes the lease, unless another namespace has a leader.
+// Create makes the lease, unless a peer namespace has a leader.
 func (l *exclusiveLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update acquires, renews or releases the lease; it does not acquire it while another
+// Update acquires, renews or releases the lease; it does not acquire it while a peer
 // namespace has a leader.
 func (l *exclusiveLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Update)
@@ -243,30 +260,55 @@ func (l *exclusiveLock) setLeader(identity string) {
 	defer l.mu.Unlock()
 	l.leader = identity
 	if identity != "" { // somebody leads with our lease: nobody else can be waited for
-		l.waits = ""
+		l.waits, l.waitsIn = "", ""
 	}
 }
 
-// alone fails while another namespace has a leader.
+// alone fails while a peer namespace has a leader.
 func (l *exclusiveLock) alone(ctx context.Context) error {
-	other, proved, err := l.neighbours.leader(ctx)
+	other, err := l.neighbours.leader(ctx)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	news := other != l.waits
-	l.waits = other
-	l.mu.Unlock()
-	if other != "" {
-		switch {
-		case l.outdone != nil && proved:
-			l.outdone(other)
-		case l.outdone == nil && news:
-			log.Info("Waiting: another controller enforces these rules; stop it to let this one take over", "leader", other)
-		}
-		return fmt.Errorf("another controller of this API is active: %s", other)
+	if other == nil {
+		l.setWaits("", "")
+		return nil
 	}
-	return nil
+	in := ""
+	if other.renews {
+		in = other.namespace
+	}
+	news := l.setWaits(other.text, in)
+	switch {
+	case l.outdone != nil && other.renews:
+		l.outdone(other.text)
+	case l.outdone == nil && news:
+		log.Info("Waiting: another controller enforces these rules; stop it to let this one take over", "leader", other.text)
+	}
+	return fmt.Errorf("another controller of this API is active: %s", other.text)
+}
+
+// setWaits returns whether the leader that it waits for has changed.
+func (l *exclusiveLock) setWaits(leader, in string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	news := leader != l.waits
+	l.waits, l.waitsIn = leader, in
+	return news
+}
+
+// waitingIn is the namespace of the live lease that the manager waits for; empty if it does not wait.
+func (l *exclusiveLock) waitingIn() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waitsIn
+}
+
+// without is the namespaces but for one, each once.
+func without(namespaces []string, own string) []string {
+	others := slices.Clone(namespaces)
+	slices.Sort(others)
+	return slices.DeleteFunc(slices.Compact(others), func(namespace string) bool { return namespace == own })
 }
 
 // settled fails until it is known who leads: this process or another one with this lease.

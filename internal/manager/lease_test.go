@@ -40,7 +40,7 @@ func testLock(objs ...*coordinationv1.Lease) (*exclusiveLock, *fake.Clientset, *
 			LeaseMeta: metav1.ObjectMeta{Namespace: "own", Name: v1alpha1.LeaseName}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "me"},
 		},
-		neighbours: &neighbours{leases: client.CoordinationV1(), own: "own", clock: clock},
+		neighbours: &neighbours{leases: client.CoordinationV1(), namespaces: []string{"other"}, clock: clock},
 		tenure:     tenure.New(clock, renewDeadline),
 	}, client, clock
 }
@@ -108,7 +108,7 @@ func TestAStandbyIsSettledWhileALeaderRenews(t *testing.T) {
 // Without leader election the lock is one of this process's own, and waits all the same.
 func TestALockOfItsOwnWaitsForOthers(t *testing.T) {
 	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
-	lock.Interface, lock.neighbours.own = &memoryLock{identity: "me"}, ""
+	lock.Interface = &memoryLock{identity: "me"}
 	if _, _, err := lock.Get(t.Context()); err == nil {
 		t.Error("there is a record before one was written")
 	}
@@ -323,6 +323,40 @@ func TestTheOneBeforeIsNotForgotten(t *testing.T) {
 				t.Errorf("late writes are feared until %v, it is %v", until, clock.Now())
 			}
 		})
+	}
+}
+
+// A lease in a namespace that is no peer neither blocks, nor makes the manager wait for late writes.
+func TestALeaseOutsideOfThePeersIsIgnored(t *testing.T) {
+	lock, _, clock := testLock(lease("tenant", "them", time.Unix(1e9, 0)))
+	if err := lock.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if until := lock.tenure.Late(); until.After(clock.Now()) {
+		t.Errorf("late writes are feared until %v", until)
+	}
+}
+
+// The namespace of a lease is reported once the lease was renewed, until the manager leads.
+func TestALockReportsTheNamespaceItWaitsFor(t *testing.T) {
+	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
+	for renewed, want := range []string{"", "other"} {
+		if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease("other", "them", time.Unix(int64(renewed), 0)), "other"); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Create(t.Context(), mine); err == nil {
+			t.Fatal("acquired beside a lease that may be live")
+		}
+		if got := lock.waitingIn(); got != want {
+			t.Errorf("after %d renewals it waits for %q, want %q", renewed, got, want)
+		}
+	}
+	clock.Step(maxLease)
+	if err := lock.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if got := lock.waitingIn(); got != "" {
+		t.Errorf("it leads and waits for %q", got)
 	}
 }
 

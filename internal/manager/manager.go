@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,7 @@ import (
 	"github.com/readygate/readygate/internal/controller/rule"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/doorman"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/readiness"
@@ -77,6 +79,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unfenced := rest.CopyConfig(config) // for a manager that waits, and so has no lease
 	// After the lock, which has a copy: renewing the lease waits for nobody. Who waits at the
 	// turnstile may have lost the lease by then.
 	config.Wrap(lock.tenure.Wrap)
@@ -87,7 +90,11 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.addControllers(ctx, mgr, gate, strip, lock.tenure.Late); err != nil {
+	others := o.others()
+	if err := o.addControllers(ctx, mgr, gate, strip, lock.tenure.Late, others); err != nil {
+		return err
+	}
+	if err := o.addLeadership(mgr, lock, unfenced, others); err != nil {
 		return err
 	}
 	if err := addHealth(mgr, lock); err != nil {
@@ -104,7 +111,7 @@ func (o *Options) Run(ctx context.Context) error {
 // process's own, which still waits for other controllers of this API.
 func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 	if !o.LeaderElect {
-		return newLock(config, "")
+		return newLock(config, "", append(slices.Clone(o.Peers), o.namespaceOfManagers()))
 	}
 	namespace := o.LeaseSpace
 	if namespace == "" {
@@ -113,7 +120,7 @@ func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 			return nil, err
 		}
 	}
-	return newLock(config, namespace)
+	return newLock(config, namespace, o.Peers)
 }
 
 func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolscache.TransformFunc) (manager.Manager, error) {
@@ -175,7 +182,7 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, late func() time.Time) error {
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, late func() time.Time, others *leadership.Others) error {
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -216,6 +223,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Rules:    rules,
 		Failures: failures,
 		Coverage: covered,
+		Others:   others,
 
 		DaemonSets: daemonSets,
 		Events:     events,
@@ -226,7 +234,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
 	policies := &admission.Reconciler{Policy: births(rules, mgr.GetAPIReader()), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{}}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
-		o.addPods(mgr, everyNode, gate))
+		o.addPods(mgr, everyNode, gate, others))
 }
 
 // bornLater is what becomes of nodes where the births policy does not cover a rule.

@@ -31,8 +31,10 @@ type Options struct {
 	PprofAddr     string
 	LeaderElect   bool
 	LeaseSpace    string
-	NodeWorkers   int
-	RuleWorkers   int
+	// Peers are namespaces, in addition to the manager's own, whose live lease keeps it from leading.
+	Peers       PeerNamespaces
+	NodeWorkers int
+	RuleWorkers int
 
 	// SettleTime is how long a change of a policy may take to reach every API server.
 	SettleTime time.Duration
@@ -58,6 +60,7 @@ func NewOptions() *Options {
 		APIBurst:    -1,
 		MetricsAddr: "0",
 		HealthAddr:  ":8081",
+		Peers:       DefaultPeerNamespaces(),
 		NodeWorkers: 16,
 		RuleWorkers: 4,
 		SettleTime:  5 * time.Second,
@@ -77,6 +80,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PprofAddr, "pprof-bind-address", o.PprofAddr, "Address of the pprof endpoint, e.g. 127.0.0.1:6060. Empty: off.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one active manager among several.")
 	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect. Empty: the namespace that the manager runs in.")
+	o.Peers.AddFlag(flags)
 	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time. At most 4 requests more than this are under way at one time.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
 	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-births and readygate-gates may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
@@ -93,6 +97,9 @@ func (o *Options) Validate() error {
 		if workers < 1 {
 			return fmt.Errorf("--%s is %d, must be at least 1, e.g. --%s=16", name, workers, name)
 		}
+	}
+	if err := o.Peers.Validate(); err != nil {
+		return err
 	}
 	if o.SettleTime < 0 {
 		return fmt.Errorf("--policy-settle-time is %v, must not be negative, e.g. --policy-settle-time=5s", o.SettleTime)

@@ -15,7 +15,7 @@ func TestFlags(t *testing.T) {
 	manager.NewOptions().AddFlags(flags)
 	for name, def := range map[string]string{
 		"metrics-bind-address": "0", "metrics-secure": "false", "metrics-cert-dir": "", "health-probe-bind-address": ":8081",
-		"pprof-bind-address": "", "leader-elect": "false", "leader-election-namespace": "", "kube-api-qps": "-1", "kube-api-burst": "-1",
+		"pprof-bind-address": "", "leader-elect": "false", "leader-election-namespace": "", "leader-election-peer-namespaces": "[nrr-system]", "kube-api-qps": "-1", "kube-api-burst": "-1",
 		"node-concurrent-reconciles": "16", "rule-concurrent-reconciles": "4", "kubeconfig": "",
 	} {
 		flag := flags.Lookup(name)
@@ -37,6 +37,8 @@ func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
 		"a burst of nothing":             {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, []string{"--kube-api-burst 0", "--kube-api-burst=200"}},
 		"secure metrics that are off":    {[]string{"--metrics-secure"}, []string{"--metrics-secure", "--metrics-bind-address=:8443"}},
 		"no certificate":                 {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure", "--metrics-cert-dir=/does/not/exist"}, []string{"--metrics-cert-dir", "tls.crt"}},
+		"a peer that is no namespace":    {[]string{"--leader-election-peer-namespaces=nrr-system,Nrr_System"}, []string{`--leader-election-peer-namespaces has "Nrr_System"`, "e.g. --leader-election-peer-namespaces=nrr-system", "lower case"}},
+		"a peer without a name":          {[]string{"--leader-election-peer-namespaces=a,"}, []string{`--leader-election-peer-namespaces has ""`}},
 		"a rate of nothing":              {[]string{"--kube-api-qps=0"}, []string{"--kube-api-qps is 0"}},
 		"certificates for plain HTTP":    {[]string{"--metrics-cert-dir=/certs"}, []string{"--metrics-cert-dir", "add --metrics-secure"}},
 		"a kubeconfig that is not there": {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},

@@ -19,6 +19,7 @@ import (
 	"github.com/readygate/readygate/internal/controller/podrule"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/herald"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/turnstile"
@@ -32,9 +33,9 @@ const ungated = "new pods are created without the gate, and are counted as ungat
 
 // addPods adds what looks after rules for pods, when the cluster has such rules. Nothing else waits for
 // that: the node half works without.
-func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, gate *turnstile.Turnstile) error {
-	if namespace := o.namespace(); namespace != "" && namespace != agentlease.Namespace {
-		log.Info("Rules for pods are off: agents and their leases are in "+agentlease.Namespace+", and the manager is not", "namespace", namespace)
+func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, gate *turnstile.Turnstile, others *leadership.Others) error {
+	if !o.servesPods() {
+		log.Info("Rules for pods are off: agents and their leases are in "+agentlease.Namespace+", and the manager is not", "namespace", o.namespace())
 		return nil
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -54,7 +55,7 @@ func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, gate *turns
 		if err != nil { // the manager ends
 			return nil //nolint:nilerr // that is no failure
 		}
-		return o.startPods(mgr, nodes, gate)
+		return o.startPods(mgr, nodes, gate, others)
 	}))
 }
 
@@ -70,7 +71,13 @@ func (o *Options) namespace() string {
 	return namespace
 }
 
-func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *turnstile.Turnstile) error {
+// servesPods says whether the manager looks after rules for pods.
+func (o *Options) servesPods() bool {
+	namespace := o.namespace()
+	return namespace == "" || namespace == agentlease.Namespace
+}
+
+func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *turnstile.Turnstile, others *leadership.Others) error {
 	api, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return err
@@ -92,7 +99,7 @@ func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *tur
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
 	rules := &podrule.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, HoldsStart: o.LatchImage != "", Events: events,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, Others: others, HoldsStart: o.LatchImage != "", Events: events,
 		Metrics: podrule.NewMetrics(o.Registerer), Clock: clock.RealClock{},
 	}
 	return errors.Join(mgr.Add(events), gates.SetupWithManager(mgr), rules.SetupWithManager(mgr))

@@ -14,11 +14,13 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -84,6 +86,7 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	u.manager.Terminate()
 	stopOther := runOther(t, c)
 	defer stopOther()
+	setByAWaitingManager(t, c, u.always)
 
 	said := cleanUp(t, c, 1, "--rules=delete", "--conditions="+testkit.Condition)
 	wantSaid(t, said, "other (lease nrr-system/", "stop that controller first, or use --rules=keep", "node conditions: rules that are enforced may rest on them")
@@ -100,10 +103,24 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	}
 	for _, rule := range []string{"always", "once"} {
 		c.EventuallyRule(t, rule, "enforced by the other", func(r *v1alpha1.NodeReadinessRule) bool {
-			return slices.Contains(r.Finalizers, v1alpha1.Finalizer) && r.DeletionTimestamp.IsZero() && testkit.Enforced(r)
+			return slices.Contains(r.Finalizers, v1alpha1.Finalizer) && r.DeletionTimestamp.IsZero() && testkit.Enforced(r) &&
+				meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionSoleController) == nil
 		})
 	}
 	wantPermitted(t, c)
+}
+
+// setByAWaitingManager sets the condition that a manager sets while it waits for another controller.
+func setByAWaitingManager(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
+		t.Fatal(err)
+	}
+	base := rule.DeepCopy()
+	meta.SetStatusCondition(&rule.Status.Conditions, leadership.Waiting("nrr-system"))
+	if err := c.Client.Status().Patch(t.Context(), rule, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Killed where it hurts, and run again: the end is the same.

@@ -143,6 +143,8 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 			c := testkit.StartCluster(t)
 			rule := testkit.Rule("waiting")
 			c.Create(t, rule)
+			pods := gateRule(rule.Name)
+			c.Create(t, pods)
 			c.Create(t, testkit.Node("waiting", testkit.Pool(rule.Name)))
 			stopOther := runOther(t, c)
 			p := c.StartProcess(t, testkit.ManagerUser, args...)
@@ -153,6 +155,7 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 				return nil
 			})
 			notReady(t, p, "leader", "nrr-system")
+			waitsVisibly(t, c, p, rule, pods)
 			if n := len(nodeWrites(t, c)); n > 0 {
 				t.Errorf("%d writes while another controller was active", n)
 			}
@@ -161,11 +164,17 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 				managers = append(managers, c.StartProcess(t, testkit.SecondManagerUser, args...))
 				notReady(t, managers[1], "leader", "nrr-system")
 			}
+			for _, user := range []string{testkit.ManagerUser, testkit.SecondManagerUser} {
+				if n := len(statusWrites(t, c, user)); n > 2 {
+					t.Errorf("%s wrote the status of 2 rules %d times while it waited", user, n)
+				}
+			}
 			stopOther()
 			c.EventuallyNode(t, "waiting", "held", held(rule))
 			for _, manager := range managers { // whichever of them leads
 				ready(t, manager)
 			}
+			showsNoOther(t, c, rule, pods)
 		})
 	}
 }

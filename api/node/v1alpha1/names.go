@@ -57,6 +57,23 @@ const (
 	ReasonDaemonSetBlocked = "DaemonSetBlocked"
 )
 
+// ConditionSoleController is False while another controller of this API may be active: a lease LeaseName
+// is renewed in another namespace. It is absent otherwise, so that it costs no write in a cluster with one
+// controller. Enforced does not change with it: a tenant that may write leases in its namespace can make
+// this condition False, and nothing else. PodReadinessRule has it too.
+const ConditionSoleController = "SoleController"
+
+// Reasons of the condition SoleController.
+const (
+	// ReasonWaitingForLease is set while the manager waits for the lease of another controller, and
+	// does not enforce the rule. The message names the namespace, which is one of
+	// --leader-election-peer-namespaces.
+	ReasonWaitingForLease = "WaitingForLease"
+	// ReasonOtherLease is set while the manager enforces the rule although a lease is renewed in other
+	// namespaces. The message names up to five, the manager's own among them.
+	ReasonOtherLease = "OtherLease"
+)
+
 // Reasons of the condition Accepted.
 const (
 	// ReasonAccepted says that the rule takes part.
@@ -176,3 +193,7 @@ const (
 // LeaseName is the lease of the one active controller. Every implementation of this API
 // uses the same name, each in its own namespace.
 const LeaseName = "ba65f13e.readiness.node.x-k8s.io"
+
+// OtherNamespace is the namespace that kubernetes-sigs/node-readiness-controller, another controller of
+// this API, is installed in by default.
+const OtherNamespace = "nrr-system"

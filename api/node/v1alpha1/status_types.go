@@ -22,9 +22,10 @@ type NodeReadinessRuleStatus struct {
 
 	// conditions of the rule: Accepted (valid, and in conflict with no older
 	// rule), Enforced (every selected node is as the rule wants it),
-	// BirthsCovered (a selected node is created with the taint) and
+	// BirthsCovered (a selected node is created with the taint),
 	// ReportersRun (what reports for the rule tolerates its taint; only if
-	// something is known to), each with its reason.
+	// something is known to) and SoleController (only while it is False: another
+	// controller of this API renews its lease), each with its reason.
 	//
 	// +optional
 	// +listType=map

@@ -18,7 +18,8 @@ type PodReadinessRuleStatus struct {
 
 	// conditions of the rule: Accepted (valid), Enforced (selected pods are
 	// created with the gate, and every node that needs one has a live agent that
-	// opens it), each with its reason.
+	// opens it) and SoleController (only while it is False: another controller
+	// of NodeReadinessRule renews its lease), each with its reason.
 	//
 	// +optional
 	// +listType=map

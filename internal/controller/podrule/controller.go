@@ -22,6 +22,7 @@ import (
 	"github.com/readygate/readygate/internal/controller/upkeep"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/roster"
 )
 
@@ -45,6 +46,7 @@ type Reconciler struct {
 	Live     client.Reader
 	Nodes    *roster.Roster
 	Coverage *coverage.Coverage
+	Others   *leadership.Others
 	// HoldsStart says whether there is a latch to hold the start of pods with.
 	HoldsStart bool
 	Events     events.EventRecorder
@@ -89,7 +91,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadine
 	if err != nil {
 		return 0, err
 	}
-	s := standing{rule: rule, holdsStart: r.HoldsStart}
+	s := standing{rule: rule, holdsStart: r.HoldsStart, others: r.Others.Condition()}
 	var wait time.Duration
 	s.gap, wait, s.known = r.Coverage.Covers(rule.UID, wasCovered(obj))
 	s.known = s.known && r.orphans.known()

@@ -20,6 +20,7 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/agentlease"
 	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/roster"
 )
 
@@ -90,7 +91,7 @@ func TestMetricsOfARuleComeAndGoWithIt(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(rule, lease).WithStatusSubresource(rule).Build()
 	r := &Reconciler{
-		Client: c, Nodes: roster.New(cache.NewStore(cache.MetaNamespaceKeyFunc)), Coverage: coverage.New(clock, time.Second, "policy", ""),
+		Client: c, Nodes: roster.New(cache.NewStore(cache.MetaNamespaceKeyFunc)), Coverage: coverage.New(clock, time.Second, "policy", ""), Others: leadership.NewOthers(clock, ""),
 		Metrics: NewMetrics(registry), Clock: clock,
 	}
 	look := func() map[string]float64 {

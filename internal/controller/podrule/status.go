@@ -23,6 +23,8 @@ type standing struct {
 	gap        *coverage.Gap
 	known      bool
 	holdsStart bool
+	// others is the condition SoleController; nil if no other controller has a live lease.
+	others *metav1.Condition
 	// failure is why gates of a deleted rule are not all open.
 	failure error
 
@@ -60,7 +62,13 @@ func (s *standing) status(before *v1alpha1.PodReadinessRuleStatus, generation in
 		UngatedPods:       s.listed(s.tally.Without),
 		NodesWithoutAgent: s.nodes[:min(len(s.nodes), v1alpha1.MaxListedPods)],
 	}
-	for _, condition := range []metav1.Condition{s.accepted(), s.enforced()} {
+	conditions := []metav1.Condition{s.accepted(), s.enforced()}
+	if s.others != nil {
+		conditions = append(conditions, *s.others)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, nodev1alpha1.ConditionSoleController)
+	}
+	for _, condition := range conditions {
 		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}

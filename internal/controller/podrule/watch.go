@@ -53,6 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		}).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			r.Coverage.OnChange(func() { go r.all(ctx, q) })
+			r.Others.OnChange(func() { go r.all(ctx, q) })
 			go r.rounds(ctx, q)
 			return nil
 		})).

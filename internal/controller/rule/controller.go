@@ -21,6 +21,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controller/upkeep"
 	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
@@ -60,6 +61,7 @@ type Reconciler struct {
 	Rules      *rulebook.Shelf
 	Failures   *ledger.Failures
 	Coverage   *coverage.Coverage
+	Others     *leadership.Others
 	Events     events.EventRecorder
 	Metrics    *Metrics
 	Clock      clock.PassiveClock
@@ -118,7 +120,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	if err != nil {
 		return 0, err
 	}
-	s := standing{rule: rule, summary: readiness.Summarize(rule, nodes, r.Clock.Now(), v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal}
+	s := standing{rule: rule, summary: readiness.Summarize(rule, nodes, r.Clock.Now(), v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal, others: r.Others.Condition()}
 	s.births = r.birthsOf(rule, &obj.Status)
 	s.blocked, s.reporters = r.reportersOf(rule)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())

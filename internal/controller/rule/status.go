@@ -30,6 +30,8 @@ type standing struct {
 	// as are known.
 	blocked   []string
 	reporters int
+	// others is the condition SoleController; nil if no other controller has a live lease.
+	others *metav1.Condition
 }
 
 // cleanedUp says that nothing of a deleted rule is left, nor will be put on a node again.
@@ -94,6 +96,11 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 		conditions = append(conditions, reportersRun(s))
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReportersRun)
+	}
+	if s.others != nil {
+		conditions = append(conditions, *s.others)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSoleController)
 	}
 	for _, condition := range conditions {
 		condition.ObservedGeneration = rule.Generation

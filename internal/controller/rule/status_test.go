@@ -88,6 +88,19 @@ func TestConditionsSayWhy(t *testing.T) {
 	}
 }
 
+// The condition SoleController is there only while it is False.
+func TestTheConditionSoleControllerGoesWithItsCause(t *testing.T) {
+	others := &metav1.Condition{Type: v1alpha1.ConditionSoleController, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOtherLease}
+	status := statusOf(standing{rule: &readiness.Rule{}, others: others}, &v1alpha1.NodeReadinessRuleStatus{}, now)
+	if !meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionSoleController) || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionEnforced) {
+		t.Errorf("got %+v", status.Conditions)
+	}
+	status = statusOf(standing{rule: &readiness.Rule{}}, &status, now)
+	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSoleController); got != nil {
+		t.Errorf("still there: %+v", got)
+	}
+}
+
 // The API server does not check the conditions of nodes: whatever is there, the status of the
 // rule must be one that it takes.
 func TestAnOddConditionIsUnknown(t *testing.T) {

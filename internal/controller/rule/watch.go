@@ -25,8 +25,8 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts a controller that looks at a rule when it changed, when a node
-// changed in a way that concerns it, when its writes began or ceased to be refused, and when
-// the births policy changed.
+// changed in a way that concerns it, when its writes began or ceased to be refused, when
+// the births policy changed, and when the condition SoleController did.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("rule").
@@ -55,6 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			r.Failures.OnChange(func(rule string) { q.Add(request(rule)) })
 			r.Coverage.OnChange(func() { r.all(ctx, q) })
+			r.Others.OnChange(func() { r.all(ctx, q) })
 			return nil
 		})).
 		WithOptions(controller.Options{
