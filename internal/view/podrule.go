@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
 )
@@ -47,7 +48,10 @@ func podRule(rule *gating.Rule, obj *v1alpha1.PodReadinessRule) PodRule {
 	for i := range rule.Components {
 		row.Components = append(row.Components, rule.Components[i].Name)
 	}
-	if is := enforcedOf(obj); is != nil {
+	waits := soleController(obj.Status.Conditions, nodev1alpha1.ReasonWaitingForLease)
+	if waits != "" {
+		row.Standing, row.Message = nodev1alpha1.ReasonWaitingForLease, waits
+	} else if is := enforcedOf(obj); is != nil {
 		row.Standing, row.Message = is.Reason, is.Message
 	} else {
 		row.Standing, row.Message = Unobserved, "no manager has looked at the rule as it is now; if it stays so: is readygate-manager running?"

@@ -43,7 +43,7 @@ type Rule struct {
 	Selector     string                   `json:"selector"`
 
 	// Standing is one word: Enforced, or the reason why it is not (Progressing, WriteRefused,
-	// Limited, DryRun, Conflict, Invalid, Deleting, Unobserved).
+	// Limited, DryRun, Conflict, Invalid, Deleting, WaitingForLease, Unobserved).
 	Standing string `json:"standing"`
 	// Message says more, and what to do.
 	Message string `json:"message,omitempty"`
@@ -53,6 +53,9 @@ type Rule struct {
 	BirthsMessage string `json:"birthsMessage,omitempty"`
 	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
 	Blocked string `json:"blocked,omitempty"`
+	// Others is the message of the condition SoleController while another controller may enforce the
+	// rule as well; empty if none does.
+	Others string `json:"others,omitempty"`
 
 	// Count is over all nodes that were given.
 	Count Count `json:"count"`
@@ -173,6 +176,7 @@ func (b *Book) rule(rule *readiness.Rule) Rule {
 		row.Births, row.BirthsMessage = births.Reason, births.Message
 	}
 	row.Blocked = blocked(obj)
+	row.Others = soleController(obj.Status.Conditions, v1alpha1.ReasonOtherLease)
 	for _, failed := range obj.Status.FailedNodes {
 		row.Refused = append(row.Refused, Refusal{Node: failed.NodeName, Message: failed.Message})
 	}
@@ -183,6 +187,14 @@ func (b *Book) rule(rule *readiness.Rule) Rule {
 func blocked(obj *v1alpha1.NodeReadinessRule) string {
 	if run := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReportersRun); run != nil && run.Status == metav1.ConditionFalse {
 		return run.Message
+	}
+	return ""
+}
+
+// soleController is the message of the condition SoleController if it has this reason, else empty.
+func soleController(conditions []metav1.Condition, reason string) string {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionSoleController); c != nil && c.Reason == reason {
+		return c.Message
 	}
 	return ""
 }
@@ -204,6 +216,11 @@ func standingOfRule(rule *readiness.Rule, obj *v1alpha1.NodeReadinessRule) (word
 		return v1alpha1.ReasonDeleting, "what it put on nodes is taken back first; if it stays so: is readygate-manager running?"
 	case rule.Problem != nil:
 		return rule.Problem.Reason, rule.Problem.Message
+	}
+	if waits := soleController(obj.Status.Conditions, v1alpha1.ReasonWaitingForLease); waits != "" {
+		return v1alpha1.ReasonWaitingForLease, waits
+	}
+	switch {
 	case enforced == nil || obj.Status.ObservedGeneration != obj.Generation:
 		return Unobserved, "no manager has looked at this rule: is readygate-manager running?"
 	case rule.DryRun:

@@ -30,15 +30,26 @@ func TestStandingOfARule(t *testing.T) {
 		"refused": {rules(rule("a", func(r *v1alpha1.NodeReadinessRule) {
 			r.Status.Conditions[1] = metav1.Condition{Type: v1alpha1.ConditionEnforced, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWriteRefused}
 		})), []string{"a WriteRefused"}},
+		"the manager waits":   {rules(rule("a", soleController(v1alpha1.ReasonWaitingForLease))), []string{"a WaitingForLease"}},
+		"another lease lives": {rules(rule("a", soleController(v1alpha1.ReasonOtherLease))), []string{"a Enforced in namespace other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, row := range view.NewBook(c.rules).Rules(nil) {
-				got = append(got, row.Name+" "+row.Standing)
+				got = append(got, strings.TrimSpace(row.Name+" "+row.Standing+" "+row.Others))
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
+		})
+	}
+}
+
+// soleController sets the condition SoleController to False.
+func soleController(reason string) ruleOption {
+	return func(r *v1alpha1.NodeReadinessRule) {
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionSoleController, Status: metav1.ConditionFalse, Reason: reason, Message: "in namespace other",
 		})
 	}
 }

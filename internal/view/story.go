@@ -89,9 +89,19 @@ func (b *Book) Story(obj *corev1.Node, events []corev1.Event, unseen []string, n
 	}
 	slices.SortStableFunc(story.Chapters, func(a, b Chapter) int { return cmp.Compare(a.rank(), b.rank()) })
 	story.Headline = story.headline(now)
-	story.Next = story.advice(now)
+	story.Next = append(b.waiting(), story.advice(now)...)
 	story.Rules = nil // the chapters have them
 	return story
+}
+
+// waiting is what to do if the manager waits for another controller. It is the same for every rule.
+func (b *Book) waiting() []string {
+	for _, rule := range b.compiled.Rules() {
+		if waits := soleController(b.objects[rule.UID].Status.Conditions, v1alpha1.ReasonWaitingForLease); waits != "" {
+			return []string{waits}
+		}
+	}
+	return nil
 }
 
 func (b *Book) chapter(rule *readiness.Rule, node *readiness.Node, standings []Standing, writers map[string]string, now time.Time) (Chapter, bool) {

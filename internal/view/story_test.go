@@ -108,6 +108,7 @@ func TestAdvice(t *testing.T) {
 		"a preview that still holds": {worker("w", says("net", True), heldBy("net", readiness.OriginBorn)), rules(rule("net", dryRun)), []string{"Rule net only previews", "kubectl patch nrr net", "or delete it"}},
 		"met, but silent":            {worker("w", says("net", True), func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = old }), rules(rule("net")), []string{"last heard of 40m ago", "its last word still counts"}},
 		"completed, and silent":      {worker("w", completed("net"), says("net", True), func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = old }), rules(rule("net", bootstrapOnly)), nil},
+		"the manager waits":          {worker("w"), rules(rule("a", soleController(v1alpha1.ReasonWaitingForLease)), rule("b", younger, soleController(v1alpha1.ReasonWaitingForLease))), []string{"in namespace other\nNobody", "Not applied to this node yet: rule a, b"}},
 		"two rules, one advice":      {worker("w"), rules(rule("a"), rule("b", younger)), []string{"Not applied to this node yet: rule a, b"}},
 		"cordoned":                   {worker("w", cordoned), nil, []string{"kubectl uncordon w"}},
 		"not Ready":                  {worker("w", func(n *corev1.Node) { n.Status.Conditions[0].Status = False }), nil, []string{"kubelet does not say", "kubectl describe node w"}},

@@ -43,7 +43,12 @@ func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
 // messages are what only somebody can mend, a line a rule.
 func (l *Lines) messages(rules []view.Rule, wide bool) {
 	var below Lines
+	others := ""
 	for _, r := range rules {
+		if r.Others != "" && r.Others != others { // it is the same for every rule
+			others = r.Others
+			below.add("Other controllers: %s", others)
+		}
 		if r.Standing != v1alpha1.ReasonEnforced && r.Message != "" {
 			below.add("%s is %s: %s", r.Name, r.Standing, r.Message)
 		}

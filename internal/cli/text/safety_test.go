@@ -68,14 +68,14 @@ func TestRulesCountStuckAndLimitedNodes(t *testing.T) {
 	}
 	lonely := row("storage", "readiness.k8s.io/S:NoSchedule", v1alpha1.ReasonEnforced, "all is well", view.Count{Selected: 2, Held: 1, Released: 1})
 	lonely.Blocked = "DaemonSet a/b does not tolerate the taint"
-	compare(t, text.Rules([]view.Rule{
-		row("network", "readiness.k8s.io/N:NoSchedule", v1alpha1.ReasonLimited, "1 node stays released", view.Count{Selected: 5, Held: 2, Released: 3, Stuck: 1, Limited: 1}),
-		lonely,
-	}, false, noon), `
+	limited := row("network", "readiness.k8s.io/N:NoSchedule", v1alpha1.ReasonLimited, "1 node stays released", view.Count{Selected: 5, Held: 2, Released: 3, Stuck: 1, Limited: 1})
+	limited.Others, lonely.Others = "a lease is renewed in namespace tenant", "a lease is renewed in namespace tenant"
+	compare(t, text.Rules([]view.Rule{limited, lonely}, false, noon), `
 NAME      TAINT                           MODE         SELECTED   HELD          RELEASED        STANDING   BIRTHS    AGE
 network   readiness.k8s.io/N:NoSchedule   continuous   5          2 (1 stuck)   3 (1 limited)   Limited    Covered   3h
 storage   readiness.k8s.io/S:NoSchedule   continuous   2          1             1               Enforced   Covered   3h
 
+Other controllers: a lease is renewed in namespace tenant
 network is Limited: 1 node stays released
 storage, reporters: DaemonSet a/b does not tolerate the taint
 `)

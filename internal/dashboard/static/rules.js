@@ -73,6 +73,7 @@ export class Rules {
       [rule.anyOf ? "until any of" : "until", rule.requirements.join(", ")],
       ["missing", blocked.map(([type, count]) => `${type} on ${number(count)}`).join(", ")],
       ["blocked", rule.blocked],
+      ["others", rule.others],
       ["births", rule.births === "Covered" ? "" : [rule.births, rule.birthsMessage].filter(Boolean).join(": ")],
       ["", rule.standing === "Enforced" ? "" : rule.message],
       ["refused", (rule.refused ?? []).map((refusal) => `${refusal.node}: ${refusal.message}`).join("; ")],
