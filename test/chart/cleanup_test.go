@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/readygate/readygate/internal/cleanup"
+	"github.com/readygate/readygate/internal/manager"
 )
 
 func jobs(all objects) []*batchv1.Job { return each[*batchv1.Job](all) }
@@ -49,6 +50,25 @@ func TestCleanupKnowsWhatWasInstalled(t *testing.T) {
 	deadline := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
 	if options.Timeout >= deadline || deadline >= 5*time.Minute {
 		t.Errorf("it has %v, its Job %v, Helm 5m", options.Timeout, deadline)
+	}
+}
+
+// The manager and the clean-up wait for controllers in the same namespaces, and by default in the one that the flag has.
+func TestManagerAndCleanupHaveTheSamePeers(t *testing.T) {
+	for values, want := range map[string][]string{
+		"":                                  manager.DefaultPeerNamespaces(),
+		"manager: {peerNamespaces: [a, b]}": {"a", "b"},
+		"manager: {peerNamespaces: []}":     {},
+	} {
+		all := render(t, values)
+		options := cleanupOptions(t, get[*batchv1.Job](t, all, "readygate-cleanup"))
+		if !slices.Equal(options.Peers, want) {
+			t.Errorf("%q: the clean-up has %q, want %q", values, options.Peers, want)
+		}
+		arg := "--leader-election-peer-namespaces=" + strings.Join(want, ",")
+		if args := get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, arg) {
+			t.Errorf("%q: %q is not in %q", values, arg, args)
+		}
 	}
 }
 

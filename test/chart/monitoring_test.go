@@ -20,6 +20,7 @@ import (
 	"github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/controller/podrule"
 	"github.com/readygate/readygate/internal/controller/rule"
+	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/podgate"
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -189,6 +190,7 @@ func served(t *testing.T) map[string]bool {
 	rule.NewMetrics(registry)
 	podrule.NewMetrics(registry)
 	podgate.NewMetrics(registry)
+	leadership.RegisterMetrics(registry, nil, nil)
 	registry.MustRegister(rule.NewCollector(nil, make(chan struct{})))
 	names := map[string]bool{"up": true, "node_readiness_build_info": true}
 	for _, collector := range []prometheus.Collector{registry, metrics.Registry.(prometheus.Collector)} {

@@ -71,6 +71,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a port of the manager":       {"reporters: [{name: a, hostNetwork: true, metrics: {port: 9446}, checks: [{conditionType: A, cni: {}}]}]", []string{"reporters[0].metrics.port is 9446", "manager.ports.health"}},
 		"our label on everything":     {`commonLabels: {app.kubernetes.io/part-of: platform}`, []string{"commonLabels", "app.kubernetes.io/part-of", "example.com/team"}},
 		"our label on the manager":    {`manager: {podLabels: {app.kubernetes.io/component: x}}`, []string{"manager.podLabels", "label of yours"}},
+		"a peer that is no namespace": {"manager: {peerNamespaces: [nrr-system, Nrr_System]}", []string{`manager.peerNamespaces[1] is "Nrr_System"`, "lower-case", "e.g. nrr-system"}},
+		"peers as a text":             {"manager: {peerNamespaces: nrr-system}", []string{"manager", "peerNamespaces", "array"}},
 		"API server as a URL":         {`manager: {apiServer: {host: "https://api.example.com"}}`, []string{"manager.apiServer.host", "e.g. api.example.com"}},
 		"API server with a port":      {`manager: {apiServer: {host: "api.example.com:6443"}}`, []string{"manager.apiServer.host", "its port is beside it"}},
 		"one port for both":           {"manager: {ports: {health: 1, metrics: 1}}", []string{"manager.ports.health", "must differ"}},
