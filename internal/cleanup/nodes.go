@@ -16,10 +16,10 @@ import (
 func (r *run) everyNode() things[corev1.Node] {
 	return things[corev1.Node]{
 		kind: "node",
-		list: func(ctx context.Context, token string) ([]corev1.Node, string, error) {
+		list: func(ctx context.Context, token string) (*pageOf[corev1.Node], error) {
 			var list corev1.NodeList
 			err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token))
-			return list.Items, list.Continue, err
+			return &pageOf[corev1.Node]{list.ListMeta, list.Items}, err
 		},
 		name: func(n *corev1.Node) string { return n.Name },
 		stop: "stop the manager that enforces the rules without the lease, such as one outside of the cluster that was started without --leader-elect",

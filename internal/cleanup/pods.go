@@ -31,10 +31,10 @@ func (r *run) removeGates(ctx context.Context) error {
 func (r *run) everyPod() things[corev1.Pod] {
 	return things[corev1.Pod]{
 		kind: "pod",
-		list: func(ctx context.Context, token string) ([]corev1.Pod, string, error) {
+		list: func(ctx context.Context, token string) (*pageOf[corev1.Pod], error) {
 			var list corev1.PodList
 			err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token))
-			return list.Items, list.Continue, err
+			return &pageOf[corev1.Pod]{list.ListMeta, list.Items}, err
 		},
 		name: func(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name },
 		stop: "stop the agent that enforces the rules for pods, such as one whose DaemonSet does not have the labels of --agents",

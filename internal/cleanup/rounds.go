@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/internal/paging"
 )
 
 const (
@@ -23,11 +27,17 @@ const (
 type things[T any] struct {
 	// kind is what one of them is called.
 	kind string
-	// list lists some of them, and says how to go on: with nothing, if these were the last.
-	list func(ctx context.Context, token string) (items []T, next string, err error)
+	// list lists one page of them.
+	list func(ctx context.Context, token string) (*pageOf[T], error)
 	name func(*T) string
 	// stop is what to do about somebody who puts back what is taken off.
 	stop string
+}
+
+// pageOf is one page of a list of things.
+type pageOf[T any] struct {
+	metav1.ListMeta
+	items []T
 }
 
 // visit looks at one thing, and says whether it changed it.
@@ -76,12 +86,12 @@ func (a things[T]) each(ctx context.Context, look visit[T]) (seen int, changed [
 		mu     sync.Mutex
 		failed failures
 	)
-	for token, more := "", true; more; more = token != "" {
-		items, next, err := a.list(ctx, token)
+	for page, err := range paging.Pages(func(token string) (*pageOf[T], error) { return a.list(ctx, token) }) {
 		if err != nil {
 			return seen, changed, fmt.Errorf("listing %ss: %w", a.kind, err)
 		}
-		token, seen = next, seen+len(items)
+		items := page.items
+		seen += len(items)
 		var busy sync.WaitGroup
 		places := make(chan struct{}, workers)
 		for i := range items {

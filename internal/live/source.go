@@ -18,6 +18,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/paging"
 	"github.com/readygate/readygate/internal/view"
 )
 
@@ -100,16 +101,16 @@ func (s *Source) events(ctx context.Context, node string) ([]corev1.Event, error
 
 // pages lists page by page; the list is used again for each of them.
 func pages[L client.ObjectList](ctx context.Context, reader client.Reader, list L, each func(L), options ...client.ListOption) error {
-	for next := ""; ; {
+	for page, err := range paging.Pages(func(token string) (L, error) {
 		page := list.DeepCopyObject().(L)
-		if err := reader.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(next))...); err != nil {
+		return page, reader.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(token))...)
+	}) {
+		if err != nil {
 			return err
 		}
 		each(page)
-		if next = page.GetContinue(); next == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 // cannot says what could not be done, and what to do about it.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/readygate/readygate/internal/agentlease"
 	"github.com/readygate/readygate/internal/component"
+	"github.com/readygate/readygate/internal/paging"
 	"github.com/readygate/readygate/internal/policy"
 )
 
@@ -45,10 +46,11 @@ type peers struct {
 // addresses are where other agents that are alive can be asked; enough of them, if there are many. They
 // are found in the leases.
 func (p *peers) addresses(ctx context.Context) ([]string, error) {
-	options := metav1.ListOptions{Limit: leasesPage, LabelSelector: policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component}
+	labels := policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component
 	var found []string
-	for {
-		leases, err := p.api.CoordinationV1().Leases(agentlease.Namespace).List(ctx, options)
+	for leases, err := range paging.Pages(func(token string) (*coordinationv1.LeaseList, error) {
+		return p.api.CoordinationV1().Leases(agentlease.Namespace).List(ctx, metav1.ListOptions{Limit: leasesPage, LabelSelector: labels, Continue: token})
+	}) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the leases of other agents: %w", err)
 		}
@@ -57,11 +59,11 @@ func (p *peers) addresses(ctx context.Context) ([]string, error) {
 				found = append(found, address)
 			}
 		}
-		options.Continue = leases.Continue
-		if options.Continue == "" || len(found) >= enoughPeers {
-			return found, nil
+		if len(found) >= enoughPeers {
+			break
 		}
 	}
+	return found, nil
 }
 
 // addressOf is where the agent that keeps a lease can be asked; false if it cannot.

@@ -21,6 +21,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/allotment"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/paging"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
@@ -197,18 +198,18 @@ const pageSize = 200
 
 // everyNode reads all nodes past the cache.
 func (r *Reconciler) everyNode(ctx context.Context, see func(*corev1.Node)) error {
-	for next := ""; ; {
-		var page corev1.NodeList
-		if err := r.Live.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
+	for page, err := range paging.Pages(func(token string) (*corev1.NodeList, error) {
+		page := &corev1.NodeList{}
+		return page, r.Live.List(ctx, page, client.Limit(pageSize), client.Continue(token))
+	}) {
+		if err != nil {
 			return fmt.Errorf("counting the nodes that are away: %w", err)
 		}
 		for i := range page.Items {
 			see(r.stripped(&page.Items[i]))
 		}
-		if next = page.Continue; next == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (r *Reconciler) write(ctx context.Context, d decision) error {
