@@ -111,6 +111,12 @@ func (s *stage) remove(rule *v1alpha1.PodReadinessRule) {
 	if err := s.Client.Delete(s.t.Context(), rule); err != nil {
 		s.t.Fatal(err)
 	}
+	s.wantGone(rule)
+}
+
+// wantGone waits until a deleted rule is gone.
+func (s *stage) wantGone(rule *v1alpha1.PodReadinessRule) {
+	s.t.Helper()
 	testkit.Eventually(s.t, rule.Name+" to be gone", func(ctx context.Context) error {
 		err := s.Client.Get(ctx, client.ObjectKeyFromObject(rule), &v1alpha1.PodReadinessRule{})
 		if apierrors.IsNotFound(err) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -31,8 +31,8 @@ const (
 	// rules.
 	statusInterval = 5 * time.Second
 
-	// sweepTime is how long all pods of a cluster may take to be looked at.
-	sweepTime = 10 * time.Minute
+	// requestTimeout bounds single requests of work that takes as long as there are pods.
+	requestTimeout = time.Minute
 
 	// conflictRetry is when a write that met another one is tried again from fresh state.
 	conflictRetry = 100 * time.Millisecond
@@ -56,6 +56,8 @@ type Reconciler struct {
 	watcher agentlease.Watcher
 	orphans orphans
 	pace    upkeep.Pace
+	sweeps  *sweeps
+	again   chan event.GenericEvent
 }
 
 // Reconcile brings status and finalizer of one rule up to date.
@@ -125,29 +127,18 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 	if !gone {
 		return max(wait, time.Second), r.writeStatus(ctx, obj, s)
 	}
-	if s.failure = r.sweep(ctx); s.failure != nil {
+	var ended bool
+	if ended, s.failure = r.sweeps.result(obj.UID); s.failure != nil {
 		return 0, errors.Join(s.failure, r.writeStatus(ctx, obj, s))
+	}
+	if !ended {
+		return lastsOn, nil // the end of the sweep requeues the rule
 	}
 	if err := upkeep.DropFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
 		return 0, err
 	}
 	log.FromContext(ctx).Info("Rule let go: no pod waits for it")
 	return 0, nil
-}
-
-// sweep opens every gate that no rule asks for any more, wherever the pod is. Agents do so, too; what
-// they have not seen is left for it.
-func (r *Reconciler) sweep(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime) // longer than other looks
-	defer cancel()
-	rules, namespaces, err := r.live(ctx)
-	if err != nil {
-		return err
-	}
-	return r.eachPod(ctx, func(pod *corev1.Pod) error {
-		d := gating.Abandoned(rules, &gating.Subject{Pod: pod, Namespace: namespaces[pod.Namespace]}, r.Clock.Now())
-		return r.open(ctx, pod, &d)
-	})
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) error {

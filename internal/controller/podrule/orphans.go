@@ -16,6 +16,7 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/note"
+	"github.com/readygate/readygate/internal/paging"
 )
 
 const (
@@ -173,6 +174,8 @@ func (r *Reconciler) Round(ctx context.Context) error {
 // live are the rules, and the labels of all namespaces, past the cache: one that is behind must open
 // nothing.
 func (r *Reconciler) live(ctx context.Context) ([]*gating.Rule, map[string]map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	rules, err := Rules(ctx, r.Live)
 	if err != nil {
 		return nil, nil, err
@@ -212,23 +215,29 @@ func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*gating
 	return failed
 }
 
-// eachPod reads pods past the cache, in pages, and visits all of them. What fails is told at the end.
+// eachPod reads pods past the cache, in pages, and visits all of them until the context ends. It returns
+// what failed at the end.
 func (r *Reconciler) eachPod(ctx context.Context, visit func(*corev1.Pod) error, options ...client.ListOption) error {
 	var failed []error
-	for next := ""; ; {
-		var page corev1.PodList
-		if err := r.Live.List(ctx, &page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
+	for page, err := range paging.Pages(func(token string) (*corev1.PodList, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		page := &corev1.PodList{}
+		return page, r.Live.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(token))...)
+	}) {
+		if err != nil {
 			return errors.Join(append(failed, fmt.Errorf("reading pods: %w", err))...)
 		}
 		for i := range page.Items {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if err := visit(&page.Items[i]); err != nil && len(failed) < 10 {
 				failed = append(failed, err)
 			}
 		}
-		if next = page.Continue; next == "" {
-			return errors.Join(failed...)
-		}
 	}
+	return errors.Join(failed...)
 }
 
 // namespaces are the labels of all namespaces, past the cache.
@@ -250,6 +259,8 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *gating.Decisi
 		return nil
 	}
 	err := d.Patch.Send(pod.UID, func(patch []byte) error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		return r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch), client.DisableReadYourWritesConsistency)
 	})
 	switch {

@@ -2,6 +2,7 @@ package podrule
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -37,9 +38,14 @@ const (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts a controller that looks at a rule when it changed, when an agent reports
-// something else, or when the policy did; and rounds over nodes without agents.
+// something else, or when the policy did; rounds over nodes without agents; and sweeps for deleted rules.
+// Rounds and sweeps are runnables of their own: the manager waits for their writes when it stops, and no
+// timeout of a reconcile ends them.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	return builder.ControllerManagedBy(mgr).
+	r.sweeps, r.again = newSweeps(), make(chan event.GenericEvent, 1)
+	r.Coverage.OnChange(r.lookAgain)
+	r.Others.OnChange(r.lookAgain)
+	err := builder.ControllerManagedBy(mgr).
 		Named("podrule").
 		For(&v1alpha1.PodReadinessRule{}).
 		Watches(&coordinationv1.Lease{}, handler.Funcs{
@@ -51,11 +57,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			},
 			DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.all(ctx, q) },
 		}).
-		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
-			r.Coverage.OnChange(func() { go r.all(ctx, q) })
-			r.Others.OnChange(func() { go r.all(ctx, q) })
-			go r.rounds(ctx, q)
-			return nil
+		WatchesRawSource(source.Channel(r.again, handler.Funcs{
+			GenericFunc: func(ctx context.Context, _ event.GenericEvent, q queue) { r.all(ctx, q) },
 		})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
@@ -63,6 +66,15 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
 		}).
 		Complete(r)
+	return errors.Join(err, mgr.Add(manager.RunnableFunc(r.rounds)), mgr.Add(manager.RunnableFunc(r.sweepWhenAsked)))
+}
+
+// lookAgain asks for a look at all rules. It does not block: one request is enough.
+func (r *Reconciler) lookAgain() {
+	select {
+	case r.again <- event.GenericEvent{}:
+	default:
+	}
 }
 
 // all asks for a look at all rules, in a moment.
@@ -78,15 +90,15 @@ func (r *Reconciler) all(ctx context.Context, q queue) {
 }
 
 // rounds looks at pods on nodes without agents again and again.
-func (r *Reconciler) rounds(ctx context.Context, q queue) {
+func (r *Reconciler) rounds(ctx context.Context) error {
 	for {
 		if err := r.Round(ctx); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "Pods on nodes without an agent: not all were looked at")
 		}
-		r.all(ctx, q)
+		r.lookAgain()
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(roundInterval):
 		}
 	}

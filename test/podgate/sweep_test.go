@@ -1,0 +1,156 @@
+package podgate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// bareCluster is a control plane of the test's own with everything that an administrator installs, except
+// for a manager.
+func bareCluster(t *testing.T) *testkit.Cluster {
+	t.Helper()
+	c := testkit.StartCluster(t)
+	if err := errors.Join(served(t.Context(), c), install(t.Context(), c)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// proxyFor is a proxy for the manager.
+func proxyFor(t *testing.T, c *testkit.Cluster) *testkit.Proxy {
+	t.Helper()
+	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := testkit.StartProxy(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return proxy
+}
+
+// startManager starts the manager's binary with leader election. It reaches the API server through the
+// proxy.
+func startManager(t *testing.T, proxy *testkit.Proxy) *testkit.Process {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, proxy.Config()); err != nil {
+		t.Fatal(err)
+	}
+	health, metrics := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	p := testkit.Start(t, "readygate-manager", nil, "--kubeconfig", kubeconfig, "--latch-image", latchImage, "--leader-elect",
+		"--leader-election-namespace", testkit.ManagerNamespace, "--health-probe-bind-address", health, "--metrics-bind-address", metrics)
+	p.Health, p.Metrics = health, metrics
+	return p
+}
+
+// A manager that stops in the middle of a sweep gives its lease back, and the next leader repeats the
+// sweep: the finalizer of the deleted rule is there until all of its pods are open.
+func TestASweepEndsWithTheManager(t *testing.T) {
+	t.Parallel()
+	c := bareCluster(t)
+	proxy := proxyFor(t, c)
+	leader := startManager(t, proxy)
+	s := stageOn(t, c)
+	rule := s.rule("web")
+	s.enforce(rule)
+	var pods []*corev1.Pod
+	for i := range 12 {
+		pods = append(pods, s.pod("web", named("web-"+strconv.Itoa(i)), unscheduled))
+	}
+	const opens = "patch pods/status"
+	proxy.Set(testkit.Fault{Delay: 2 * time.Second, Of: func(a testkit.Arrival) bool { return a.What() == opens }})
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "a sweep that opens its second pod", func(context.Context) error {
+		if opened := proxy.Counts()[opens]; opened < 2 {
+			return fmt.Errorf("%d requests so far", opened)
+		}
+		return nil
+	})
+	if code := leader.Terminate(); code != 0 {
+		t.Errorf("the manager ends with code %d", code)
+	}
+	var lease coordinationv1.Lease
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: testkit.ManagerNamespace, Name: nodev1alpha1.LeaseName}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
+		t.Errorf("%s has not released its lease:\n%s", holder, leader.Log())
+	}
+	waiting := 0
+	for _, pod := range pods {
+		if gateOf(s.get(pod), rule.Spec.Gate) == absent {
+			waiting++
+		}
+	}
+	got := &v1alpha1.PodReadinessRule{}
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), got); err != nil || waiting == 0 {
+		t.Fatalf("the rule is gone (%v), or the sweep has ended: %d pods wait", err, waiting)
+	}
+
+	proxy.Set(testkit.Fault{})
+	startManager(t, proxy)
+	s.wantGone(rule)
+	for _, pod := range pods {
+		if err := complaint(s.get(pod), rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted); err != nil {
+			t.Errorf("%s: %v", pod.Name, err)
+		}
+	}
+}
+
+// However many rules are deleted at once, the pods of the cluster are listed once.
+func TestRulesThatAreDeletedTogetherShareOneSweep(t *testing.T) {
+	t.Parallel()
+	c := ownCluster(t)
+	s := stageOn(t, c)
+	var rules []*v1alpha1.PodReadinessRule
+	for i := range 8 {
+		rules = append(rules, s.rule("web-"+strconv.Itoa(i)))
+	}
+	s.enforce(rules...)
+	pods := map[*v1alpha1.PodReadinessRule]*corev1.Pod{}
+	for i, rule := range rules {
+		pods[rule] = s.pod("web-"+strconv.Itoa(i), unscheduled)
+	}
+	for _, rule := range rules {
+		if err := c.Client.Delete(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rule := range rules {
+		s.wantGone(rule)
+		if err := complaint(s.get(pods[rule]), rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted); err != nil {
+			t.Error(err)
+		}
+	}
+	lists := 0
+	err := testkit.Audited(c.AuditLog(), testkit.ManagerUser, func(event *auditv1.Event) {
+		if event.Verb == "list" && event.ObjectRef != nil && event.ObjectRef.Resource == "pods" && !strings.Contains(event.RequestURI, "fieldSelector=") {
+			lists++
+		}
+	})
+	if err != nil || lists != 1 {
+		t.Errorf("the pods of the cluster were listed %d times (%v), want once", lists, err)
+	}
+}
