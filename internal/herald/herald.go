@@ -33,13 +33,13 @@ const (
 type Herald struct {
 	prometheus.Collector
 
-	scheme               *runtime.Scheme
-	controller, instance string
-	queue                chan *eventsv1.Event
-	dropped              prometheus.Counter
-	busy                 func() bool
-	scribe               *scribe
-	last                 atomic.Int64
+	scheme           *runtime.Scheme
+	controller, host string
+	queue            chan *eventsv1.Event
+	dropped          prometheus.Counter
+	busy             func() bool
+	scribe           *scribe
+	last             atomic.Int64
 }
 
 var _ events.EventRecorder = &Herald{}
@@ -59,7 +59,7 @@ func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controll
 		Collector:  dropped,
 		scheme:     scheme,
 		controller: controller,
-		instance:   controller + "-" + host,
+		host:       host,
 		queue:      make(chan *eventsv1.Event, pending),
 		dropped:    dropped,
 		busy:       busy,
@@ -67,14 +67,32 @@ func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controll
 	}
 }
 
+// As is a recorder with another reporting controller. It shares the queue, the rate and the metric.
+func (h *Herald) As(controller string) events.EventRecorder { return recorder{h, controller} }
+
+// recorder records events of one reporting controller.
+type recorder struct {
+	*Herald
+	controller string
+}
+
+// Eventf records an event. It never blocks.
+func (r recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	r.record(r.controller, regarding, related, eventType, reason, action, fmt.Sprintf(note, args...))
+}
+
 // Eventf tells of something. It never waits.
 func (h *Herald) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	event, err := h.event(regarding, related, time.Now())
+	h.As(h.controller).Eventf(regarding, related, eventType, reason, action, note, args...)
+}
+
+func (h *Herald) record(controller string, regarding, related runtime.Object, eventType, reason, action, note string) {
+	event, err := h.event(controller, regarding, related, time.Now())
 	if err != nil {
 		log.Log.Error(err, "An event has no object that it is about", "reason", reason)
 		return
 	}
-	event.Type, event.Reason, event.Action, event.Note = eventType, reason, action, fmt.Sprintf(note, args...)
+	event.Type, event.Reason, event.Action, event.Note = eventType, reason, action, note
 	select {
 	case h.queue <- event:
 	default:
@@ -83,7 +101,7 @@ func (h *Herald) Eventf(regarding, related runtime.Object, eventType, reason, ac
 }
 
 // event is one about these objects; related may be nil.
-func (h *Herald) event(regarding, related runtime.Object, now time.Time) (*eventsv1.Event, error) {
+func (h *Herald) event(controller string, regarding, related runtime.Object, now time.Time) (*eventsv1.Event, error) {
 	about, err := reference.GetReference(h.scheme, regarding)
 	if err != nil {
 		return nil, err
@@ -95,8 +113,8 @@ func (h *Herald) event(regarding, related runtime.Object, now time.Time) (*event
 	event := &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(about.Name, h.moment(now)), Namespace: namespace},
 		EventTime:           metav1.NewMicroTime(now),
-		ReportingController: h.controller,
-		ReportingInstance:   h.instance,
+		ReportingController: controller,
+		ReportingInstance:   controller + "-" + h.host,
 		Regarding:           *about,
 	}
 	if related != nil {

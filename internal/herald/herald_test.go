@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,26 @@ func TestAnEventSaysWhatHappenedToWhomAndWhen(t *testing.T) {
 		}
 		if !e.EventTime.Time.Equal(told) || e.Series != nil {
 			t.Errorf("at %v, want %v; series %v", e.EventTime, told, e.Series)
+		}
+	})
+}
+
+func TestRecordersOfSeveralControllersShareOneMetric(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall()
+		h.As("other").Eventf(node("n"), nil, corev1.EventTypeWarning, "Late", "Await", "%d%%", 7)
+		h.run(t, func() {})
+		events := h.events(t)
+		if len(events) != 1 || events[0].ReportingController != "other" || !strings.HasPrefix(events[0].ReportingInstance, "other-") || events[0].Note != "7%" {
+			t.Fatalf("got %+v", events)
+		}
+		h.api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(eventsv1.Resource("events"), "m", errors.New("refused"))
+		})
+		h.As("other").Eventf(node("m"), nil, corev1.EventTypeWarning, "Late", "Await", "late")
+		h.run(t, func() {})
+		if dropped := h.dropped(t); dropped != 1 {
+			t.Errorf("%v dropped events are counted, want 1", dropped)
 		}
 	})
 }

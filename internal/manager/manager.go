@@ -234,7 +234,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
 	policies := &admission.Reconciler{Policy: births(rules, mgr.GetAPIReader()), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{}}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
-		o.addPods(mgr, everyNode, gate, others))
+		o.addPods(mgr, everyNode, others, events.As(podv1alpha1.Reporter)))
 }
 
 // bornLater is what becomes of nodes where the births policy does not cover a rule.

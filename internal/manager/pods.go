@@ -3,12 +3,15 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -18,11 +21,9 @@ import (
 	"github.com/readygate/readygate/internal/controller/admission"
 	"github.com/readygate/readygate/internal/controller/podrule"
 	"github.com/readygate/readygate/internal/coverage"
-	"github.com/readygate/readygate/internal/herald"
 	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/roster"
-	"github.com/readygate/readygate/internal/turnstile"
 )
 
 // podsInterval is how often a cluster without the CRD of rules for pods is asked whether it has it now.
@@ -31,32 +32,61 @@ const podsInterval = 10 * time.Second
 // ungated is what becomes of pods where the gates policy does not cover a rule.
 const ungated = "new pods are created without the gate, and are counted as ungated"
 
-// addPods adds what looks after rules for pods, when the cluster has such rules. Nothing else waits for
-// that: the node half works without.
-func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, gate *turnstile.Turnstile, others *leadership.Others) error {
+// addPods starts the controllers of rules for pods when the cluster has their CRD. The node half does not
+// wait for that. While the CRD cannot be looked up, /readyz/podrules fails.
+func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder) error {
 	if !o.servesPods() {
 		log.Info("Rules for pods are off: agents and their leases are in "+agentlease.Namespace+", and the manager is not", "namespace", o.namespace())
 		return nil
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		kind := schema.GroupKind{Group: podv1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}
-		told := false
-		err := wait.PollUntilContextCancel(ctx, podsInterval, true, func(context.Context) (bool, error) {
-			_, err := mgr.GetRESTMapper().RESTMapping(kind, podv1alpha1.GroupVersion.Version)
-			if err == nil {
-				return true, nil
-			}
-			if !told && meta.IsNoMatchError(err) {
-				log.Info("Rules for pods are off: the cluster does not know PodReadinessRule; they are on when the CRD " + podv1alpha1.CRDName + " is installed")
-				told = true
-			}
-			return false, nil
-		})
-		if err != nil { // the manager ends
-			return nil //nolint:nilerr // that is no failure
+	lookup := &podsLookup{mapper: mgr.GetRESTMapper()}
+	return errors.Join(mgr.AddReadyzCheck("podrules", lookup.check), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := wait.PollUntilContextCancel(ctx, podsInterval, true, lookup.installed); err != nil {
+			return nil //nolint:nilerr // the manager stops
 		}
-		return o.startPods(mgr, nodes, gate, others)
-	}))
+		log.Info("Rules for pods are on")
+		return o.startPods(mgr, nodes, others, events)
+	})))
+}
+
+// podsLookup looks for the CRD of rules for pods. It is safe for concurrent use.
+type podsLookup struct {
+	mapper meta.RESTMapper
+
+	mu     sync.Mutex
+	failed error
+	last   string // the last message that was logged
+}
+
+// installed reports whether the cluster has the CRD. It never fails: an error is logged when it changes,
+// returned by check, and the lookup is repeated.
+func (l *podsLookup) installed(context.Context) (bool, error) {
+	_, err := l.mapper.RESTMapping(schema.GroupKind{Group: podv1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}, podv1alpha1.GroupVersion.Version)
+	missing := meta.IsNoMatchError(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed = nil; err != nil && !missing {
+		l.failed = fmt.Errorf("looking up PodReadinessRule failed; rules for pods are off until it succeeds: %w", err)
+	}
+	switch {
+	case err == nil || l.last == err.Error():
+	case missing:
+		log.Info("Rules for pods are off: the cluster does not know PodReadinessRule; they are on when the CRD " + podv1alpha1.CRDName + " is installed")
+	default:
+		log.Error(err, "Looking up PodReadinessRule failed; rules for pods are off until it succeeds", "retryAfter", podsInterval.String())
+	}
+	if err != nil {
+		l.last = err.Error()
+	}
+	return err == nil, nil
+}
+
+// check is a health check that fails while the CRD cannot be looked up. A cluster without the CRD is
+// healthy, and so is a standby, which does not look.
+func (l *podsLookup) check(*http.Request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
 }
 
 // namespace is where the manager runs; empty if that is not known, as outside of a cluster.
@@ -77,12 +107,7 @@ func (o *Options) servesPods() bool {
 	return namespace == "" || namespace == agentlease.Namespace
 }
 
-func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *turnstile.Turnstile, others *leadership.Others) error {
-	api, err := kubernetes.NewForConfig(mgr.GetConfig())
-	if err != nil {
-		return err
-	}
-	events := herald.New(api.EventsV1(), mgr.GetScheme(), podv1alpha1.Reporter, gate.WritesNodes)
+func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder) error {
 	latch := policy.Latch{Image: o.LatchImage}
 	covered := coverage.New(clock.RealClock{}, o.SettleTime, policy.GatesName, ungated+"; use a shorter selector or fewer rules")
 	compile := func(from client.Reader) func(context.Context) (policy.Compiled, error) {
@@ -102,5 +127,5 @@ func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, gate *tur
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, Others: others, HoldsStart: o.LatchImage != "", Events: events,
 		Metrics: podrule.NewMetrics(o.Registerer), Clock: clock.RealClock{},
 	}
-	return errors.Join(mgr.Add(events), gates.SetupWithManager(mgr), rules.SetupWithManager(mgr))
+	return errors.Join(gates.SetupWithManager(mgr), rules.SetupWithManager(mgr))
 }
