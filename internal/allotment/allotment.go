@@ -15,15 +15,13 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// doubtful is for how long a write that got no answer may still happen: the API server gives
-// every request up after a minute.
-const doubtful = 70 * time.Second
-
 // Allocator grants what rules with maxUnavailable may take away. It is safe for concurrent use.
 type Allocator struct {
 	nodes func() iter.Seq[*corev1.Node]
 	late  func() time.Time
 	clock clock.PassiveClock
+	// unanswered is for how long a write without an answer may still happen.
+	unanswered time.Duration
 
 	mu     sync.Mutex
 	book   *readiness.Rulebook
@@ -71,9 +69,10 @@ type state struct {
 }
 
 // New makes an allocator. Nodes are all nodes that the cache has. Late is until when a write of
-// whoever led before may still happen: before that, no survey shows all.
-func New(nodes func() iter.Seq[*corev1.Node], late func() time.Time, clock clock.PassiveClock) *Allocator {
-	return &Allocator{nodes: nodes, late: late, clock: clock, quotas: map[types.UID]*readiness.Quota{}, latest: map[string]state{},
+// whoever led before may still happen: before that, no survey shows all. Unanswered is for how long a
+// write without an answer may still happen.
+func New(nodes func() iter.Seq[*corev1.Node], late func() time.Time, unanswered time.Duration, clock clock.PassiveClock) *Allocator {
+	return &Allocator{nodes: nodes, late: late, unanswered: unanswered, clock: clock, quotas: map[types.UID]*readiness.Quota{}, latest: map[string]state{},
 		sending: map[string]taking{}, doubts: map[string]doubt{}, surveys: map[types.UID]*survey{}, buried: map[types.UID]time.Time{}}
 }
 
@@ -320,7 +319,7 @@ func (a *Allocator) Doubt(node *readiness.Node, plan *readiness.Plan) {
 		}
 	}
 	if len(takes) > 0 {
-		a.doubts[node.Name] = doubt{until: a.clock.Now().Add(doubtful), taking: takes}
+		a.doubts[node.Name] = doubt{until: a.clock.Now().Add(a.unanswered), taking: takes}
 	}
 }
 

@@ -27,6 +27,13 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const taintKey = "readiness.k8s.io/NetworkReady"
 
+// requestTimeout is that of the API server, and unanswered is for how long a write without an answer may
+// still happen.
+const (
+	requestTimeout = 3 * time.Minute
+	unanswered     = requestTimeout + 10*time.Second
+)
+
 // fleet is an API server with nodes, and a manager whose view of it is late.
 type fleet struct {
 	t       *testing.T
@@ -104,13 +111,13 @@ func (f *fleet) startManager() {
 	}
 	clear(f.sending)
 	if f.feared = (time.Time{}); len(f.late) > 0 {
-		f.feared = f.clock.Now().Add(time.Minute)
+		f.feared = f.clock.Now().Add(requestTimeout)
 	}
 	if f.cache == nil {
 		f.cache, f.events = maps.Clone(f.truth), nil
 	}
 	f.told, f.written = nil, map[string]*corev1.Node{}
-	f.allocator = allotment.New(func() iter.Seq[*corev1.Node] { return maps.Values(f.cache) }, func() time.Time { return f.feared }, f.clock)
+	f.allocator = allotment.New(func() iter.Seq[*corev1.Node] { return maps.Values(f.cache) }, func() time.Time { return f.feared }, unanswered, f.clock)
 }
 
 func (f *fleet) join(name string, created time.Time) {
@@ -294,7 +301,7 @@ func (f *fleet) reconcile() {
 		return
 	}
 	if f.allocator.Send(node, plan) {
-		f.sending[node.Name] = late{node, plan, f.clock.Now().Add(time.Minute)}
+		f.sending[node.Name] = late{node, plan, f.clock.Now().Add(requestTimeout)}
 	}
 }
 
@@ -564,6 +571,27 @@ func TestNothingIsTakenWhileWritesOfAnotherManagerMayHappen(t *testing.T) {
 	f.clock.SetTime(f.feared)
 	if _, plan := f.decide(f.book, "n0"); plan.Empty() {
 		t.Error("n0 is not taken away, though nothing is to be feared any more")
+	}
+}
+
+func TestAWriteWithoutAnAnswerCountsForAsLongAsItMayHappen(t *testing.T) {
+	f := newFleet(t, 0, "1")
+	f.say("n0", corev1.ConditionFalse)
+	f.say("n1", corev1.ConditionFalse)
+	node, plan := f.decide(f.book, "n0")
+	if plan.Empty() || !f.allocator.Send(node, plan) {
+		t.Fatal("n0 is not held, though one may be")
+	}
+	f.allocator.Doubt(node, plan)
+	f.clock.SetTime(f.clock.Now().Add(unanswered - time.Second))
+	f.allocator.Resolve(f.truth["n0"])
+	if _, plan := f.decide(f.book, "n1"); !plan.Empty() {
+		t.Error("n1 is held while n0 may still be")
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+	f.allocator.Resolve(f.truth["n0"])
+	if doubted, _ := f.allocator.Doubts("n0"); doubted {
+		t.Error("the write still counts, though it can no longer happen")
 	}
 }
 

@@ -37,7 +37,7 @@ func (e *OtherLeaderError) Error() string {
 // leads: one that has renewed its lease before our eyes. A lease that nobody renews is waited
 // out. Leases in other namespaces are ignored.
 func Exclusively(ctx context.Context, config *rest.Config, namespace string, peers []string, work func(context.Context) error) error {
-	lock, err := newLock(config, namespace, peers)
+	lock, err := newLock(config, namespace, peers, defaultRequestTimeout)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,8 @@ type exclusiveLock struct {
 
 // newLock makes the lock in the namespace, or one that only this process knows if the
 // namespace is empty: that excludes leaders in peer namespaces, but not a second manager like this.
-func newLock(config *rest.Config, namespace string, peers []string) (*exclusiveLock, error) {
+// The request timeout is that of the API server.
+func newLock(config *rest.Config, namespace string, peers []string, requestTimeout time.Duration) (*exclusiveLock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
 	client, err := coordinationclient.NewForConfig(config)
@@ -163,7 +164,7 @@ func newLock(config *rest.Config, namespace string, peers []string) (*exclusiveL
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		neighbours: &neighbours{leases: client, namespaces: without(peers, namespace), clock: clock.RealClock{}},
-		tenure:     tenure.New(clock.RealClock{}, renewDeadline),
+		tenure:     tenure.New(clock.RealClock{}, renewDeadline, requestTimeout),
 	}
 	if namespace == "" {
 		lock.Interface = &memoryLock{identity: identity}

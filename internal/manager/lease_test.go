@@ -41,7 +41,7 @@ func testLock(objs ...*coordinationv1.Lease) (*exclusiveLock, *fake.Clientset, *
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "me"},
 		},
 		neighbours: &neighbours{leases: client.CoordinationV1(), namespaces: []string{"other"}, clock: clock},
-		tenure:     tenure.New(clock, renewDeadline),
+		tenure:     tenure.New(clock, renewDeadline, defaultRequestTimeout),
 	}, client, clock
 }
 

@@ -47,6 +47,7 @@ import (
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/sieve"
+	"github.com/readygate/readygate/internal/tenure"
 	"github.com/readygate/readygate/internal/turnstile"
 	"github.com/readygate/readygate/internal/version"
 	"github.com/readygate/readygate/internal/workload"
@@ -91,7 +92,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	others := o.others()
-	if err := o.addControllers(ctx, mgr, gate, strip, lock.tenure.Late, others); err != nil {
+	if err := o.addControllers(ctx, mgr, gate, strip, lock.tenure, others); err != nil {
 		return err
 	}
 	if err := o.addLeadership(mgr, lock, unfenced, others); err != nil {
@@ -111,7 +112,7 @@ func (o *Options) Run(ctx context.Context) error {
 // process's own, which still waits for other controllers of this API.
 func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 	if !o.LeaderElect {
-		return newLock(config, "", append(slices.Clone(o.Peers), o.namespaceOfManagers()))
+		return newLock(config, "", append(slices.Clone(o.Peers), o.namespaceOfManagers()), o.RequestTimeout)
 	}
 	namespace := o.LeaseSpace
 	if namespace == "" {
@@ -120,7 +121,7 @@ func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
 			return nil, err
 		}
 	}
-	return newLock(config, namespace, o.Peers)
+	return newLock(config, namespace, o.Peers, o.RequestTimeout)
 }
 
 func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolscache.TransformFunc) (manager.Manager, error) {
@@ -182,7 +183,7 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, late func() time.Time, others *leadership.Others) error {
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, leading *tenure.Tenure, others *leadership.Others) error {
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Metrics:  node.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
 
-		Allotment: allotment.New(everyNode.All, late, clock.RealClock{}),
+		Allotment: allotment.New(everyNode.All, leading.Late, leading.Unanswered(), clock.RealClock{}),
 		Strip:     strip,
 	}
 	status := &rule.Reconciler{

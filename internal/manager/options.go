@@ -39,6 +39,9 @@ type Options struct {
 	// SettleTime is how long a change of a policy may take to reach every API server.
 	SettleTime time.Duration
 
+	// RequestTimeout is the longest time that an API server works on one request.
+	RequestTimeout time.Duration
+
 	// LatchImage is the image of the latch that holds the start of pods; empty: none is held.
 	LatchImage string
 
@@ -53,6 +56,13 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
+const (
+	// defaultRequestTimeout is the default of the API server.
+	defaultRequestTimeout = time.Minute
+	// maxRequestTimeout is half of the time for which a lease that was not given back is remembered.
+	maxRequestTimeout = haunting / 2
+)
+
 // NewOptions are the defaults.
 func NewOptions() *Options {
 	return &Options{
@@ -65,6 +75,8 @@ func NewOptions() *Options {
 		RuleWorkers: 4,
 		SettleTime:  5 * time.Second,
 		Registerer:  metrics.Registry,
+
+		RequestTimeout: defaultRequestTimeout,
 	}
 }
 
@@ -84,6 +96,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time. At most 4 requests more than this are under way at one time.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
 	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-births and readygate-gates may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
+	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
 	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
@@ -103,6 +116,9 @@ func (o *Options) Validate() error {
 	}
 	if o.SettleTime < 0 {
 		return fmt.Errorf("--policy-settle-time is %v, must not be negative, e.g. --policy-settle-time=5s", o.SettleTime)
+	}
+	if o.RequestTimeout < time.Second || o.RequestTimeout > maxRequestTimeout {
+		return fmt.Errorf("--api-server-request-timeout is %v, must be between 1s and %v: use the --request-timeout of the API servers, e.g. --api-server-request-timeout=60s", o.RequestTimeout, maxRequestTimeout)
 	}
 	if o.APIQPS == 0 || o.APIBurst == 0 {
 		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d: 0 would stop everything; e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)

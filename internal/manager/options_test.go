@@ -16,7 +16,7 @@ func TestFlags(t *testing.T) {
 	for name, def := range map[string]string{
 		"metrics-bind-address": "0", "metrics-secure": "false", "metrics-cert-dir": "", "health-probe-bind-address": ":8081",
 		"pprof-bind-address": "", "leader-elect": "false", "leader-election-namespace": "", "leader-election-peer-namespaces": "[nrr-system]", "kube-api-qps": "-1", "kube-api-burst": "-1",
-		"node-concurrent-reconciles": "16", "rule-concurrent-reconciles": "4", "kubeconfig": "",
+		"node-concurrent-reconciles": "16", "rule-concurrent-reconciles": "4", "kubeconfig": "", "api-server-request-timeout": "1m0s",
 	} {
 		flag := flags.Lookup(name)
 		if flag == nil {
@@ -39,6 +39,8 @@ func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
 		"no certificate":                 {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure", "--metrics-cert-dir=/does/not/exist"}, []string{"--metrics-cert-dir", "tls.crt"}},
 		"a peer that is no namespace":    {[]string{"--leader-election-peer-namespaces=nrr-system,Nrr_System"}, []string{`--leader-election-peer-namespaces has "Nrr_System"`, "e.g. --leader-election-peer-namespaces=nrr-system", "lower case"}},
 		"a peer without a name":          {[]string{"--leader-election-peer-namespaces=a,"}, []string{`--leader-election-peer-namespaces has ""`}},
+		"no request timeout":             {[]string{"--api-server-request-timeout=0"}, []string{"--api-server-request-timeout is 0s", "between 1s and 5m0s", "e.g. --api-server-request-timeout=60s"}},
+		"a request timeout of an hour":   {[]string{"--api-server-request-timeout=1h"}, []string{"--api-server-request-timeout is 1h0m0s", "between 1s and 5m0s"}},
 		"a rate of nothing":              {[]string{"--kube-api-qps=0"}, []string{"--kube-api-qps is 0"}},
 		"certificates for plain HTTP":    {[]string{"--metrics-cert-dir=/certs"}, []string{"--metrics-cert-dir", "add --metrics-secure"}},
 		"a kubeconfig that is not there": {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},

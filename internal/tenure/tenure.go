@@ -22,8 +22,9 @@ var ErrEnded = errors.New("not sent: the lease may have run out, and another man
 // Tenure is the time from one renewal of a lease to when it must be renewed again. It is safe for
 // concurrent use.
 type Tenure struct {
-	clock clock.PassiveClock
-	lasts time.Duration
+	clock          clock.PassiveClock
+	lasts          time.Duration
+	requestTimeout time.Duration
 
 	mu      sync.Mutex
 	renewed time.Time
@@ -34,17 +35,18 @@ type Tenure struct {
 	unanswered time.Time
 }
 
-// lateness is how long the API server works on one request at the most.
-const lateness = time.Minute
-
 // onTheWay is how long a request may take to arrive there.
 const onTheWay = 10 * time.Second
 
 // New makes a tenure that has not begun. It lasts for so long after each renewal, which must be
-// shorter than others wait, by the time that a request may take to arrive.
-func New(clock clock.PassiveClock, lasts time.Duration) *Tenure {
-	return &Tenure{clock: clock, lasts: lasts}
+// shorter than others wait, by the time that a request may take to arrive. The request timeout is the
+// longest time that an API server works on one request.
+func New(clock clock.PassiveClock, lasts, requestTimeout time.Duration) *Tenure {
+	return &Tenure{clock: clock, lasts: lasts, requestTimeout: requestTimeout}
 }
+
+// Unanswered is for how long a write without an answer may still happen.
+func (t *Tenure) Unanswered() time.Duration { return t.requestTimeout + onTheWay }
 
 // Renew begins the tenure anew. The lease was renewed by a request that was sent at this time:
 // others count from when they see it, which is later.
@@ -59,7 +61,7 @@ func (t *Tenure) Renew(sent time.Time) {
 func (t *Tenure) Succeed(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.late = at.Add(lateness)
+	t.late = at.Add(t.requestTimeout)
 }
 
 // Late is until when writes of whoever led before may still happen; zero if that is not to be
@@ -99,7 +101,7 @@ func (t *Tenure) end(answered bool) {
 	defer t.mu.Unlock()
 	t.sending--
 	if !answered {
-		t.unanswered = t.clock.Now().Add(lateness + onTheWay)
+		t.unanswered = t.clock.Now().Add(t.Unanswered())
 	}
 }
 

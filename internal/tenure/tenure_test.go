@@ -21,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestATenureLastsFromTheRequestThatRenewedIt(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon)
-	it := tenure.New(clock, 10*time.Second)
+	it := tenure.New(clock, 10*time.Second, time.Minute)
 	after := func(d time.Duration) { clock.SetTime(noon.Add(d)) }
 	want := func(what string, holds bool) {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestATenureLastsFromTheRequestThatRenewedIt(t *testing.T) {
 // A machine that slept wakes up with a clock that stood still, and another one on the wall.
 func TestATenureEndsInSleep(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	it := tenure.New(clock, 10*time.Second)
+	it := tenure.New(clock, 10*time.Second, time.Minute)
 	it.Renew(clock.Now())
 	clock.SetTime(clock.Now().Round(0).Add(time.Minute)) // no monotonic reading
 	if it.Holds() {
@@ -59,7 +59,7 @@ func TestOnlyALeaderWrites(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) }))
 	defer server.Close()
 	clock := clocktesting.NewFakePassiveClock(noon)
-	it := tenure.New(clock, 10*time.Second)
+	it := tenure.New(clock, 10*time.Second, time.Minute)
 	client := &http.Client{Transport: it.Wrap(http.DefaultTransport)}
 	ask := func(method string) error {
 		req, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("{}"))
@@ -107,7 +107,7 @@ func TestWhatHasNoAnswerMayStillHappen(t *testing.T) {
 	}))
 	defer server.Close()
 	clock := clocktesting.NewFakePassiveClock(noon)
-	it := tenure.New(clock, time.Hour)
+	it := tenure.New(clock, time.Hour, 3*time.Minute) // the request timeout of the API server
 	it.Renew(noon)
 	client := &http.Client{Transport: it.Wrap(http.DefaultTransport)}
 	patch := func(path string) {
@@ -143,10 +143,13 @@ func TestWhatHasNoAnswerMayStillHappen(t *testing.T) {
 	code = http.StatusGatewayTimeout
 	patch("/")
 	want("nobody knows what became of one", false)
-	clock.SetTime(noon.Add(69 * time.Second))
+	clock.SetTime(noon.Add(189 * time.Second))
 	want("it may still happen", false)
-	clock.SetTime(noon.Add(70 * time.Second))
+	clock.SetTime(noon.Add(190 * time.Second))
 	want("it can happen no more", true)
+	if it.Succeed(noon); !it.Late().Equal(noon.Add(3 * time.Minute)) {
+		t.Errorf("writes of the leader before may happen until %v", it.Late())
+	}
 }
 
 // server answers when it may, unless the request is given up.
@@ -182,7 +185,7 @@ func TestAWriteThatIsUnderWayIsNotCutOff(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "not answered": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				it := tenure.New(clock.RealClock{}, time.Hour)
+				it := tenure.New(clock.RealClock{}, time.Hour, time.Minute)
 				it.Renew(time.Now())
 				api := server{arrived: make(chan struct{}, 2), may: make(chan struct{})}
 				through := it.Wrap(api)
@@ -227,7 +230,7 @@ func TestAWriteThatIsUnderWayIsNotCutOff(t *testing.T) {
 // Who asks for an answer in some time is told that there was none.
 func TestAWriteEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		it := tenure.New(clock.RealClock{}, time.Hour)
+		it := tenure.New(clock.RealClock{}, time.Hour, time.Minute)
 		it.Renew(time.Now())
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()

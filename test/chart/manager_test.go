@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,6 +99,11 @@ func TestManagerTakesWhatItIsGiven(t *testing.T) {
 	}
 	if !slices.Contains(container.Args, "--zap-log-level=debug") || !slices.Contains(container.Env, corev1.EnvVar{Name: "GODEBUG", Value: "madvdontneed=1"}) {
 		t.Errorf("extraArgs or extraEnv are not in %v, %v", container.Args, container.Env)
+	}
+	for values, want := range map[string]time.Duration{ci(t, "full"): 3 * time.Minute, "": time.Minute} {
+		if got := parse(t, managerOf(t, values).Spec.Template.Spec.Containers[0].Args).RequestTimeout; got != want {
+			t.Errorf("the request timeout of the API server is %v, want %v", got, want)
+		}
 	}
 	if image := managerOf(t, "").Spec.Template.Spec.Containers[0].Image; image != "readygate/readygate-manager:v0.1.0" {
 		t.Errorf("the image is %s", image)

@@ -75,6 +75,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"peers as a text":             {"manager: {peerNamespaces: nrr-system}", []string{"manager", "peerNamespaces", "array"}},
 		"API server as a URL":         {`manager: {apiServer: {host: "https://api.example.com"}}`, []string{"manager.apiServer.host", "e.g. api.example.com"}},
 		"API server with a port":      {`manager: {apiServer: {host: "api.example.com:6443"}}`, []string{"manager.apiServer.host", "its port is beside it"}},
+		"a timeout without a unit":    {`manager: {apiServer: {requestTimeout: "60"}}`, []string{"manager", "apiServer", "requestTimeout"}},
 		"one port for both":           {"manager: {ports: {health: 1, metrics: 1}}", []string{"manager.ports.health", "must differ"}},
 
 		"a relative directory":              {"podgate: {hostPaths: [{path: var/run/calico}]}", []string{`podgate.hostPaths[0].path is "var/run/calico"`, "absolute", "/var/run/calico"}},

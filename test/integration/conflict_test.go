@@ -57,7 +57,7 @@ func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *
 func reconcilerWith(c *testkit.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
 		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{}, Strip: (&nodecontroller.Stripper{}).Strip,
-		Allotment: allotment.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, clock.RealClock{}),
+		Allotment: allotment.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{}),
 		Events:    events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
 	}
 }

@@ -42,7 +42,7 @@ func TestWhoHasChangedIsLookedAtBeforeASweep(t *testing.T) {
 		}
 	}
 	everyNode := roster.New(store)
-	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulebook.NewShelf(c), Allotment: allotment.New(everyNode.All, func() time.Time { return time.Time{} }, clock.RealClock{})}
+	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulebook.NewShelf(c), Allotment: allotment.New(everyNode.All, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{})}
 	created := handler.Funcs{CreateFunc: r.onCreate}
 	for name, sweep := range map[string]func(context.Context, queue){
 		"a rule changed": func(_ context.Context, q queue) { r.all(q) },
