@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +68,11 @@ func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, 
 	k.Script(t, dir, "-c", "kubectl apply -f network-readiness-rule.yaml")
 	k.Run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/network-readiness-rule")
 	k.Script(t, dir, "apply-calico.sh", calico(t, strings.HasSuffix(dir, "sidecar")))
+	if strings.HasSuffix(dir, "sidecar") {
+		wantSidecarLast(t, c, container)
+		k.Script(t, dir, "apply-calico.sh", calico(t, true))
+		wantSidecarLast(t, c, container)
+	}
 	t.Cleanup(func() {
 		ctx := context.Background()
 		for _, args := range [][]string{
@@ -104,6 +111,22 @@ func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, 
 		}
 		return nil
 	})
+}
+
+// wantSidecarLast checks that kubelets start Calico before its sidecar: they start containers in order.
+func wantSidecarLast(t *testing.T, c *testkit.Cluster, sidecar string) {
+	t.Helper()
+	var calico appsv1.DaemonSet
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "calico-node"}, &calico); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, container := range calico.Spec.Template.Spec.Containers {
+		names = append(names, container.Name)
+	}
+	if !slices.Equal(names, []string{"calico-node", sidecar}) {
+		t.Errorf("the containers of calico-node are %v", names)
+	}
 }
 
 // calico is where Calico's manifest is: at a URL or a path.

@@ -24,11 +24,13 @@ $KUBECTL apply -f "$manifest"
 step "The reporter may write node conditions"
 $KUBECTL apply -f calico-rbac-node-status-patch-role.yaml
 
-step "The reporter as a sidecar of calico-node"
+# Kubelets start containers in the order of the list, and a merge would put the reporter first: Calico would start later.
+step "The reporter as a sidecar of calico-node, after it"
 patch=$(mktemp)
 trap 'rm -f "$patch"' EXIT
 {
-  printf 'spec:\n  template:\n    metadata:\n      annotations:\n        kubectl.kubernetes.io/default-container: calico-node\n    spec:\n      containers:\n'
+  printf 'spec:\n  template:\n    metadata:\n      annotations:\n        kubectl.kubernetes.io/default-container: calico-node\n    spec:\n'
+  printf '      $setElementOrder/containers:\n      - name: calico-node\n      - name: cni-status-patcher\n      containers:\n'
   sed 's/^/      /' cni-patcher-sidecar.yaml
 } >"$patch"
 $KUBECTL patch daemonset calico-node --namespace kube-system --type strategic --patch-file "$patch"
