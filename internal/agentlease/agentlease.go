@@ -58,6 +58,7 @@ type RuleReport struct {
 	Waiting    int   `json:"waiting,omitempty"`
 	Late       int   `json:"late,omitempty"`
 	Ungated    int   `json:"ungated,omitempty"`
+	Foreign    int   `json:"foreign,omitempty"`
 
 	Waits   []Pod `json:"waits,omitempty"`
 	Without []Pod `json:"without,omitempty"`
@@ -76,7 +77,7 @@ func ReportRule(rule *gating.Rule, tally *gating.Tally) RuleReport {
 	tally.Cut(Listed)
 	return RuleReport{
 		Generation: rule.Generation,
-		Gated:      tally.Gated, Open: tally.Open, Waiting: tally.Waiting, Late: tally.Late, Ungated: tally.Ungated,
+		Gated:      tally.Gated, Open: tally.Open, Waiting: tally.Waiting, Late: tally.Late, Ungated: tally.Ungated, Foreign: tally.Foreign,
 		Waits: podsOf(tally.Waits), Without: podsOf(tally.Without),
 	}
 }
@@ -84,7 +85,7 @@ func ReportRule(rule *gating.Rule, tally *gating.Tally) RuleReport {
 // Tally is the tally that was reported.
 func (r *RuleReport) Tally() gating.Tally {
 	return gating.Tally{
-		Gated: r.Gated, Open: r.Open, Waiting: r.Waiting, Late: r.Late, Ungated: r.Ungated,
+		Gated: r.Gated, Open: r.Open, Waiting: r.Waiting, Late: r.Late, Ungated: r.Ungated, Foreign: r.Foreign,
 		Waits: listedOf(r.Waits), Without: listedOf(r.Without),
 	}
 }
@@ -124,7 +125,7 @@ func ReportOf(lease *coordinationv1.Lease) Report {
 		return Report{}
 	}
 	for uid, rule := range report.Rules {
-		for _, count := range []*int{&rule.Gated, &rule.Open, &rule.Waiting, &rule.Late, &rule.Ungated} {
+		for _, count := range []*int{&rule.Gated, &rule.Open, &rule.Waiting, &rule.Late, &rule.Ungated, &rule.Foreign} {
 			*count = min(max(*count, 0), most)
 		}
 		rule.Waits, rule.Without = bounded(rule.Waits), bounded(rule.Without)

@@ -23,7 +23,7 @@ func podRowOf(p view.Pod) podRow {
 	row := podRow{Namespace: p.Namespace, Name: p.Name, Node: p.Node, Since: seconds(p.Since)}
 	var gates, reasons []string
 	for _, g := range p.Gates {
-		if g.Open {
+		if g.Decided() {
 			continue
 		}
 		gates, reasons = append(gates, g.Name), append(reasons, g.For)

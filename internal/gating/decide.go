@@ -41,6 +41,8 @@ type Verdict struct {
 	// Open says that the gate is to be open, and Reason and Message why, or why not.
 	Open            bool
 	Reason, Message string
+	// Foreign says that the pod's condition is True, and that Readygate did not decide so.
+	Foreign bool
 	// Missing are the components that have not said yes, and Unasked says that one of them has not
 	// been asked yet.
 	Missing []Missing
@@ -54,6 +56,8 @@ type Verdict struct {
 // Missing is a component that has not said yes, and what it says.
 type Missing struct {
 	Rule, Component, Why string
+	// known says that it was asked.
+	known bool
 }
 
 // Decision is what is decided of a pod.
@@ -75,6 +79,11 @@ type Answers func(Probe) (Answer, bool)
 func Decide(rules []*Rule, s *Subject, answers Answers, now time.Time) Decision {
 	if Over(s.Pod) {
 		return Decision{}
+	}
+	if s.History == nil {
+		without := *s
+		without.History = &History{}
+		s = &without
 	}
 	d := &decider{Subject: s, sandbox: sandboxOf(s.Pod, &s.Node), answers: answers, now: now}
 	d.key, d.keyed = latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
@@ -164,7 +173,8 @@ func (r *Rule) deletes(gate string, s *Subject) bool {
 
 // evaluate asks all components.
 func (d *decider) evaluate(v *Verdict) {
-	open := d.isOpen(v.Gate)
+	v.Foreign = d.foreign(v)
+	open := d.isOpen(v.Gate) && !v.Foreign
 	switch {
 	case open && d.stale(v.Gate):
 		d.renew(v)
@@ -220,7 +230,7 @@ func (d *decider) ask(v *Verdict, earned bool) (refused bool) {
 			}
 			refused = refused || known && answer.Noes >= Refusals
 			v.Unasked = v.Unasked || !known
-			v.Missing = append(v.Missing, Missing{Rule: rule.Name, Component: rule.Components[i].Name, Why: answer.Why})
+			v.Missing = append(v.Missing, Missing{Rule: rule.Name, Component: rule.Components[i].Name, Why: answer.Why, known: known})
 		}
 	}
 	return refused
@@ -228,7 +238,7 @@ func (d *decider) ask(v *Verdict, earned bool) (refused bool) {
 
 // wait decides of a gate for which a component is missing.
 func (d *decider) wait(v *Verdict) {
-	v.Reason, v.Message, v.Waits = v1alpha1.ReasonWaiting, waitingWords(v.Missing), d.waits(v.Gate)
+	v.Reason, v.Message, v.Waits = v1alpha1.ReasonWaiting, waitingWords(v.Missing), d.waits(v)
 	missing := slices.DeleteFunc(slices.Clone(v.Rules), func(r *Rule) bool {
 		return !slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.Rule == r.Name })
 	})
@@ -256,10 +266,10 @@ func (d *decider) late(rules []*Rule, since time.Time) (late []*Rule, opens bool
 
 // waits is since when a gate without which the pod could be ready has been closed: since its sandbox is
 // known of, or since it was closed again.
-func (d *decider) waits(gate string) time.Time {
-	is := condition(d.Pod, gate)
+func (d *decider) waits(v *Verdict) time.Time {
+	is := condition(d.Pod, v.Gate)
 	switch {
-	case is == nil:
+	case is == nil, v.Foreign:
 	case is.Status == corev1.ConditionTrue:
 		return d.now
 	case !is.LastTransitionTime.Time.Before(d.sandbox.Since):
@@ -274,10 +284,7 @@ func (d *decider) sooner(t time.Time) {
 	}
 }
 
-func (d *decider) isOpen(gate string) bool {
-	is := condition(d.Pod, gate)
-	return is != nil && is.Status == corev1.ConditionTrue
-}
+func (d *decider) isOpen(gate string) bool { return IsTrue(d.Pod, gate) }
 
 // stale says that an open gate was opened for another sandbox.
 func (d *decider) stale(gate string) bool {
@@ -306,6 +313,8 @@ func (d *decider) patch() *Patch {
 	case len(changed) == 0 && !has && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Open }):
 		return nil // nothing is open, and nothing is to be closed
 	case len(changed) == 0 && d.holdsStill(is, key):
+		return nil
+	case len(changed) == 0 && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due()):
 		return nil
 	}
 	return &Patch{Conditions: changed, Key: key.String()}
@@ -340,8 +349,11 @@ func (d *decider) write(v *Verdict) *corev1.PodCondition {
 			}
 			want.LastTransitionTime = metav1.NewTime(v.Waits) // not when it was written
 		}
-		if d.contested(v, is) {
+		if d.contested(v, is) || v.Foreign && !d.setsBack(v) {
 			return nil
+		}
+		if v.Foreign && !v.Waits.IsZero() { // whoever wrote True does not reset the deadline
+			want.LastTransitionTime = metav1.NewTime(v.Waits)
 		}
 		return &want
 	}
@@ -377,7 +389,7 @@ func (d *decider) saysMore(v *Verdict, is *corev1.PodCondition) bool {
 	case is.Reason == v.Reason && is.Message == v.Message:
 		return false
 	case v.Open:
-		return v.Reason == v1alpha1.ReasonAllReady
+		return v.Reason == v1alpha1.ReasonAllReady || v.Foreign
 	case v.Waits.IsZero() || v.Unasked:
 		return false
 	}

@@ -91,6 +91,7 @@ func newWorld(t *testing.T, rules ...*v1alpha1.PodReadinessRule) *world {
 	w := &world{t: t, now: noon, answers: map[string]gating.Answer{}, subject: gating.Subject{
 		Namespace: map[string]string{corev1.LabelMetadataName: "shop"},
 		Node:      gating.Node{BootID: "b1"},
+		History:   &gating.History{},
 		Pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1", Annotations: map[string]string{v1alpha1.GatesAnnotation: v1alpha1.DefaultGate}},
 			Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1alpha1.DefaultGate}}},
@@ -152,6 +153,7 @@ func (w *world) step() bool {
 		return answer, ok
 	}, w.now)
 	w.write(w.last.Patch)
+	w.subject.History.Record(&w.subject, &w.last, w.now)
 	return w.last.Patch != nil
 }
 
@@ -469,21 +471,6 @@ func TestAbandonedGates(t *testing.T) {
 			w.expect(tc.want, tc.key)
 		})
 	}
-}
-
-// Somebody who opens a gate by hand is believed, for the sandbox that it has; so are its containers.
-func TestAGateThatIsOpenedByHand(t *testing.T) {
-	w := newWorld(t, rule("network", startHold))
-	w.latch()
-	w.pass(3 * time.Second)
-	w.settle()
-	w.set(corev1.PodCondition{Type: v1alpha1.DefaultGate, Status: "True", Reason: "ByHand", LastTransitionTime: metav1.NewTime(w.now)})
-	w.settle()
-	w.expect("True ByHand", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
-	w.pass(time.Second)
-	w.sandbox("10.0.0.8")
-	w.step()
-	w.expect("False NewSandbox", "closed 10.0.0.8 b1 2026-11-16T12:00:04Z again")
 }
 
 // latch gives the pod a latch.

@@ -41,7 +41,7 @@ func (d *Decision) opens(s *Subject, now time.Time) (opened []corev1.PodConditio
 			reason = v1alpha1.ReasonAgentGone // it is open; its latch waits in the new sandbox
 		case !v.Open:
 			latched = latched || holdsStart(v)
-		case is == nil || is.Status != corev1.ConditionTrue:
+		case is == nil || is.Status != corev1.ConditionTrue || v.Foreign:
 			opened, reason = append(opened, openCondition(v, now)), v.Reason
 		case len(v.Rules) == 0:
 			reason = v.Reason

@@ -20,6 +20,11 @@ type Patch struct {
 	Key string
 }
 
+// writes says whether the patch writes the condition of a gate.
+func (p *Patch) writes(gate string) bool {
+	return p != nil && slices.ContainsFunc(p.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == gate })
+}
+
 // Strategic is the patch as a strategic merge patch of the status: of these conditions and of one
 // annotation, and of nothing else. It names the pod's UID, so that it does not fit another pod of the
 // same name.

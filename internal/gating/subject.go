@@ -32,6 +32,8 @@ type Subject struct {
 	// Seen is since when who decides has known of the sandbox, with its address; zero: ever since it
 	// has been there. The kubelet tells of a sandbox, pulls images, and tells of its address then.
 	Seen time.Time
+	// History is what who decides remembers of its decisions about the pod; nil: nothing.
+	History *History
 }
 
 // Sandbox is the pod's sandbox as its status tells.
@@ -113,6 +115,12 @@ func condition(pod *corev1.Pod, kind string) *corev1.PodCondition {
 		}
 	}
 	return nil
+}
+
+// IsTrue says whether the pod's condition of a type is True.
+func IsTrue(pod *corev1.Pod, kind string) bool {
+	is := condition(pod, kind)
+	return is != nil && is.Status == corev1.ConditionTrue
 }
 
 func nodeCondition(node *Node, kind string) *corev1.NodeCondition {

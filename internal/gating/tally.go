@@ -14,6 +14,8 @@ import (
 // Tally counts the pods that a rule selects.
 type Tally struct {
 	Gated, Open, Waiting, Late, Ungated int
+	// Foreign are those of Waiting whose condition is True although Readygate has not decided so.
+	Foreign int
 
 	// Waits are waiting pods, those that wait for longest first, and Without pods without the
 	// gate; at most as many as were asked for.
@@ -48,6 +50,9 @@ func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
 		return
 	}
 	t.Waiting++
+	if v.Undecided() {
+		t.Foreign++
+	}
 	if slices.ContainsFunc(v.Late, func(late *Rule) bool { return late.UID == rule.UID }) {
 		t.Late++
 	}
@@ -64,6 +69,7 @@ func (t *Tally) Add(other *Tally) {
 	t.Waiting += other.Waiting
 	t.Late += other.Late
 	t.Ungated += other.Ungated
+	t.Foreign += other.Foreign
 	t.Waits = append(t.Waits, other.Waits...)
 	t.Without = append(t.Without, other.Without...)
 }

@@ -40,6 +40,7 @@ func TestARuleOfPodsIsJudgedAsTheAPIServerDoes(t *testing.T) {
 		"no component":            {podRule("  components:\n  - name: policy\n    "+component+"\n", "  components: []\n"), "error … spec.components"},
 		"two kinds in one":        {podRule(component, component+"\n    reach: {}"), "error … spec.components[0] … exactly one of podCondition"},
 		"gate that is no name":    {podRule("  components:", "  gate: ready\n  components:"), "error … spec.gate … must be a qualified name"},
+		"a gate of another":       {podRule("  components:", "  gate: cloud.google.com/load-balancer-neg-ready\n  components:"), "error … spec.gate … must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller"},
 		"the gate itself":         {podRule("policy.example.com/programmed", "networking.kubernetes.io/pod-network-ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
 		"a gate of one's own":     {podRule("  components:", "  gate: policy.example.com/programmed\n  components:"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
 		"Ready":                   {podRule("policy.example.com/programmed", "Ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},

@@ -33,14 +33,18 @@ func shop(gate string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop", "gate": gate}}}
 }
 
-// gatedPod carries the gate, which is as the status says.
+// gatedPod carries the gate, which its agent has set to the status.
 func gatedPod(name string, status corev1.ConditionStatus) *corev1.Pod {
+	reason, annotations := podv1alpha1.ReasonWaiting, map[string]string{podv1alpha1.GatesAnnotation: podv1alpha1.DefaultGate}
+	if status == corev1.ConditionTrue {
+		reason, annotations[podv1alpha1.LatchAnnotation] = podv1alpha1.ReasonAllReady, "open 10.0.0.7 - "+noon.Add(-time.Minute).Format(time.RFC3339)
+	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{podv1alpha1.GatesAnnotation: podv1alpha1.DefaultGate}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: annotations},
 		Spec:       corev1.PodSpec{NodeName: "w-1", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: podv1alpha1.DefaultGate}}},
 		Status: corev1.PodStatus{PodIP: "10.0.0.7", Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))},
-			{Type: podv1alpha1.DefaultGate, Status: status, Reason: podv1alpha1.ReasonWaiting, Message: "waiting for policy", LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))},
+			{Type: podv1alpha1.DefaultGate, Status: status, Reason: reason, Message: "waiting for policy", LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))},
 		}},
 	}
 }

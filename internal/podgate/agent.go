@@ -66,7 +66,8 @@ type Agent struct {
 }
 
 // memory is what the agent remembers of a pod: nothing that it would decide otherwise without, but that
-// a pod of which nothing is written yet waits since the agent has known its sandbox.
+// a pod of which nothing is written yet waits since the agent has known its sandbox, and what the agent has
+// decided itself.
 type memory struct {
 	uid types.UID
 	// sandbox is the one that it knows since seen.
@@ -76,6 +77,8 @@ type memory struct {
 	decision gating.Decision
 	// told are the rules that the pod's lateness was told of.
 	told []string
+	// history is written by one worker at a time: a pod is in the queue once.
+	history gating.History
 }
 
 // Run decides until the context ends. It begins when all sources are known: who knows no rules would
@@ -154,7 +157,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	}
 	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
 	now := a.Clock.Now()
-	subject.Seen = a.seen(subject, now)
+	subject.Seen, subject.History = a.seen(subject, now)
 	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
 	if abandons(&d) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
@@ -168,6 +171,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 			return 0, err
 		}
 	}
+	subject.History.Record(subject, &d, now)
 	a.tell(subject.Pod, &d)
 	if d.Until.IsZero() {
 		return 0, nil
@@ -179,15 +183,15 @@ func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Su
 	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
 }
 
-// seen is since when the agent has known the pod's sandbox.
-func (a *Agent) seen(s *gating.Subject, now time.Time) time.Time {
+// seen is since when the agent has known the pod's sandbox, and what it has decided of the pod before.
+func (a *Agent) seen(s *gating.Subject, now time.Time) (time.Time, *gating.History) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m, sandbox := a.memoryOf(s.Pod), s.Sandbox()
 	if !m.sandbox.Same(sandbox) || m.seen.IsZero() {
 		m.sandbox, m.seen = sandbox, now
 	}
-	return m.seen
+	return m.seen, &m.history
 }
 
 // abandons says that a decision opens a gate because no rule selects the pod.
@@ -258,10 +262,14 @@ func (a *Agent) tellFull(pod *corev1.Pod) {
 	}
 }
 
-// tell tells of a pod that waits for too long, once for each rule.
+// tell tells of a pod that waits for too long, once for each rule, and of one whose gate another account
+// has set to True, once.
 func (a *Agent) tell(pod *corev1.Pod, d *gating.Decision) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
+		if v.Undecided() && a.tellFirst(keyOf(pod), v1alpha1.EventForeign) { // no rule has such a name
+			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventForeign, v1alpha1.ActionSetBack, "%s", note.Cut(foreignWords(pod, v), note.Event))
+		}
 		for _, rule := range v.Late {
 			if v.Open || !a.tellFirst(keyOf(pod), rule.Name) {
 				continue
@@ -270,6 +278,16 @@ func (a *Agent) tell(pod *corev1.Pod, d *gating.Decision) {
 				"%s", note.Cut(fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message), note.Event))
 		}
 	}
+}
+
+// foreignWords describe a True that another account has written. Its name is what that client chose.
+func foreignWords(pod *corev1.Pod, v *gating.Verdict) string {
+	writer := "another account"
+	if name := gating.Writers(pod.ManagedFields)[v.Gate]; name != "" {
+		writer = fmt.Sprintf("%q", note.Cut(name, 64))
+	}
+	return fmt.Sprintf("Gate %s was set to True by %s, not by Readygate. Podgate sets it back to False up to 3 times unless the pod has been Ready, and keeps the start hold. For what to do: kubectl readiness why pod/%s -n %s. Status: %s",
+		v.Gate, writer, pod.Name, pod.Namespace, v.Message)
 }
 
 // tellFirst says whether this is the first time, and remembers it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,12 +154,27 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 			kept.Annotations[key] = value
 		}
 	}
+	kept.ManagedFields = gateWriters(pod)
 	if os, ok := pod.Spec.NodeSelector[corev1.LabelOSStable]; ok {
 		kept.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: os}
 	}
 	for i := range pod.Spec.InitContainers {
 		if name := pod.Spec.InitContainers[i].Name; name == v1alpha1.LatchName {
 			kept.Spec.InitContainers = []corev1.Container{{Name: name}}
+		}
+	}
+	return kept
+}
+
+// gateWriters are the managed fields that name writers of gates that are True, for the event about a True
+// that another account has written.
+func gateWriters(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
+	var kept []metav1.ManagedFieldsEntry
+	for _, gate := range gating.Ours(pod) {
+		for _, entry := range pod.ManagedFields {
+			if gating.IsTrue(pod, gate) && entry.FieldsV1 != nil && !strings.HasPrefix(entry.Manager, v1alpha1.Reporter) && strings.Contains(entry.FieldsV1.GetRawString(), gate) {
+				kept = append(kept, entry)
+			}
 		}
 	}
 	return kept

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,11 @@ type Gate struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
+	// Foreign says that another account set the gate to True while a component is missing. Writer is the
+	// name that its client gave to the API server; empty if it is not known.
+	Foreign bool   `json:"foreign,omitempty"`
+	Writer  string `json:"writer,omitempty"`
+
 	// For is what a closed gate waits for, in words.
 	For string `json:"for,omitempty"`
 	// Due is when a closed gate is late, and Late says that this is over; zero: never.
@@ -39,7 +45,10 @@ func gateOf(v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate
 	for _, rule := range v.Rules {
 		g.Rules = append(g.Rules, rule.Name)
 	}
-	if g.Open {
+	if g.Foreign = v.Foreign && !v.Open; g.Foreign {
+		g.Writer = gating.Writers(obj.ManagedFields)[v.Gate]
+	}
+	if g.Decided() {
 		return g
 	}
 	if !v.Waits.IsZero() {
@@ -48,6 +57,17 @@ func gateOf(v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate
 	g.Late = !g.Due.IsZero() && !now.Before(g.Due)
 	g.For = waitsFor(v, &g, obj, place)
 	return g
+}
+
+// Decided says that the gate is open, and that Readygate decided so.
+func (g *Gate) Decided() bool { return g.Open && !g.Foreign }
+
+// writer names the account that set a foreign gate to True.
+func (g *Gate) writer() string {
+	if g.Writer == "" {
+		return "another account"
+	}
+	return strconv.Quote(g.Writer)
 }
 
 // conditionGate is a gate as its condition tells.
@@ -79,6 +99,8 @@ func waitsFor(v *gating.Verdict, g *Gate, obj *corev1.Pod, place Place) string {
 	switch {
 	case abandoned(v, place):
 		return "its gate to be opened: " + v.Message
+	case g.Foreign:
+		return fmt.Sprintf("%s; its gate was set to True by %s, not by Readygate", missingNames(v), g.writer())
 	case obj.Spec.NodeName == "":
 		return "a node: it is not scheduled"
 	case !asks(v):
@@ -98,6 +120,20 @@ func waitsFor(v *gating.Verdict, g *Gate, obj *corev1.Pod, place Place) string {
 		text += fmt.Sprintf("; node %s has no live agent", obj.Spec.NodeName)
 	}
 	return text
+}
+
+// missingNames are the names of the components that are missing.
+func missingNames(v *gating.Verdict) string {
+	var names []string
+	for _, m := range v.Missing {
+		if !slices.Contains(names, m.Component) {
+			names = append(names, m.Component)
+		}
+	}
+	if len(names) == 0 {
+		return "a network" // the pod has no sandbox yet
+	}
+	return strings.Join(names, ", ")
 }
 
 // abandoned says that nobody waits for the gate any more. That cannot be told without the labels of

@@ -130,7 +130,7 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 // add makes the line speak for one more gate. One that is open and abandoned is nobody's any more.
 func (p *Pod) add(g Gate, abandoned bool) {
 	p.Gates = append(p.Gates, g)
-	if g.Open {
+	if g.Decided() {
 		if p.State == PodNotSelected && !abandoned {
 			p.State = PodOpen
 		}

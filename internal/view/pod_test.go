@@ -31,7 +31,7 @@ func asALine(p view.Pod) string {
 	}
 	parts := []string{text}
 	for _, g := range p.Gates {
-		if !g.Open {
+		if !g.Decided() {
 			parts = append(parts, g.For)
 		}
 	}
@@ -66,8 +66,11 @@ func TestALineOfAPod(t *testing.T) {
 		"not late yet":                  {web(closedFor(unset)), here(""), podRules(podRule("network", due(41, podv1alpha1.DeadlineReport))), "Waiting 40s: " + unset},
 		"late is who has not said yes": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", parts(pathToPod()), due(1, podv1alpha1.DeadlineReport))),
 			"Waiting 40s: " + unset},
-		"open":    {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), podRules(podRule("network")), "Open"},
-		"ungated": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), here(""), podRules(podRule("network")), "Ungated: it is older than the rule: create it anew to have it gated"},
+		"open, by another account":            {web(gateIs(True, "Programmed", "mine")), here(""), podRules(podRule("network")), "Waiting 60s: policy; its gate was set to True by another account, not by Readygate"},
+		"open, by another account, and ready": {web(gateIs(True, "Programmed", "mine"), podSays(True)), here(""), podRules(podRule("network")), "Open"},
+		"open, with a copied reason":          {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), here(""), podRules(podRule("network")), "Waiting 60s: policy; its gate was set to True by another account, not by Readygate"},
+		"open":                                {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), podRules(podRule("network")), "Open"},
+		"ungated":                             {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), here(""), podRules(podRule("network")), "Ungated: it is older than the rule: create it anew to have it gated"},
 		"one closed, one missing": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", opens(another), ofPods("web"), func(r *podv1alpha1.PodReadinessRule) {
 			r.CreationTimestamp = metav1.NewTime(noon)
 		})), "Waiting 40s: " + unset + ": it is older than the rule: create it anew to have it gated"},

@@ -96,10 +96,21 @@ func (s *PodStory) mend() []string {
 		return []string{fmt.Sprintf("No agent has said that it lives on node %s, so nobody opens the gate; the chart installs one on each node with podgate.enabled=true; see whether it runs there: %s", s.Node, s.agents())}
 	case s.Agent.gone():
 		return []string{fmt.Sprintf("No agent lives on node %s, so nobody opens the gate; see why it does not run there: %s", s.Node, s.agents())}
+	case chapter.Foreign:
+		return append(s.foreign(&chapter.Gate), s.blame(chapter.Components)...)
 	case chapter.unasked:
 		return []string{"Its network is not there yet; the events of the pod tell why: " + s.describe()}
 	default:
 		return s.blame(chapter.Components)
+	}
+}
+
+// foreign says what to do about a gate that another account set to True.
+func (s *PodStory) foreign(g *Gate) []string {
+	return []string{
+		fmt.Sprintf("Gate %s was set to True by %s while a component is missing. Let that program set a condition of its own type, and list it in the rule as a podCondition component; "+
+			"or let the API server refuse it: podgate.reserveGates=true of the chart", g.Name, g.writer()),
+		fmt.Sprintf("If this pod is not to wait for its network: kubectl label pod %s -n %s %s=%s", s.Name, s.Namespace, v1alpha1.OptOutLabel, v1alpha1.OptOut),
 	}
 }
 

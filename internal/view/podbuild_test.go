@@ -103,9 +103,12 @@ func podSays(status corev1.ConditionStatus) podOption {
 	return func(p *corev1.Pod) { set(p, programmed, status, "", "", noon.Add(-30*time.Second)) }
 }
 
-// gateIs gives the pod the condition of the default gate.
+// gateIs gives the pod the condition of the default gate, and the latch key that the agent writes with True.
 func gateIs(status corev1.ConditionStatus, reason, message string) podOption {
 	return func(p *corev1.Pod) {
+		if status == True {
+			p.Annotations[podv1alpha1.LatchAnnotation] = "open 10.0.0.7 b1 2026-03-01T11:59:00Z"
+		}
 		set(p, podv1alpha1.DefaultGate, status, reason, message, noon.Add(-40*time.Second))
 	}
 }

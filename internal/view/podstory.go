@@ -80,12 +80,16 @@ func (b *PodBook) Story(obj *corev1.Pod, place Place, events []corev1.Event, uns
 func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now time.Time) []GateChapter {
 	decided := b.decide(obj, place, now)
 	asked := gating.Decide(b.rules, subjectOf(unanswered(obj, gates), place), unheard, now)
-	writers := writersOf(obj.ManagedFields)
+	writers := gating.Writers(obj.ManagedFields)
 	var chapters []GateChapter
 	for _, gate := range gates {
 		chapter := GateChapter{Gate: gate}
 		if v := verdictOn(&asked, gate.Name); v != nil {
-			chapter.Components, chapter.unasked = componentsOf(v, obj, place), !asks(v)
+			heard := obj
+			if gate.Foreign { // its condition is not what the agent wrote
+				heard = unanswered(obj, gates)
+			}
+			chapter.Components, chapter.unasked = componentsOf(v, heard, place), !asks(v)
 		}
 		for i := range chapter.Components {
 			b.attribute(&chapter.Components[i], obj, place, writers)
@@ -93,7 +97,7 @@ func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now t
 		chapter.tell(verdictOn(&decided, gate.Name), place, now)
 		chapters = append(chapters, chapter)
 	}
-	slices.SortStableFunc(chapters, func(a, b GateChapter) int { return boolRank(a.Open) - boolRank(b.Open) })
+	slices.SortStableFunc(chapters, func(a, b GateChapter) int { return boolRank(a.Decided()) - boolRank(b.Decided()) })
 	return chapters
 }
 
@@ -141,7 +145,7 @@ func (b *PodBook) attribute(c *Component, obj *corev1.Pod, place Place, writers 
 		}
 	case spec[i].NodeCondition != nil && place.Node != nil:
 		if is := conditionOf(place.Node, spec[i].NodeCondition.Type); is != nil {
-			c.Since, c.Writer = is.LastTransitionTime.Time, writersOf(place.Node.ManagedFields)[string(is.Type)]
+			c.Since, c.Writer = is.LastTransitionTime.Time, gating.Writers(place.Node.ManagedFields)[string(is.Type)]
 		}
 	}
 }
@@ -153,6 +157,8 @@ func (c *GateChapter) tell(v *gating.Verdict, place Place, now time.Time) {
 		said = ": " + said
 	}
 	switch {
+	case c.Foreign:
+		c.Text = "is True, which is no decision of Readygate, and waits for " + c.For
 	case c.Open && !v.Open && place.Node != nil && !place.Agent.gone():
 		c.Text = "is open, and about to be closed: " + v.Message
 	case c.Open:
@@ -207,7 +213,7 @@ func (s *PodStory) headline(now time.Time) string {
 func (s *PodStory) waits(now time.Time) string {
 	var parts []string
 	for i := range s.Chapters {
-		if c := &s.Chapters[i]; !c.Open && !slices.Contains(parts, c.For) {
+		if c := &s.Chapters[i]; !c.Decided() && !slices.Contains(parts, c.For) {
 			parts = append(parts, c.For)
 		}
 	}

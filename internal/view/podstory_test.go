@@ -67,13 +67,14 @@ func TestTheChapterOfAGate(t *testing.T) {
 		rules []*podv1alpha1.PodReadinessRule
 		want  string
 	}{
-		"closed":            {web(closedFor(unset)), network, "is closed for 40s: ComponentsNotReady, waiting for " + unset},
-		"not said yet":      {web(), network, "is closed for 60s, and waits for components that its agent has not named yet"},
-		"open":              {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
-		"of another boot":   {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has booted: what its components said before does not count"},
-		"all have said yes": {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network said that the pod's network is ready"},
-		"abandoned":         {web(), nil, "is closed, and about to be opened: the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"},
-		"opted out":         {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
+		"closed":             {web(closedFor(unset)), network, "is closed for 40s: ComponentsNotReady, waiting for " + unset},
+		"not said yet":       {web(), network, "is closed for 60s, and waits for components that its agent has not named yet"},
+		"by another account": {web(gateIs(True, "Programmed", "mine"), wroteGate("network-plugin")), network, "is True, which is no decision of Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
+		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
+		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has booted: what its components said before does not count"},
+		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network said that the pod's network is ready"},
+		"abandoned":          {web(), nil, "is closed, and about to be opened: the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"},
+		"opted out":          {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story := podStory(c.pod, here(""), c.rules)
@@ -133,12 +134,14 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{"Component started has not said yes", "it never will: its latch lets containers start only when this gate opens", "rule network, another gate"}},
 		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes", "kubectl describe node w-1"}},
 		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network as it is now", "kubectl get pods -o wide -n readygate-system"}},
-		"gates of others":                           {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
-		"not Ready anyway":                          {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
-		"all is well":                               {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
-		"nobody to wait":                            {web(gateless), here(""), nil, nil},
-		"it is over":                                {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
-		"a latch that fails": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, latchIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})), here(""), network,
+		"a gate that another account opened": {web(gateIs(True, "Programmed", ""), wroteGate("network-plugin")), here(""), network,
+			[]string{"Gate " + podv1alpha1.DefaultGate + " was set to True by \"network-plugin\" while a component is missing", "a condition of its own type", "podCondition component", "podgate.reserveGates=true"}},
+		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
+		"not Ready anyway": {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
+		"all is well":      {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
+		"nobody to wait":   {web(gateless), here(""), nil, nil},
+		"it is over":       {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
+		"a latch that fails": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.9 b1 2026-03-01T11:59:00Z"), latched, latchIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})), here(""), network,
 			[]string{"The latch does not run (ImagePullBackOff no such image), so the containers of the pod do not start: kubectl describe pod web -n shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,12 +187,17 @@ func latchIs(state corev1.ContainerState) podOption {
 }
 
 // writtenBy says who wrote the condition of the policy engine.
-func writtenBy(manager string) podOption {
+func writtenBy(manager string) podOption { return wrote(manager, programmed) }
+
+// wroteGate says who wrote the condition of the default gate.
+func wroteGate(manager string) podOption { return wrote(manager, podv1alpha1.DefaultGate) }
+
+func wrote(manager, conditionType string) podOption {
 	return func(p *corev1.Pod) {
 		at := metav1.NewTime(noon)
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: manager, Time: &at, Operation: metav1.ManagedFieldsOperationUpdate,
-			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"` + programmed + `\"}":{}}}}`),
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"` + conditionType + `\"}":{".":{},"f:status":{}}}}}`),
 		}}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/readiness"
 )
 
@@ -80,7 +81,7 @@ type Event struct {
 // Story is the whole story of the node. What could not be seen is part of it.
 func (b *Book) Story(obj *corev1.Node, events []corev1.Event, unseen []string, now time.Time) Story {
 	story := Story{Node: b.Node(obj, now), Unseen: unseen, Events: eventsOf(obj, events)}
-	writers := writersOf(obj.ManagedFields)
+	writers := gating.Writers(obj.ManagedFields)
 	node := readiness.NodeOf(obj)
 	for _, rule := range b.compiled.Rules() {
 		if chapter, speaks := b.chapter(rule, node, story.Rules, writers, now); speaks {

@@ -17,16 +17,20 @@ import (
 	"github.com/readygate/readygate/internal/live"
 )
 
-// gated is a pod that carries the gate of the pod network, and has had its sandbox for some minutes. The
-// gate is as the status says.
+// gated is a pod that carries the gate of the pod network, and has had its sandbox for some minutes. Its
+// agent has set the gate to the status.
 func gated(name string, minutes int, status corev1.ConditionStatus, message string) *corev1.Pod {
-	since := metav1.NewTime(time.Now().Add(-time.Duration(minutes) * time.Minute))
+	since := metav1.NewTime(time.Now().Add(-time.Duration(minutes) * time.Minute).Truncate(time.Second))
+	reason, annotations := podv1alpha1.ReasonWaiting, map[string]string{podv1alpha1.GatesAnnotation: podv1alpha1.DefaultGate}
+	if status == corev1.ConditionTrue {
+		reason, annotations[podv1alpha1.LatchAnnotation] = podv1alpha1.ReasonAllReady, "open 10.0.0.7 - "+since.UTC().Format(time.RFC3339)
+	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: since, Annotations: map[string]string{podv1alpha1.GatesAnnotation: podv1alpha1.DefaultGate}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: since, Annotations: annotations},
 		Spec:       corev1.PodSpec{NodeName: "worker-1", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: podv1alpha1.DefaultGate}}},
 		Status: corev1.PodStatus{PodIP: "10.0.0.7", Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: since},
-			{Type: podv1alpha1.DefaultGate, Status: status, Reason: podv1alpha1.ReasonWaiting, Message: message, LastTransitionTime: since},
+			{Type: podv1alpha1.DefaultGate, Status: status, Reason: reason, Message: message, LastTransitionTime: since},
 		}},
 	}
 }

@@ -80,6 +80,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		url         = "url must be one of the node's localhost with a port of 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
 		empty       = "the selector must not be empty: name at least one label, or leave the selector out"
 		gate        = "gate must be a qualified name: a lower-case DNS prefix, '/' and a name of 1-63 characters, e.g. 'networking.kubernetes.io/pod-network-ready'"
+		owned       = "gate must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller (target-health.elbv2.k8s.aws/..., cloud.google.com/load-balancer-neg-ready) sets: use 'networking.kubernetes.io/pod-network-ready', or a name with a prefix of your own, e.g. 'example.com/network-ready'"
 		never       = "podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
 		name        = "name must be 1-63 lower-case letters, digits and '-', alphanumeric at both ends, e.g. 'calico'"
 	)
@@ -125,6 +126,10 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"reached from somewhere":    {component("reach: {from: Everywhere}"), first + ".reach.from", `supported values: "Node", "Peer"`},
 		"a gate without a prefix":   {with("gate: network-ready"), "spec.gate", gate},
 		"a gate of the kubelet":     {with("gate: Ready"), "spec.gate", gate},
+		"a gate of Kubernetes":      {with("gate: PodScheduled"), "spec.gate", owned},
+		"a new gate of Kubernetes":  {with("gate: AllContainersRestarting"), "spec.gate", owned},
+		"a gate of a load balancer": {with("gate: target-health.elbv2.k8s.aws/k8s-shop-web-0123456789"), "spec.gate", owned},
+		"a gate of GKE":             {with("gate: cloud.google.com/load-balancer-neg-ready"), "spec.gate", owned},
 		"a gate in capitals":        {with("gate: Example.com/a"), "spec.gate", gate},
 		"a gate with a blank":       {with("gate: 'example.com/a b'"), "spec.gate", gate},
 		"no deadline":               {with("onDeadline: Open"), "spec.onDeadline", "onDeadline says what happens when deadlineSeconds are over: set deadlineSeconds, or remove onDeadline"},

@@ -97,6 +97,11 @@ const (
 	EventOpened = "GateOpened"
 	// ActionOpen is what was done when EventOpened happened.
 	ActionOpen = "OpenGate"
+	// EventForeign is on a pod whose gate another account set to True while a
+	// component is missing.
+	EventForeign = "GateSetByOther"
+	// ActionSetBack is what was done when EventForeign happened.
+	ActionSetBack = "SetGateBack"
 	// EventFull is on a pod whose annotations have no room for the key of its latch.
 	EventFull = "LatchNotOpened"
 	// ActionUnlatch is what was to be done when EventFull happened.

@@ -86,12 +86,14 @@ type PodReadinessRuleSpec struct {
 
 	// gate is the readiness gate: the type of the pod condition that must be
 	// True before the pod is Ready. Rules with the same gate open it together,
-	// when the components of all of them have said yes. Immutable.
+	// when the components of all of them have said yes. It must not be a
+	// condition that Kubernetes or a load balancer controller sets. Immutable.
 	//
 	// +optional
 	// +kubebuilder:default="networking.kubernetes.io/pod-network-ready"
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.contains('/') && self.indexOf('/') <= 253 && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="gate must be a qualified name: a lower-case DNS prefix, '/' and a name of 1-63 characters, e.g. 'networking.kubernetes.io/pod-network-ready'"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('target-health.elbv2.k8s.aws/') && self != 'cloud.google.com/load-balancer-neg-ready' && !(self in ['AllContainersRestarting', 'ContainersReady', 'DisruptionTarget', 'Initialized', 'PodReadyToStartContainers', 'PodResizeInProgress', 'PodResizePending', 'PodScheduled', 'Ready'])",message="gate must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller (target-health.elbv2.k8s.aws/..., cloud.google.com/load-balancer-neg-ready) sets: use 'networking.kubernetes.io/pod-network-ready', or a name with a prefix of your own, e.g. 'example.com/network-ready'"
 	Gate string `json:"gate,omitempty"`
 
 	// components are what programs the network of the selected pods. The gate

@@ -64,7 +64,8 @@ type PodSummary struct {
 	Gated int32 `json:"gated"`
 	// open is the number of those whose gate is open.
 	Open int32 `json:"open"`
-	// waiting is the number of those whose gate is closed.
+	// waiting is the number of those whose gate is closed, or True without a
+	// decision of Readygate (foreign).
 	Waiting int32 `json:"waiting"`
 	// late is the number of waiting pods that wait for longer than
 	// spec.deadlineSeconds.
@@ -74,6 +75,11 @@ type PodSummary struct {
 	// withoutAgent is the number of selected pods with the gate on nodes
 	// without a live agent.
 	WithoutAgent int32 `json:"withoutAgent"`
+	// foreign is the number of waiting pods whose gate another account set to
+	// True while a component is missing. Absent means none.
+	//
+	// +optional
+	Foreign int32 `json:"foreign,omitempty"`
 }
 
 // ListedPod is a pod, and what is to be said of it.

@@ -53,7 +53,7 @@ func podRows(p view.Pod, now time.Time) []podRow {
 	}
 	var open, by []string
 	for _, g := range p.Gates {
-		if g.Open {
+		if g.Decided() {
 			open, by = append(open, g.Name), append(by, g.Rules...)
 			continue
 		}

@@ -1,4 +1,4 @@
-package view
+package gating
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writersOf are the writers of a node's conditions, by type, as the API server keeps them in
-// managed fields.
-func writersOf(fields []metav1.ManagedFieldsEntry) map[string]string {
+// Writers are the field managers that last set the status of conditions, by type, as the API server keeps
+// them in managed fields. The client chooses that name: it is a hint, not an identity.
+func Writers(fields []metav1.ManagedFieldsEntry) map[string]string {
 	writers := map[string]string{}
 	latest := map[string]metav1.Time{}
 	for _, entry := range fields {
@@ -18,16 +18,18 @@ func writersOf(fields []metav1.ManagedFieldsEntry) map[string]string {
 		}
 		var owned struct {
 			Status struct {
-				Conditions map[string]json.RawMessage `json:"f:conditions"`
+				Conditions map[string]struct {
+					Status *struct{} `json:"f:status"`
+				} `json:"f:conditions"`
 			} `json:"f:status"`
 		}
 		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
 			continue
 		}
-		for key := range owned.Status.Conditions {
+		for key, condition := range owned.Status.Conditions {
 			var of struct{ Type string }
 			text, keyed := strings.CutPrefix(key, "k:")
-			if !keyed || json.Unmarshal([]byte(text), &of) != nil {
+			if !keyed || condition.Status == nil || json.Unmarshal([]byte(text), &of) != nil {
 				continue
 			}
 			at := metav1.Time{}

@@ -1,0 +1,113 @@
+package gating
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/latchkey"
+)
+
+// A True that Readygate did not write is no decision: see Verdict.Foreign. Every account that may patch
+// pods/status can also copy the reason and the latch annotation, so the pod alone is weak evidence. An
+// agent that has decided about the pod before knows better: see History.
+
+// setBackPauses are the pauses before a foreign True is set back to False, one per attempt. After the last
+// attempt the gate is left as it is: a writer that insists must not cause endless writes.
+var setBackPauses = []time.Duration{0, 2 * time.Second, 8 * time.Second}
+
+// openReasons are the reasons with which Readygate sets a gate to True.
+var openReasons = []string{v1alpha1.ReasonAllReady, v1alpha1.ReasonDeadline, v1alpha1.ReasonAgentGone, v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}
+
+// History is what an agent process remembers of its decisions about one pod. It is lost in a restart: then
+// the reason and the latch annotation decide whether a True is a decision, and the attempts start again.
+type History struct {
+	// opened are the sandboxes for which gates were last decided to be open; nil: closed. A gate that
+	// is absent has not been decided yet.
+	opened map[string]*latchkey.Sandbox
+	// setBacks is the number of writes against a foreign True, and last the time of the last one.
+	setBacks int
+	last     time.Time
+}
+
+// Record adds a decision that is written, or needs no write.
+func (h *History) Record(s *Subject, d *Decision, now time.Time) {
+	if h.opened == nil {
+		h.opened = map[string]*latchkey.Sandbox{}
+	}
+	against := d.Patch != nil && len(d.Patch.Conditions) == 0
+	foreign := false
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		h.opened[v.Gate] = nil
+		if v.Open {
+			sandbox := s.Sandbox()
+			h.opened[v.Gate] = &sandbox
+			continue
+		}
+		foreign = foreign || v.Foreign
+		against = against || v.Foreign && d.Patch.writes(v.Gate)
+	}
+	if foreign && against {
+		h.setBacks, h.last = h.setBacks+1, now
+	}
+}
+
+// due is when the next write against a foreign True may happen. It never refuses for good: the latch key
+// is still corrected after the last attempt, at most once per longest pause.
+func (h *History) due() time.Time {
+	return h.last.Add(setBackPauses[min(h.setBacks, len(setBackPauses)-1)])
+}
+
+// foreign says that a gate is True and that this is no decision of Readygate.
+func (d *decider) foreign(v *Verdict) bool {
+	if !d.isOpen(v.Gate) {
+		return false
+	}
+	opened, known := d.History.opened[v.Gate]
+	reason := condition(d.Pod, v.Gate).Reason
+	switch {
+	case opened != nil: // for the sandbox that the pod has, or had before, whoever changed the reason since
+		return !opened.Same(d.sandbox) && !(d.keyed && opened.Same(d.key.Sandbox))
+	case !d.keyed || !slices.Contains(openReasons, reason):
+		return true
+	case known: // only the manager can have opened it, if it took this agent for dead
+		return reason != v1alpha1.ReasonAgentGone || !d.opensLate(v)
+	}
+	return !d.key.Open && d.key.Sandbox.Same(d.sandbox) && !d.anotherIsClosed(v.Gate)
+}
+
+// opensLate says that every rule lets a pod be opened that waits for as long as this one has had its
+// sandbox.
+func (d *decider) opensLate(v *Verdict) bool {
+	_, opens := d.late(v.Rules, d.sandbox.Since)
+	return opens
+}
+
+// anotherIsClosed says that a closed gate other than this one can be why the latch key says closed.
+func (d *decider) anotherIsClosed(gate string) bool {
+	return slices.ContainsFunc(Ours(d.Pod), func(other string) bool { return other != gate && !d.isOpen(other) })
+}
+
+// setsBack says whether a foreign True is set back to False now: the pod has a sandbox and has not been
+// Ready in it, a component is known not to be ready, and there is an attempt left.
+func (d *decider) setsBack(v *Verdict) bool {
+	return !d.sandbox.Since.IsZero() && v.heard() && !d.wasReady() && d.History.setBacks < len(setBackPauses) && d.after(d.History.due())
+}
+
+// heard says that what a closed verdict waits for does not only wait to be asked.
+func (v *Verdict) heard() bool {
+	return len(v.Missing) == 0 || slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.known })
+}
+
+// wasReady says that the pod is Ready or was, in the sandbox that it has. The kubelet adds the condition
+// as False before it makes a sandbox; a later transition is one from True.
+func (d *decider) wasReady() bool {
+	is := condition(d.Pod, string(corev1.PodReady))
+	return is != nil && (is.Status == corev1.ConditionTrue || is.LastTransitionTime.After(d.sandbox.Since.Add(time.Second)))
+}
+
+// Undecided says that the gate is True although Readygate has not decided so, and what is missing is known.
+func (v *Verdict) Undecided() bool { return v.Foreign && !v.Open && v.heard() }
