@@ -30,6 +30,7 @@ func chartPolicies() map[string][]runtime.Object {
 		"tolerations.yaml":         {policy.Tolerations(), policy.TolerationsBinding()},
 		"completions-binding.yaml": {policy.CompletionsBinding()},
 		"reporter-policy.yaml":     limits(reporter),
+		"reserved-gates.yaml":      {policy.ReservedGates(), policy.ReservedGatesBinding()},
 		"reserved-policy.yaml":     {reporter.Reserved(), reporter.ReservedBinding()},
 	}
 	for _, obj := range policy.Installed() {

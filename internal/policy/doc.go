@@ -13,6 +13,8 @@
 //     text is compiled from all rules for pods.
 //   - readygate-podgate limits the account of the agents to gates of pods on their own node, and
 //     readygate-openers the manager and the clean-up to opening gates.
+//   - readygate-reserved-gates keeps all other accounts from setting gates of rules to True. It is
+//     installed only on request.
 //   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
 //     no binding, and so does nothing, until somebody applies one.
 //   - readygate-reporter-… limits the account of a reporter to its conditions on its own node;

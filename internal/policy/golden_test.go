@@ -60,7 +60,7 @@ func TestPoliciesAreGolden(t *testing.T) {
 // that somebody may apply besides.
 func everyObject() []runtime.Object {
 	objects := append(policy.Installed(), policy.CompletionsBinding())
-	return append(objects, reporter.Policy(), reporter.Binding(), reporter.Reserved(), reporter.ReservedBinding(), policy.OwnNode("kube-system", "calico-node"), policy.OwnNodeBinding("kube-system", "calico-node"))
+	return append(objects, reporter.Policy(), reporter.Binding(), reporter.Reserved(), reporter.ReservedBinding(), policy.ReservedGates(), policy.ReservedGatesBinding(), policy.OwnNode("kube-system", "calico-node"), policy.OwnNodeBinding("kube-system", "calico-node"))
 }
 
 // fileOf is as in births.yaml or births-binding.yaml.

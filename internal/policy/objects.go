@@ -19,6 +19,8 @@ const (
 	GatesName       = "readygate-gates"
 	PodgateName     = "readygate-podgate"
 	OpenersName     = "readygate-openers"
+
+	ReservedGatesName = "readygate-reserved-gates"
 )
 
 // The label that every policy and binding of ours carries.

@@ -103,10 +103,10 @@ func TestReportersAreLimited(t *testing.T) {
 func TestProtectionsAreOff(t *testing.T) {
 	const reporter = "reporters: [" + a + "]\n"
 	reserved := policy.Reporter{Namespace: namespace, Account: "readygate-reporter-a", Types: []string{"example.com/A"}}
-	wantPolicies(t, render(t, reporter+"protections: {completions: true, conditions: true}"), namespace,
-		policy.CompletionsBinding(), reserved.Reserved(), reserved.ReservedBinding())
+	wantPolicies(t, render(t, reporter+"protections: {completions: true, conditions: true}\npodgate: {reserveGates: true}"), namespace,
+		policy.CompletionsBinding(), reserved.Reserved(), reserved.ReservedBinding(), policy.ReservedGates(), policy.ReservedGatesBinding())
 	for _, binding := range each[*admissionv1.ValidatingAdmissionPolicyBinding](render(t, reporter)) {
-		if binding.Spec.PolicyName == policy.CompletionsName || binding.Spec.PolicyName == reserved.Reserved().Name {
+		if binding.Spec.PolicyName == policy.CompletionsName || binding.Spec.PolicyName == reserved.Reserved().Name || binding.Spec.PolicyName == policy.ReservedGatesName {
 			t.Errorf("%s is bound though nobody asked", binding.Spec.PolicyName)
 		}
 	}
