@@ -91,15 +91,10 @@ func (d *decider) anotherIsClosed(gate string) bool {
 	return slices.ContainsFunc(Ours(d.Pod), func(other string) bool { return other != gate && !d.isOpen(other) })
 }
 
-// setsBack says whether a foreign True is set back to False now: the pod has a sandbox and has not been
-// Ready in it, a component is known not to be ready, and there is an attempt left.
+// setsBack says whether a foreign True is set back to False now: a component is known not to be ready, the
+// pod has not been Ready in its sandbox, and there is an attempt left.
 func (d *decider) setsBack(v *Verdict) bool {
-	return !d.sandbox.Since.IsZero() && v.heard() && !d.wasReady() && d.History.setBacks < len(setBackPauses) && d.after(d.History.due())
-}
-
-// heard says that what a closed verdict waits for does not only wait to be asked.
-func (v *Verdict) heard() bool {
-	return len(v.Missing) == 0 || slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.known })
+	return v.Undecided() && !d.wasReady() && d.History.setBacks < len(setBackPauses) && d.after(d.History.due())
 }
 
 // wasReady says that the pod is Ready or was, in the sandbox that it has. The kubelet adds the condition
@@ -109,5 +104,9 @@ func (d *decider) wasReady() bool {
 	return is != nil && (is.Status == corev1.ConditionTrue || is.LastTransitionTime.After(d.sandbox.Since.Add(time.Second)))
 }
 
-// Undecided says that the gate is True although Readygate has not decided so, and what is missing is known.
-func (v *Verdict) Undecided() bool { return v.Foreign && !v.Open && v.heard() }
+// Undecided says that the gate is True although a component is known not to be ready. It does not count
+// that the pod has no network yet, or that a component has not answered yet: a network plugin that sets the
+// gate itself may be ahead of the kubelet.
+func (v *Verdict) Undecided() bool {
+	return v.Foreign && !v.Open && slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.known })
+}

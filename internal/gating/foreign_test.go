@@ -161,6 +161,26 @@ func TestAForeignTrueWaitsForTheFirstAnswer(t *testing.T) {
 	w.expect("False ComponentsNotReady", closedKey)
 }
 
+// A network plugin may be ahead of the kubelet: until the pod has its sandbox and address nothing is written.
+func TestAForeignTrueMayComeBeforeTheAddress(t *testing.T) {
+	w := newWorld(t, rule("network"))
+	w.address("")
+	w.sets("Programmed")
+	w.settle()
+	w.expect("True Programmed", "")
+	if w.last.Verdicts[0].Undecided() {
+		t.Error("it is reported before the pod has an address")
+	}
+	w.pass(time.Second)
+	w.address("10.0.0.7")
+	w.says("True")
+	w.settle()
+	w.expect("True AllComponentsReady", openKey)
+	if w.writes != 1 {
+		t.Errorf("%d writes", w.writes)
+	}
+}
+
 // A foreign True neither resets nor passes the deadline of the rule.
 func TestADeadlineGoesOnUnderAForeignTrue(t *testing.T) {
 	w := newWorld(t, rule("network", startHold, deadline(30, v1alpha1.DeadlineOpen)))

@@ -38,10 +38,6 @@ func TestASandboxWhoseAddressComesLater(t *testing.T) {
 			w.sandbox("10.0.0.9")
 			w.address("")
 		},
-		"of a gate that somebody else has opened already": func(w *world) {
-			w.address("")
-			w.set(corev1.PodCondition{Type: v1alpha1.DefaultGate, Status: "True", Reason: "Eager", LastTransitionTime: metav1.NewTime(w.now.Add(-time.Second))})
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network"))
