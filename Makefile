@@ -57,12 +57,12 @@ else
 endif
 
 .PHONY: bench-pods
-bench-pods: ## Run the benchmark of gates alone: a hundred pods at once on a real node. Left out where that cannot run, as without root.
+bench-pods: ## Run the benchmarks of gates alone on a real node: a hundred pods at once, and a thousand from gate to latch. Left out where that cannot run, as without root.
 	@if why=$$($(MAKE) able 2>&1); then $(MAKE) bench-nodes; else echo "bench: a hundred pods at once on a real node are left out: $$(head -n 1 <<<"$$why")"; fi
 
 .PHONY: bench-nodes
 bench-nodes: able build kube helm images node
-	READYGATE_E2E=required READYGATE_BENCH=pods $(GO) test -count=1 -timeout 40m -v -run TestTheCostOfGatesForAHundredPods ./test/e2e
+	READYGATE_E2E=required READYGATE_BENCH=pods $(GO) test -count=1 -timeout 90m -v -run 'TestTheCostOfGatesForAHundredPods|TestTheTimeFromGateToLatch' ./test/e2e
 
 .PHONY: fuzz
 fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).

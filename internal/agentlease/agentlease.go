@@ -59,6 +59,8 @@ type RuleReport struct {
 	Late       int   `json:"late,omitempty"`
 	Ungated    int   `json:"ungated,omitempty"`
 	Foreign    int   `json:"foreign,omitempty"`
+	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
+	LatchClosed int `json:"latchClosed,omitempty"`
 
 	Waits   []Pod `json:"waits,omitempty"`
 	Without []Pod `json:"without,omitempty"`
@@ -77,7 +79,7 @@ func ReportRule(rule *gating.Rule, tally *gating.Tally) RuleReport {
 	tally.Cut(Listed)
 	return RuleReport{
 		Generation: rule.Generation,
-		Gated:      tally.Gated, Open: tally.Open, Waiting: tally.Waiting, Late: tally.Late, Ungated: tally.Ungated, Foreign: tally.Foreign,
+		Gated:      tally.Gated, Open: tally.Open, Waiting: tally.Waiting, Late: tally.Late, Ungated: tally.Ungated, Foreign: tally.Foreign, LatchClosed: tally.LatchClosed,
 		Waits: podsOf(tally.Waits), Without: podsOf(tally.Without),
 	}
 }
@@ -85,7 +87,7 @@ func ReportRule(rule *gating.Rule, tally *gating.Tally) RuleReport {
 // Tally is the tally that was reported.
 func (r *RuleReport) Tally() gating.Tally {
 	return gating.Tally{
-		Gated: r.Gated, Open: r.Open, Waiting: r.Waiting, Late: r.Late, Ungated: r.Ungated, Foreign: r.Foreign,
+		Gated: r.Gated, Open: r.Open, Waiting: r.Waiting, Late: r.Late, Ungated: r.Ungated, Foreign: r.Foreign, LatchClosed: r.LatchClosed,
 		Waits: listedOf(r.Waits), Without: listedOf(r.Without),
 	}
 }
@@ -125,7 +127,7 @@ func ReportOf(lease *coordinationv1.Lease) Report {
 		return Report{}
 	}
 	for uid, rule := range report.Rules {
-		for _, count := range []*int{&rule.Gated, &rule.Open, &rule.Waiting, &rule.Late, &rule.Ungated, &rule.Foreign} {
+		for _, count := range []*int{&rule.Gated, &rule.Open, &rule.Waiting, &rule.Late, &rule.Ungated, &rule.Foreign, &rule.LatchClosed} {
 			*count = min(max(*count, 0), most)
 		}
 		rule.Waits, rule.Without = bounded(rule.Waits), bounded(rule.Without)

@@ -37,7 +37,7 @@ func TestTheLeaseTellsItsNode(t *testing.T) {
 
 // What is reported is read as it was counted, but for what does not fit.
 func TestAReportIsReadAsItWasWritten(t *testing.T) {
-	tally := gating.Tally{Gated: 9, Open: 1, Waiting: 8, Late: 2, Ungated: 1, Without: []gating.Listed{{Namespace: "shop", Name: "old", Why: "older"}}}
+	tally := gating.Tally{Gated: 9, Open: 1, Waiting: 8, Late: 2, LatchClosed: 3, Ungated: 1, Without: []gating.Listed{{Namespace: "shop", Name: "old", Why: "older"}}}
 	for range 8 {
 		tally.Waits = append(tally.Waits, gating.Listed{Namespace: "shop", Name: "web", Since: noon, Why: "waiting for policy"})
 	}
@@ -47,7 +47,7 @@ func TestAReportIsReadAsItWasWritten(t *testing.T) {
 	}
 	about := agentlease.ReportOf(lease(noon, "1", string(data))).Rules["u"]
 	got := about.Tally()
-	if about.Generation != 3 || got.Gated != 9 || got.Open != 1 || got.Waiting != 8 || got.Late != 2 || got.Ungated != 1 {
+	if about.Generation != 3 || got.Gated != 9 || got.Open != 1 || got.Waiting != 8 || got.Late != 2 || got.LatchClosed != 3 || got.Ungated != 1 {
 		t.Errorf("it is read as %+v", about)
 	}
 	if len(got.Waits) != agentlease.Listed || got.Waits[0] != tally.Waits[0] || len(got.Without) != 1 {

@@ -11,7 +11,7 @@ type podRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Node      string `json:"node,omitempty"`
-	// Gate are the gates that are closed, and For is what they wait for, in words.
+	// Gate are the gates for which the pod waits, and For is what they wait for, in words.
 	Gate string `json:"gate"`
 	For  string `json:"for"`
 	// Since is since when it waits, and Due when it is late, in seconds; 0 if nobody knows, or never.
@@ -23,7 +23,7 @@ func podRowOf(p view.Pod) podRow {
 	row := podRow{Namespace: p.Namespace, Name: p.Name, Node: p.Node, Since: seconds(p.Since)}
 	var gates, reasons []string
 	for _, g := range p.Gates {
-		if g.Decided() {
+		if !g.Waits() {
 			continue
 		}
 		gates, reasons = append(gates, g.Name), append(reasons, g.For)

@@ -69,6 +69,10 @@ type Decision struct {
 	Patch *Patch
 	// Until is when time alone may change the decision; zero: never.
 	Until time.Time
+	// LatchClosed is when the gates opened that the latch waits for, if its container has not ended;
+	// zero otherwise. LatchStuck reports that all touches of the key are used up.
+	LatchClosed time.Time
+	LatchStuck  bool
 }
 
 // Answers tells what is known of the answer to a question; false if nothing is.
@@ -304,6 +308,7 @@ func (d *decider) patch() *Patch {
 		}
 	}
 	key := d.keyFor()
+	touched := d.touch(&key)
 	is, has := d.Pod.Annotations[v1alpha1.LatchAnnotation]
 	switch {
 	case len(d.Verdicts) == 0:
@@ -312,12 +317,12 @@ func (d *decider) patch() *Patch {
 		return nil
 	case len(changed) == 0 && !has && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Open }):
 		return nil // nothing is open, and nothing is to be closed
-	case len(changed) == 0 && d.holdsStill(is, key):
+	case len(changed) == 0 && !touched && d.holdsStill(is, key):
 		return nil
 	case len(changed) == 0 && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due()):
 		return nil
 	}
-	return &Patch{Conditions: changed, Key: key.String()}
+	return &Patch{Conditions: changed, Key: key.String(), Touch: touched}
 }
 
 // holdsStill says that a key needs not be written again: it says whether the latch is open, for the

@@ -18,6 +18,8 @@ type Patch struct {
 	Conditions []corev1.PodCondition
 	// Key is the value of the latch annotation; empty: it stays.
 	Key string
+	// Touch reports that the key is the one that is already there, written again.
+	Touch bool
 }
 
 // writes says whether the patch writes the condition of a gate.

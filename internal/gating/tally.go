@@ -16,6 +16,8 @@ type Tally struct {
 	Gated, Open, Waiting, Late, Ungated int
 	// Foreign are those of Waiting whose condition is True although Readygate has not decided so.
 	Foreign int
+	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
+	LatchClosed int
 
 	// Waits are waiting pods, those that wait for longest first, and Without pods without the
 	// gate; at most as many as were asked for.
@@ -45,6 +47,12 @@ func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
 		return
 	}
 	v := &d.Verdicts[i]
+	if d.LatchHolds(v) {
+		t.Waiting++
+		t.LatchClosed++
+		t.Waits = append(t.Waits, Listed{Namespace: s.Pod.Namespace, Name: s.Pod.Name, Since: d.LatchClosed, Why: LatchClosedWords})
+		return
+	}
 	if v.Open {
 		t.Open++
 		return
@@ -68,6 +76,7 @@ func (t *Tally) Add(other *Tally) {
 	t.Open += other.Open
 	t.Waiting += other.Waiting
 	t.Late += other.Late
+	t.LatchClosed += other.LatchClosed
 	t.Ungated += other.Ungated
 	t.Foreign += other.Foreign
 	t.Waits = append(t.Waits, other.Waits...)

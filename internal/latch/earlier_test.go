@@ -81,6 +81,14 @@ func TestAKeyOfAnEarlierSandboxWithTheSameAddressOpensNothing(t *testing.T) {
 			p.ends(nil)
 		})
 	})
+	t.Run("it is written again, and is the same key", func(t *testing.T) {
+		t.Parallel()
+		earlier(t, 9*time.Second, func(p *trial) {
+			p.key(openKey + " ")
+			p.after(1100 * time.Millisecond)
+			p.ends(nil)
+		})
+	})
 	t.Run("the one for this sandbox takes its place", func(t *testing.T) {
 		t.Parallel()
 		earlier(t, time.Second, func(p *trial) {

@@ -128,6 +128,7 @@ func (l *latch) look() string {
 // tryKey is why the key opens the latch; empty if it does not, or if there is none yet.
 func (l *latch) tryKey() string {
 	value, err := readShort(filepath.Join(l.Dir, latchkey.File), l.buffer)
+	value = strings.TrimRight(value, " ") // a key that was written again is the same key
 	if value != l.value {
 		l.value, l.since = value, time.Now()
 	}

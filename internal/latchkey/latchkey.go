@@ -9,6 +9,9 @@
 // The first one begins with open or closed, and names the pod's address, the boot of its node and
 // since when the sandbox has been there; a fifth word, again, says that the pod had another sandbox
 // before. The second one opens the latch of every sandbox, with the reason.
+//
+// Blanks at the end count how often the key was touched, which means written again so that the kubelet
+// delivers it again. Latches and agents of all versions ignore them.
 package latchkey
 
 import (
@@ -55,6 +58,8 @@ type Key struct {
 	Again bool
 	// Always is why the latch is open whatever the sandbox; empty if it is not.
 	Always string
+	// Touches is how often the key was written again.
+	Touches int
 }
 
 // The words of a key.
@@ -70,7 +75,9 @@ const (
 func Always(reason string) Key { return Key{Open: true, Always: reason} }
 
 // String is the value of the annotation.
-func (k Key) String() string {
+func (k Key) String() string { return k.words() + strings.Repeat(" ", k.Touches) }
+
+func (k Key) words() string {
 	if k.Always != "" {
 		return wordAlways + " " + k.Always
 	}
@@ -90,13 +97,14 @@ func (k Key) String() string {
 // Parse is the key that a value tells. What it cannot read is no key, and opens nothing.
 func Parse(value string) (key Key, ok bool) {
 	words := strings.Fields(value)
+	touches := len(value) - len(strings.TrimRight(value, " "))
 	if len(words) == 2 && words[0] == wordAlways {
-		return Always(words[1]), true
+		return Key{Open: true, Always: words[1], Touches: touches}, true
 	}
 	if len(words) < 4 || len(words) > 5 || words[0] != wordOpen && words[0] != wordClosed {
 		return Key{}, false
 	}
-	key = Key{Open: words[0] == wordOpen, Sandbox: Sandbox{IP: unlessNone(words[1]), Boot: unlessNone(words[2])}}
+	key = Key{Open: words[0] == wordOpen, Touches: touches, Sandbox: Sandbox{IP: unlessNone(words[1]), Boot: unlessNone(words[2])}}
 	if words[3] != wordNone {
 		since, err := time.Parse(time.RFC3339, words[3])
 		if err != nil {

@@ -24,6 +24,8 @@ func TestAKeyIsReadAsItWasWritten(t *testing.T) {
 		"closed - b1 - again":                           {Sandbox: latchkey.Sandbox{Boot: "b1"}, Again: true},
 		"open fd00::1 - -":                              {Open: true, Sandbox: latchkey.Sandbox{IP: "fd00::1"}},
 		"always RuleDeleted":                            latchkey.Always("RuleDeleted"),
+		"open 10.0.0.7 b1 2026-11-16T10:00:00Z  ":       {Open: true, Sandbox: sandbox, Touches: 2},
+		"always RuleDeleted ":                           {Open: true, Always: "RuleDeleted", Touches: 1},
 	} {
 		if got := key.String(); got != value {
 			t.Errorf("%+v is written as %q, want %q", key, got, value)

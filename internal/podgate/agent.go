@@ -75,6 +75,8 @@ type memory struct {
 	seen    time.Time
 	// decision is the last one, for the tallies.
 	decision gating.Decision
+	// written is when the agent last wrote the pod.
+	written time.Time
 	// told are the rules that the pod's lateness was told of.
 	told []string
 	// history is written by one worker at a time: a pod is in the queue once.
@@ -157,7 +159,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	}
 	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
 	now := a.Clock.Now()
-	subject.Seen, subject.History = a.seen(subject, now)
+	subject.Seen, subject.Written, subject.History = a.seen(subject, now)
 	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
 	if abandons(&d) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
@@ -183,15 +185,16 @@ func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Su
 	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
 }
 
-// seen is since when the agent has known the pod's sandbox, and what it has decided of the pod before.
-func (a *Agent) seen(s *gating.Subject, now time.Time) (time.Time, *gating.History) {
+// seen is since when the agent has known the pod's sandbox, when it last wrote the pod, and what it has
+// decided of the pod before.
+func (a *Agent) seen(s *gating.Subject, now time.Time) (seen, written time.Time, history *gating.History) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m, sandbox := a.memoryOf(s.Pod), s.Sandbox()
 	if !m.sandbox.Same(sandbox) || m.seen.IsZero() {
 		m.sandbox, m.seen = sandbox, now
 	}
-	return m.seen, &m.history
+	return m.seen, m.written, &m.history
 }
 
 // abandons says that a decision opens a gate because no rule selects the pod.
@@ -233,6 +236,13 @@ func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision
 		return fmt.Errorf("writing the gates of the pod: %w", err)
 	}
 	a.overlay.Mutation(strip(written))
+	a.mu.Lock()
+	a.memoryOf(s.Pod).written = a.Clock.Now()
+	a.mu.Unlock()
+	if d.Patch.Touch {
+		a.Metrics.touches.Inc()
+		log.FromContext(ctx).Info("Latch key written again, because the latch is still closed", "pod", keyOf(s.Pod), "key", d.Patch.Key)
+	}
 	a.opened(ctx, s.Pod, d, now)
 	return nil
 }
@@ -265,6 +275,11 @@ func (a *Agent) tellFull(pod *corev1.Pod) {
 // tell tells of a pod that waits for too long, once for each rule, and of one whose gate another account
 // has set to True, once.
 func (a *Agent) tell(pod *corev1.Pod, d *gating.Decision) {
+	if d.LatchStuck && a.tellFirst(keyOf(pod), v1alpha1.EventLatchClosed) { // a rule name has no upper case
+		a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLatchClosed, v1alpha1.ActionUnlatch,
+			"%s since %s: podgate wrote annotation %s again and again, and the latch has not ended; see the kubelet's log on node %s and the log of container %s",
+			gating.LatchClosedWords, d.LatchClosed.UTC().Format(time.RFC3339), v1alpha1.LatchAnnotation, pod.Spec.NodeName, v1alpha1.LatchName)
+	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if v.Undecided() && a.tellFirst(keyOf(pod), v1alpha1.EventForeign) { // no rule has such a name

@@ -17,6 +17,7 @@ type Metrics struct {
 	last             *prometheus.CounterVec
 	patches          *prometheus.CounterVec
 	probes           *prometheus.CounterVec
+	touches          prometheus.Counter
 }
 
 // buckets reach from a pod that is ready at once to one that somebody has to look at.
@@ -35,8 +36,10 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "readygate_podgate_patches_total", Help: "Writes of the status of pods, by what became of them."}, []string{"result"}),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "readygate_podgate_probes_total", Help: "Questions to components on the node, by kind and answer."}, []string{"kind", "answer"}),
+		touches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "readygate_podgate_latch_touches_total", Help: "Latch keys written again because the latch was still closed some seconds after its gate opened."}),
 	}
-	registerer.MustRegister(m.readySeconds, m.componentSeconds, m.last, m.patches, m.probes)
+	registerer.MustRegister(m.readySeconds, m.componentSeconds, m.last, m.patches, m.probes, m.touches)
 	return m
 }
 
@@ -80,7 +83,8 @@ func (m *Metrics) ready(pod *corev1.Pod, v *gating.Verdict, asked map[gating.Pro
 type collector struct{ agent *Agent }
 
 var (
-	waitingDesc = prometheus.NewDesc("readygate_podgate_waiting_pods", "Pods of the node whose gate is closed.", []string{"rule"}, nil)
+	waitingDesc = prometheus.NewDesc("readygate_podgate_waiting_pods", "Pods of the node whose gate or latch is closed.", []string{"rule"}, nil)
+	closedDesc  = prometheus.NewDesc("readygate_podgate_latch_closed_pods", "Pods of the node whose gate is open and whose latch is still closed; readygate_podgate_waiting_pods counts them too.", []string{"rule"}, nil)
 	lateDesc    = prometheus.NewDesc("readygate_podgate_late_pods", "Pods of the node that have waited for longer than the deadline of the rule.", []string{"rule"}, nil)
 )
 
@@ -88,6 +92,7 @@ var (
 func (collector) Describe(out chan<- *prometheus.Desc) {
 	out <- waitingDesc
 	out <- lateDesc
+	out <- closedDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -95,5 +100,6 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for rule, tally := range c.agent.Tallies() {
 		out <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(tally.Waiting), rule.Name)
 		out <- prometheus.MustNewConstMetric(lateDesc, prometheus.GaugeValue, float64(tally.Late), rule.Name)
+		out <- prometheus.MustNewConstMetric(closedDesc, prometheus.GaugeValue, float64(tally.LatchClosed), rule.Name)
 	}
 }

@@ -103,7 +103,11 @@ func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 		NodeName: "n1", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "g"}}, RuntimeClassName: &class, HostNetwork: true, OS: &corev1.PodOS{Name: corev1.Windows},
 		NodeSelector: map[string]string{corev1.LabelOSStable: "windows", "x": "y"}, InitContainers: []corev1.Container{{Name: "other"}, {Name: "readygate-latch", Image: "i"}},
 	}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "other"}, {Name: "readygate-latch", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	kept := strip(pod)
+	if !gating.LatchEnded(kept) {
+		t.Errorf("the end of the latch is lost: %+v", kept.Status)
+	}
 	if !gating.HasLatch(kept) || gating.Eligible(kept) || gating.SandboxSince(kept).IsZero() || kept.Spec.RuntimeClassName == nil || len(kept.Annotations) != 2 || kept.Status.PodIP == "" || len(kept.Spec.ReadinessGates) != 1 {
 		t.Errorf("it is %+v", kept)
 	}

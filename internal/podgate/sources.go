@@ -163,6 +163,11 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 			kept.Spec.InitContainers = []corev1.Container{{Name: name}}
 		}
 	}
+	for i := range pod.Status.InitContainerStatuses {
+		if status := &pod.Status.InitContainerStatuses[i]; status.Name == v1alpha1.LatchName {
+			kept.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: status.Name, State: status.State}}
+		}
+	}
 	return kept
 }
 

@@ -20,6 +20,8 @@ type Gate struct {
 	Rules []string `json:"rules,omitempty"`
 	// Open is what the pod says.
 	Open bool `json:"open"`
+	// LatchClosed reports that the gate is open and that the latch which it opens is still closed.
+	LatchClosed bool `json:"latchClosed,omitempty"`
 	// Since is when it was opened; of a closed gate, since when the pod waits, zero if it has no
 	// sandbox yet.
 	Since time.Time `json:"since,omitzero"`
@@ -32,7 +34,7 @@ type Gate struct {
 	Foreign bool   `json:"foreign,omitempty"`
 	Writer  string `json:"writer,omitempty"`
 
-	// For is what a closed gate waits for, in words.
+	// For is what a closed gate, or the latch of an open one, waits for, in words.
 	For string `json:"for,omitempty"`
 	// Due is when a closed gate is late, and Late says that this is over; zero: never.
 	Due  time.Time `json:"due,omitzero"`
@@ -40,7 +42,7 @@ type Gate struct {
 }
 
 // gateOf is a gate that rules have to do with.
-func gateOf(v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate {
+func gateOf(d *gating.Decision, v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate {
 	g := conditionGate(v.Gate, obj)
 	for _, rule := range v.Rules {
 		g.Rules = append(g.Rules, rule.Name)
@@ -48,7 +50,10 @@ func gateOf(v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate
 	if g.Foreign = v.Foreign && !v.Open; g.Foreign {
 		g.Writer = gating.Writers(obj.ManagedFields)[v.Gate]
 	}
-	if g.Decided() {
+	if g.Open && !g.Foreign {
+		if d.LatchHolds(v) {
+			g.LatchClosed, g.Since, g.For = true, d.LatchClosed, "its latch: "+gating.LatchClosedWords
+		}
 		return g
 	}
 	if !v.Waits.IsZero() {
@@ -59,9 +64,6 @@ func gateOf(v *gating.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate
 	return g
 }
 
-// Decided says that the gate is open, and that Readygate decided so.
-func (g *Gate) Decided() bool { return g.Open && !g.Foreign }
-
 // writer names the account that set a foreign gate to True.
 func (g *Gate) writer() string {
 	if g.Writer == "" {
@@ -69,6 +71,9 @@ func (g *Gate) writer() string {
 	}
 	return strconv.Quote(g.Writer)
 }
+
+// Waits reports whether the pod waits because of the gate.
+func (g *Gate) Waits() bool { return !g.Open || g.Foreign || g.LatchClosed }
 
 // conditionGate is a gate as its condition tells.
 func conditionGate(name string, obj *corev1.Pod) Gate {

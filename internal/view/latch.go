@@ -48,6 +48,8 @@ func latchOf(obj *corev1.Pod, boot string) Latch {
 	switch {
 	case passed:
 		latch.State, latch.Text = LatchOpen, "has let the pod's containers start"
+	case ok && key.Opens(obj.Status.PodIP, boot) && gating.LatchReported(obj):
+		latch.Text = "is still closed, and its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"
 	case ok && key.Opens(obj.Status.PodIP, boot) && key.Always != "":
 		latch.State, latch.Text = LatchOpen, "is open for every sandbox ("+key.Always+")"
 	case ok && key.Opens(obj.Status.PodIP, boot):

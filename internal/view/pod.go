@@ -56,7 +56,7 @@ func (a Agent) gone() bool { return a.Known && !a.Alive }
 type PodState string
 
 const (
-	// PodWaiting says that a gate of a rule is closed.
+	// PodWaiting says that a gate of a rule is closed, or the latch that it opens.
 	PodWaiting PodState = "Waiting"
 	// PodUngated says that a rule selects the pod, which does not carry its gate.
 	PodUngated PodState = "Ungated"
@@ -114,7 +114,7 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 	subject := subjectOf(obj, place)
 	decision := gating.Decide(b.rules, subject, unheard, now)
 	for i := range decision.Verdicts {
-		row.add(gateOf(&decision.Verdicts[i], obj, place, now), abandoned(&decision.Verdicts[i], place))
+		row.add(gateOf(&decision, &decision.Verdicts[i], obj, place, now), abandoned(&decision.Verdicts[i], place))
 	}
 	for _, rule := range b.rules {
 		if why, without := ungated(rule, subject, &decision); without {
@@ -130,7 +130,7 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 // add makes the line speak for one more gate. One that is open and abandoned is nobody's any more.
 func (p *Pod) add(g Gate, abandoned bool) {
 	p.Gates = append(p.Gates, g)
-	if g.Decided() {
+	if !g.Waits() {
 		if p.State == PodNotSelected && !abandoned {
 			p.State = PodOpen
 		}

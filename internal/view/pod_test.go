@@ -18,7 +18,12 @@ import (
 const (
 	unset   = "policy (nobody has set condition " + programmed + ")"
 	another = "example.com/other"
+	openKey = "open 10.0.0.7 b1 2026-03-01T11:59:00Z"
 )
+
+var running = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+
+func holds(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 
 // asALine is a line in words: state, since when, and what for.
 func asALine(p view.Pod) string {
@@ -31,7 +36,7 @@ func asALine(p view.Pod) string {
 	}
 	parts := []string{text}
 	for _, g := range p.Gates {
-		if !g.Decided() {
+		if g.Waits() {
 			parts = append(parts, g.For)
 		}
 	}
@@ -70,7 +75,11 @@ func TestALineOfAPod(t *testing.T) {
 		"open, by another account, and ready": {web(gateIs(True, "Programmed", "mine"), podSays(True)), here(""), podRules(podRule("network")), "Open"},
 		"open, with a copied reason":          {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), here(""), podRules(podRule("network")), "Waiting 60s: policy; its gate was set to True by another account, not by Readygate"},
 		"open":                                {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), podRules(podRule("network")), "Open"},
-		"ungated":                             {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), here(""), podRules(podRule("network")), "Ungated: it is older than the rule: create it anew to have it gated"},
+		"open, latch still closed": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(running)), here(""), podRules(podRule("network", holds)),
+			"Waiting 40s: its latch: gate open, latch still closed"},
+		"open, latch has ended": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), here(""),
+			podRules(podRule("network", holds)), "Open"},
+		"ungated": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), here(""), podRules(podRule("network")), "Ungated: it is older than the rule: create it anew to have it gated"},
 		"one closed, one missing": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", opens(another), ofPods("web"), func(r *podv1alpha1.PodReadinessRule) {
 			r.CreationTimestamp = metav1.NewTime(noon)
 		})), "Waiting 40s: " + unset + ": it is older than the rule: create it anew to have it gated"},

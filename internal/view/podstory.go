@@ -19,7 +19,7 @@ type PodStory struct {
 
 	// Headline is the answer in one sentence.
 	Headline string `json:"headline"`
-	// Chapters are the gates of rules that the pod carries, closed ones first.
+	// Chapters are the gates of rules that the pod carries, those for which it waits first.
 	Chapters []GateChapter `json:"chapters,omitempty"`
 	// Excluded is why no rule may select the pod; empty if one may.
 	Excluded string `json:"excluded,omitempty"`
@@ -97,7 +97,7 @@ func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now t
 		chapter.tell(verdictOn(&decided, gate.Name), place, now)
 		chapters = append(chapters, chapter)
 	}
-	slices.SortStableFunc(chapters, func(a, b GateChapter) int { return boolRank(a.Decided()) - boolRank(b.Decided()) })
+	slices.SortStableFunc(chapters, func(a, b GateChapter) int { return boolRank(!a.Waits()) - boolRank(!b.Waits()) })
 	return chapters
 }
 
@@ -161,6 +161,8 @@ func (c *GateChapter) tell(v *gating.Verdict, place Place, now time.Time) {
 		c.Text = "is True, which is no decision of Readygate, and waits for " + c.For
 	case c.Open && !v.Open && place.Node != nil && !place.Agent.gone():
 		c.Text = "is open, and about to be closed: " + v.Message
+	case c.LatchClosed:
+		c.Text = "is open" + forHow(c.Since, now) + ", and the latch of the pod is still closed" + said
 	case c.Open:
 		c.Text = "is open" + forHow(c.Since, now) + said
 	case abandoned(v, place), v.Open && len(v.Rules) > 0:
@@ -213,7 +215,7 @@ func (s *PodStory) headline(now time.Time) string {
 func (s *PodStory) waits(now time.Time) string {
 	var parts []string
 	for i := range s.Chapters {
-		if c := &s.Chapters[i]; !c.Decided() && !slices.Contains(parts, c.For) {
+		if c := &s.Chapters[i]; c.Waits() && !slices.Contains(parts, c.For) {
 			parts = append(parts, c.For)
 		}
 	}

@@ -217,6 +217,7 @@ func TestTheLatchOfAPod(t *testing.T) {
 		"no such key":       {web(latched, keyed("sesame")), view.LatchWaiting, `waits: annotation readygate.dev/latch is "sesame", which is no key`},
 		"open":              {web(latched, keyed("open 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchOpen, "is open for this sandbox; the kubelet brings the key to it"},
 		"open for good":     {web(latched, keyed("always RuleDeleted")), view.LatchOpen, "is open for every sandbox (RuleDeleted)"},
+		"delivered late":    {web(latched, keyed(openKey+" "), latchIs(running)), view.LatchWaiting, "is still closed, and its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"},
 		"passed":            {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has let the pod's containers start"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,6 +225,20 @@ func TestTheLatchOfAPod(t *testing.T) {
 				t.Errorf("got %s, %q, want %s, %q", latch.State, latch.Text, c.state, c.want)
 			}
 		})
+	}
+}
+
+// While the latch is closed, the story of an open gate reports it, and what to do.
+func TestTheStoryOfAClosedLatch(t *testing.T) {
+	story := podStory(web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(running)), here(""), podRules(podRule("network", holds)))
+	if want := "shop/web has waited 40s for its latch: gate open, latch still closed"; story.Headline != want {
+		t.Errorf("the headline is %q, want %q", story.Headline, want)
+	}
+	if c := story.Chapters[0]; !strings.Contains(c.Text, "is open for 40s, and the latch of the pod is still closed") {
+		t.Errorf("the gate %q", c.Text)
+	}
+	if len(story.Next) != 1 || !strings.Contains(story.Next[0], "writes the key again") || !strings.Contains(story.Next[0], "kubectl logs web -n shop -c readygate-latch") {
+		t.Errorf("what to do: %q", story.Next)
 	}
 }
 

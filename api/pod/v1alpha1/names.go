@@ -104,6 +104,9 @@ const (
 	ActionSetBack = "SetGateBack"
 	// EventFull is on a pod whose annotations have no room for the key of its latch.
 	EventFull = "LatchNotOpened"
-	// ActionUnlatch is what was to be done when EventFull happened.
+	// EventLatchClosed is on a pod whose gate is open and whose latch is still closed although its
+	// key was written several times.
+	EventLatchClosed = "LatchStillClosed"
+	// ActionUnlatch is what was to be done when EventFull or EventLatchClosed happened.
 	ActionUnlatch = "OpenLatch"
 )

@@ -31,7 +31,7 @@ type PodReadinessRuleStatus struct {
 	// +optional
 	Summary *PodSummary `json:"summary,omitempty"`
 
-	// waitingPods are pods whose gate is closed, those that wait for longest
+	// waitingPods are pods whose gate or latch is closed, those that wait for longest
 	// first; at most 20.
 	//
 	// +optional
@@ -62,11 +62,18 @@ type PodReadinessRuleStatus struct {
 type PodSummary struct {
 	// gated is the number of selected pods that carry the gate.
 	Gated int32 `json:"gated"`
-	// open is the number of those whose gate is open.
+	// open is the number of those whose gate is open, and whose latch, if they
+	// have one, has let their containers start.
 	Open int32 `json:"open"`
-	// waiting is the number of those whose gate is closed, or True without a
-	// decision of Readygate (foreign).
+	// waiting is the number of those whose gate or latch is closed, or whose gate
+	// is True without a decision of Readygate (foreign).
 	Waiting int32 `json:"waiting"`
+	// latchClosed is the number of waiting pods whose gate is open and whose
+	// latch is still closed: the kubelet has not delivered the key yet, or has
+	// not reported that the latch ended.
+	//
+	// +optional
+	LatchClosed int32 `json:"latchClosed,omitempty"`
 	// late is the number of waiting pods that wait for longer than
 	// spec.deadlineSeconds.
 	Late int32 `json:"late"`

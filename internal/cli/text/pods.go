@@ -53,7 +53,7 @@ func podRows(p view.Pod, now time.Time) []podRow {
 	}
 	var open, by []string
 	for _, g := range p.Gates {
-		if g.Decided() {
+		if !g.Waits() {
 			open, by = append(open, g.Name), append(by, g.Rules...)
 			continue
 		}

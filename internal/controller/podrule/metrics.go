@@ -23,7 +23,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}, []string{"rule"}),
 		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pod_readiness_rule_pods",
-			Help: "Pods that a rule selects, by state: open, waiting or ungated; late of those that wait, foreign of those that wait although another account set the gate to True; withoutAgent of those with the gate.",
+			Help: "Pods that a rule selects, by state: open, waiting or ungated; of those that wait, late, latchClosed (gate open, latch still closed) and foreign (another account set the gate to True); withoutAgent of those with the gate.",
 		}, []string{"rule", "state"}),
 	}
 	registerer.MustRegister(m.enforced, m.pods)
@@ -39,7 +39,7 @@ func (m *Metrics) reconciled(rule string, status *v1alpha1.PodReadinessRuleStatu
 	m.enforced.WithLabelValues(rule).Set(enforced)
 	for state, pods := range map[string]int32{
 		"open": status.Summary.Open, "waiting": status.Summary.Waiting, "late": status.Summary.Late,
-		"ungated": status.Summary.Ungated, "withoutAgent": status.Summary.WithoutAgent, "foreign": status.Summary.Foreign,
+		"ungated": status.Summary.Ungated, "withoutAgent": status.Summary.WithoutAgent, "foreign": status.Summary.Foreign, "latchClosed": status.Summary.LatchClosed,
 	} {
 		m.pods.WithLabelValues(rule, state).Set(float64(pods))
 	}

@@ -56,7 +56,7 @@ func (s *standing) status(before *v1alpha1.PodReadinessRuleStatus, generation in
 		Conditions:         slices.Clone(before.Conditions),
 		Summary: &v1alpha1.PodSummary{
 			Gated: int32(s.tally.Gated), Open: int32(s.tally.Open), Waiting: int32(s.tally.Waiting), Late: int32(s.tally.Late), //nolint:gosec // counts of pods
-			Ungated: int32(s.tally.Ungated), WithoutAgent: int32(s.orphaned), Foreign: int32(s.tally.Foreign), //nolint:gosec // counts of pods
+			Ungated: int32(s.tally.Ungated), WithoutAgent: int32(s.orphaned), Foreign: int32(s.tally.Foreign), LatchClosed: int32(s.tally.LatchClosed), //nolint:gosec // counts of pods
 		},
 		WaitingPods:       s.listed(s.tally.Waits),
 		UngatedPods:       s.listed(s.tally.Without),

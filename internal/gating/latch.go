@@ -1,0 +1,91 @@
+package gating
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/latchkey"
+)
+
+// A latch reads its key from a downward API volume. The kubelet can miss an update of that volume until
+// its next periodic sync of the pod, 60 to 90 s later. A further change of an annotation makes it sync the
+// pod at once, so a key is touched, which means written again, while the container of the latch runs.
+const (
+	// touchPause is the time between the write of a key and its first touch; each further pause is twice
+	// as long. A kubelet that misses nothing delivers a key and reports the end of the latch within 3 s.
+	touchPause = 3 * time.Second
+	// maxTouches bounds the touches of one key: after 3, 9, 21 and 45 s.
+	maxTouches = 4
+)
+
+// LatchClosedWords describe a pod whose gates have opened its latch while the latch has not ended.
+const LatchClosedWords = "gate open, latch still closed"
+
+// LatchHolds reports whether a gate is open and its rules count the pod as waiting: the latch that the gate
+// opens is still closed.
+func (d *Decision) LatchHolds(v *Verdict) bool {
+	return v.Open && !d.LatchClosed.IsZero() && holdsStart(v)
+}
+
+// latchState is the state of the latch's container; nil if the kubelet has not reported it.
+func latchState(pod *corev1.Pod) *corev1.ContainerState {
+	for i := range pod.Status.InitContainerStatuses {
+		if status := &pod.Status.InitContainerStatuses[i]; status.Name == v1alpha1.LatchName {
+			return &status.State
+		}
+	}
+	return nil
+}
+
+// LatchReported reports whether the kubelet has reported the state of the latch.
+func LatchReported(pod *corev1.Pod) bool { return latchState(pod) != nil }
+
+// LatchEnded reports whether the latch has let the containers of the pod start.
+func LatchEnded(pod *corev1.Pod) bool {
+	state := latchState(pod)
+	return state != nil && state.Terminated != nil && state.Terminated.ExitCode == 0
+}
+
+// touch records since when an open key has not ended the latch, and adds a touch to the key if one is due.
+func (d *decider) touch(key *latchkey.Key) (touched bool) {
+	written := d.keyed && d.key.Open && key.Open && d.key.Always == key.Always && (key.Always != "" || d.key.Sandbox.Same(key.Sandbox))
+	if written {
+		key.Touches = d.key.Touches
+	}
+	state := latchState(d.Pod)
+	if !key.Open || state == nil || LatchEnded(d.Pod) {
+		return false
+	}
+	d.LatchClosed = d.unlatched()
+	if !written || state.Running == nil {
+		return false
+	}
+	since := latest(latest(d.LatchClosed, state.Running.StartedAt.Time), d.Written)
+	if key.Touches >= maxTouches {
+		d.LatchStuck = d.after(since.Add(touchPause))
+		return false
+	}
+	if !d.after(since.Add(touchPause << key.Touches)) {
+		return false
+	}
+	key.Touches++
+	return true
+}
+
+// unlatched is when the last of the gates opened that the latch waits for.
+func (d *decider) unlatched() time.Time {
+	var last time.Time
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		switch {
+		case len(v.Rules) > 0 && !holdsStart(v):
+		case !d.isOpen(v.Gate):
+			return d.now
+		default:
+			last = latest(last, condition(d.Pod, v.Gate).LastTransitionTime.Time)
+		}
+	}
+	return latest(last, d.sandbox.Since)
+}

@@ -1,0 +1,167 @@
+package gating_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+)
+
+// latched gives the pod a latch whose container is in this state.
+func (w *world) latched(state corev1.ContainerState) {
+	w.subject.Pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.LatchName}}
+	w.subject.Pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.LatchName, State: state}}
+}
+
+func runs(since time.Time) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}
+}
+
+var ended = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+
+// held is a pod with a running latch whose gate has just been opened.
+func held(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, rule("network", startHold))
+	w.latched(runs(noon))
+	w.says("True")
+	w.settle()
+	w.expect("True AllComponentsReady", openKey)
+	w.subject.Written = w.now
+	return w
+}
+
+// A key is touched while the container of the latch runs: with growing pauses, a bounded number of times.
+func TestAKeyIsTouchedWhileTheLatchRuns(t *testing.T) {
+	w := held(t)
+	key := openKey
+	for _, pause := range []time.Duration{3, 6, 12, 24} {
+		w.pass(pause*time.Second - time.Millisecond)
+		w.settle()
+		w.expect("True AllComponentsReady", key)
+		if w.last.LatchStuck || !w.last.Until.Equal(w.now.Add(time.Millisecond)) {
+			t.Errorf("after %v: stuck is %v, the next look is at %v", w.now.Sub(noon), w.last.LatchStuck, w.last.Until)
+		}
+		w.pass(time.Millisecond)
+		if !w.step() || !w.last.Patch.Touch || len(w.last.Patch.Conditions) > 0 {
+			t.Fatalf("after %v the patch is %+v", w.now.Sub(noon), w.last.Patch)
+		}
+		key += " "
+		w.subject.Written = w.now
+		w.settle()
+		w.expect("True AllComponentsReady", key)
+	}
+	writes := w.writes
+	w.pass(3 * time.Second)
+	w.settle()
+	if !w.last.LatchStuck {
+		t.Error("it is not reported after the last touch")
+	}
+	w.pass(time.Hour)
+	w.settle()
+	if w.writes != writes {
+		t.Errorf("it is touched %d times more", w.writes-writes)
+	}
+}
+
+// A pod whose latch has ended, or has not started, is not written again.
+func TestAKeyIsNotTouchedUnlessTheLatchRuns(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"the latch has ended":             func(w *world) { w.latched(ended) },
+		"it has not started":              func(w *world) { w.latched(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}) },
+		"the kubelet has not reported it": func(w *world) { w.subject.Pod.Status.InitContainerStatuses = nil },
+		"there is none": func(w *world) {
+			w.subject.Pod.Spec.InitContainers, w.subject.Pod.Status.InitContainerStatuses = nil, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := held(t)
+			change(w)
+			w.pass(time.Minute)
+			w.settle()
+			if w.writes != 1 || w.last.LatchStuck {
+				t.Errorf("%d writes, stuck is %v", w.writes, w.last.LatchStuck)
+			}
+		})
+	}
+}
+
+// A key that was touched and has ended its latch stays as it is.
+func TestATouchedKeyIsNotWrittenWhenTheLatchHasEnded(t *testing.T) {
+	w := held(t)
+	w.pass(3 * time.Second)
+	w.settle()
+	w.latched(ended)
+	w.pass(time.Hour)
+	w.settle()
+	w.expect("True AllComponentsReady", openKey+" ")
+	if w.writes != 2 {
+		t.Errorf("%d writes", w.writes)
+	}
+}
+
+// Pauses begin when the key was written and the latch runs, whichever is later: a latch whose image was
+// pulled for a minute is not touched at once, nor several times in a row.
+func TestPausesBeginWithTheLatch(t *testing.T) {
+	w := held(t)
+	w.pass(time.Minute)
+	w.latched(runs(w.now))
+	w.settle()
+	if w.writes != 1 || !w.last.Until.Equal(w.now.Add(3*time.Second)) {
+		t.Errorf("%d writes, the next look is at %v", w.writes, w.last.Until)
+	}
+	w.pass(3 * time.Second)
+	w.step()
+	w.subject.Written = w.now
+	w.settle()
+	if w.writes != 2 {
+		t.Errorf("%d writes", w.writes)
+	}
+}
+
+// A new sandbox has a new key, and all touches again.
+func TestANewKeyHasNoTouches(t *testing.T) {
+	w := held(t)
+	w.pass(3 * time.Second)
+	w.settle()
+	w.expect("True AllComponentsReady", openKey+" ")
+	w.pass(time.Minute)
+	w.sandbox("10.0.0.8")
+	w.started()
+	w.settle()
+	w.says("True")
+	w.latched(runs(w.now))
+	w.settle()
+	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:03Z again")
+}
+
+// A pod does not count as open while its latch is closed.
+func TestAPodWithAClosedLatchDoesNotCountAsOpen(t *testing.T) {
+	w := held(t)
+	is := w.tally()
+	if is.Open != 0 || is.Waiting != 1 || is.LatchClosed != 1 || is.Late != 0 || is.Gated != 1 {
+		t.Errorf("counted as %+v", is)
+	}
+	if len(is.Waits) != 1 || is.Waits[0].Why != "gate open, latch still closed" || !is.Waits[0].Since.Equal(noon) {
+		t.Errorf("listed as %+v", is.Waits)
+	}
+	w.latched(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}})
+	w.settle()
+	if is := w.tally(); is.Open != 0 || is.LatchClosed != 1 {
+		t.Errorf("a latch that does not start counts as %+v", is)
+	}
+	w.latched(ended)
+	w.settle()
+	if is := w.tally(); is.Open != 1 || is.Waiting != 0 || is.LatchClosed != 0 {
+		t.Errorf("a latch that has ended counts as %+v", is)
+	}
+	w.follow(rule("network"))
+	w.latched(runs(noon))
+	w.settle()
+	if is := w.tally(); is.Open != 1 || is.LatchClosed != 0 {
+		t.Errorf("a rule without startHold counts the pod as %+v", is)
+	}
+}
