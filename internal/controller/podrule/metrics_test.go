@@ -51,15 +51,15 @@ func TestMetricsSayWhatTheStatusSays(t *testing.T) {
 		return &v1alpha1.PodReadinessRuleStatus{Summary: &summary, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionEnforced, Status: enforced}}}
 	}
 	metrics.reconciled("a", status(metav1.ConditionFalse, v1alpha1.PodSummary{Waiting: 9, Late: 9, Ungated: 9}))
-	metrics.reconciled("a", status(metav1.ConditionTrue, v1alpha1.PodSummary{Gated: 7, Open: 5, Waiting: 2, Late: 1, LatchClosed: 1, Ungated: 3}))
+	metrics.reconciled("a", status(metav1.ConditionTrue, v1alpha1.PodSummary{Gated: 7, Open: 5, Waiting: 2, Late: 1, Foreign: 1, LatchClosed: 1, Ungated: 3}))
 	metrics.reconciled("b", status(metav1.ConditionFalse, v1alpha1.PodSummary{Gated: 4, Waiting: 4, WithoutAgent: 4}))
 	b := map[string]float64{
 		"pod_readiness_rule_enforced b": 0, "pod_readiness_rule_pods b open": 0, "pod_readiness_rule_pods b waiting": 4, "pod_readiness_rule_pods b late": 0,
-		"pod_readiness_rule_pods b ungated": 0, "pod_readiness_rule_pods b withoutAgent": 4, "pod_readiness_rule_pods b latchClosed": 0,
+		"pod_readiness_rule_pods b ungated": 0, "pod_readiness_rule_pods b withoutAgent": 4, "pod_readiness_rule_pods b foreign": 0, "pod_readiness_rule_pods b latchClosed": 0,
 	}
 	both := map[string]float64{
 		"pod_readiness_rule_enforced a": 1, "pod_readiness_rule_pods a open": 5, "pod_readiness_rule_pods a waiting": 2, "pod_readiness_rule_pods a late": 1,
-		"pod_readiness_rule_pods a ungated": 3, "pod_readiness_rule_pods a withoutAgent": 0, "pod_readiness_rule_pods a latchClosed": 1,
+		"pod_readiness_rule_pods a ungated": 3, "pod_readiness_rule_pods a withoutAgent": 0, "pod_readiness_rule_pods a foreign": 1, "pod_readiness_rule_pods a latchClosed": 1,
 	}
 	maps.Copy(both, b)
 	if got := seriesOf(t, registry); !maps.Equal(got, both) {
@@ -85,7 +85,7 @@ func TestMetricsOfARuleComeAndGoWithIt(t *testing.T) {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: agentlease.Namespace, Name: agentlease.Name("n1"), Labels: agentlease.Labels(),
-			Annotations: map[string]string{agentlease.ReportAnnotation: `{"rules":{"u":{"generation":1,"gated":3,"open":1,"waiting":2,"late":1}}}`},
+			Annotations: map[string]string{agentlease.ReportAnnotation: `{"rules":{"u":{"generation":1,"gated":3,"open":1,"waiting":2,"late":1,"foreign":1}}}`},
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: clock.Now()}},
 	}
@@ -100,7 +100,7 @@ func TestMetricsOfARuleComeAndGoWithIt(t *testing.T) {
 		}
 		return seriesOf(t, registry)
 	}
-	if got := look(); len(got) != 7 || got["pod_readiness_rule_pods network waiting"] != 2 || got["pod_readiness_rule_pods network late"] != 1 {
+	if got := look(); len(got) != 8 || got["pod_readiness_rule_pods network foreign"] != 1 || got["pod_readiness_rule_pods network waiting"] != 2 || got["pod_readiness_rule_pods network late"] != 1 {
 		t.Errorf("series are %v", got)
 	}
 	r.Client = fake.NewClientBuilder().WithScheme(scheme).Build()
