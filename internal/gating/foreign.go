@@ -70,7 +70,7 @@ func (d *decider) foreign(v *Verdict) bool {
 	reason := condition(d.Pod, v.Gate).Reason
 	switch {
 	case opened != nil: // for the sandbox that the pod has, or had before, whoever changed the reason since
-		return !opened.Same(d.sandbox) && !(d.keyed && opened.Same(d.key.Sandbox))
+		return !opened.Same(d.sandbox) && (!d.keyed || !opened.Same(d.key.Sandbox))
 	case !d.keyed || !slices.Contains(openReasons, reason):
 		return true
 	case known: // only the manager can have opened it, if it took this agent for dead

@@ -176,7 +176,7 @@ func TestAForgedDecisionIsSetBack(t *testing.T) {
 			key = strings.Replace(closed.Annotations[v1alpha1.LatchAnnotation], "closed ", "open ", 1)
 		}
 		s.sends(other, pod, opening(rule.Spec.Gate, "True", reason, key))
-		testkit.Eventually(t, "gate and latch closed again: "+reason, func(ctx context.Context) error {
+		testkit.Eventually(t, "gate and latch closed again: "+reason, func(context.Context) error {
 			got := s.get(pod)
 			if is, key := gateOf(got, rule.Spec.Gate), got.Annotations[v1alpha1.LatchAnnotation]; is != waits || !strings.HasPrefix(key, "closed ") {
 				return fmt.Errorf("the gate is %s, the key %q", is, key)
