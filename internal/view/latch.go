@@ -44,15 +44,16 @@ func latchOf(obj *corev1.Pod, boot string) Latch {
 	value, has := obj.Annotations[v1alpha1.LatchAnnotation]
 	latch := Latch{State: LatchWaiting, Key: value}
 	key, ok := latchkey.Parse(value)
+	opens := ok && key.Opens(obj.Status.PodIP, boot)
 	passed, problem := latchContainer(obj)
 	switch {
 	case passed:
 		latch.State, latch.Text = LatchOpen, "has let the pod's containers start"
-	case ok && key.Opens(obj.Status.PodIP, boot) && gating.LatchReported(obj):
+	case opens && gating.LatchReported(obj):
 		latch.Text = "is still closed, and its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"
-	case ok && key.Opens(obj.Status.PodIP, boot) && key.Always != "":
+	case opens && key.Always != "":
 		latch.State, latch.Text = LatchOpen, "is open for every sandbox ("+key.Always+")"
-	case ok && key.Opens(obj.Status.PodIP, boot):
+	case opens:
 		latch.State, latch.Text = LatchOpen, "is open for this sandbox; the kubelet brings the key to it"
 	case has && !ok:
 		latch.Text = fmt.Sprintf("waits: annotation %s is %s, which is no key", v1alpha1.LatchAnnotation, strconv.Quote(value))
