@@ -21,6 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/latchkey"
 	"github.com/readygate/readygate/internal/note"
+	"github.com/readygate/readygate/internal/sharedread"
 )
 
 // maxPods is more than a node has.
@@ -58,7 +59,8 @@ type Agent struct {
 	prober  *prober
 	overlay cache.MutationCache
 
-	live    liveRules
+	// live are the rules past the cache: many pods at once cost one request.
+	live    sharedread.Answer[[]*gating.Rule]
 	settles time.Time
 
 	mu   sync.Mutex
@@ -205,7 +207,7 @@ func abandons(d *gating.Decision) bool {
 // decideLive decides past the caches. The API server gave the pod a gate because a rule selects it: a
 // cache that does not know that rule, or the labels of the namespace, yet must not open the gate.
 func (a *Agent) decideLive(ctx context.Context, s *gating.Subject, now time.Time) (gating.Decision, error) {
-	rules, err := a.live.read(now, a.Clock.Now, func() ([]*gating.Rule, error) { return a.Sources.LiveRules(ctx) })
+	rules, err := a.live.Read(now, a.Clock.Now, func() ([]*gating.Rule, error) { return a.Sources.LiveRules(ctx) })
 	if err != nil {
 		return gating.Decision{}, fmt.Errorf("reading the rules before a gate is opened that none of them seems to ask for: %w", err)
 	}
@@ -367,26 +369,4 @@ func (a *Agent) Tallies() map[*gating.Rule]*gating.Tally {
 		}
 	}
 	return tallies
-}
-
-// liveRules are the rules past the cache. Whoever has begun to look before they were read may use them,
-// so that many pods at once cost one request.
-type liveRules struct {
-	mu    sync.Mutex
-	rules []*gating.Rule
-	at    time.Time
-}
-
-func (l *liveRules) read(begun time.Time, now func() time.Time, read func() ([]*gating.Rule, error)) ([]*gating.Rule, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.at.IsZero() && l.at.After(begun) {
-		return l.rules, nil
-	}
-	at := now()
-	rules, err := read()
-	if err == nil {
-		l.rules, l.at = rules, at
-	}
-	return rules, err
 }

@@ -1,7 +1,6 @@
 package podgate
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -62,35 +61,6 @@ func TestBootTime(t *testing.T) {
 		if got := bootTime(stat); !got.Equal(want) {
 			t.Errorf("%q tells %v", stat, got)
 		}
-	}
-}
-
-// Looks that began before the rules were read share them; one that began later reads them again, and
-// a failure is not shared.
-func TestManyPodsReadRulesOnce(t *testing.T) {
-	var live liveRules
-	now, reads := time.Unix(1e9, 0), 0
-	read := func() ([]*gating.Rule, error) {
-		reads++
-		return nil, nil
-	}
-	clock := func() time.Time { return now }
-	begun := now
-	now = now.Add(time.Second)
-	for range 3 {
-		if _, err := live.read(begun, clock, read); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if reads != 1 {
-		t.Errorf("three looks that began before read %d times", reads)
-	}
-	if _, err := live.read(now.Add(time.Second), clock, read); err != nil || reads != 2 {
-		t.Errorf("one that began later: %v, %d reads", err, reads)
-	}
-	failed := errors.New("no")
-	if _, err := live.read(now.Add(time.Minute), clock, func() ([]*gating.Rule, error) { return nil, failed }); !errors.Is(err, failed) {
-		t.Errorf("a failure is told as %v", err)
 	}
 }
 

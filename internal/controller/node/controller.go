@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/allotment"
 	"github.com/readygate/readygate/internal/ledger"
 	"github.com/readygate/readygate/internal/paging"
@@ -63,6 +61,8 @@ type Reconciler struct {
 	Events  events.EventRecorder
 	Metrics *Metrics
 	Clock   clock.PassiveClock
+
+	deleted deletedRules
 }
 
 // Reconcile looks at one node and applies what all rules together ask for.
@@ -72,6 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return r.gone(req.Name, err)
 	}
 	now := r.Clock.Now() // once: the same decision must make the same patch
+	read := now
 	var before []byte
 	for range attempts {
 		d, err := r.decide(ctx, &obj, now)
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.Failures.Clear(req.Name)
 			return r.later(d, now), nil
 		}
-		err = r.write(ctx, d)
+		err = r.write(ctx, d, read)
 		switch {
 		case err == nil:
 			r.Failures.Clear(req.Name)
@@ -94,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			if err := r.Live.Get(ctx, req.NamespacedName, &obj); err != nil {
 				return r.gone(req.Name, err)
 			}
+			read = r.Clock.Now()
 		case isConflict(err), isRefusal(err), isServerError(err) && r.Failures.Passing(req.Name) >= passingLimit:
 			// A conflict in which fresh state makes the same patch again is none: a webhook
 			// can refuse with the same code.
@@ -212,8 +214,9 @@ func (r *Reconciler) everyNode(ctx context.Context, see func(*corev1.Node)) erro
 	return nil
 }
 
-func (r *Reconciler) write(ctx context.Context, d decision) error {
-	if err := r.confirmGone(ctx, d.plan.Swept); err != nil {
+// write sends the patch of a decision about a node that was read before the given time.
+func (r *Reconciler) write(ctx context.Context, d decision, read time.Time) error {
+	if err := r.confirmGone(ctx, d.plan.Swept, read); err != nil {
 		r.Allotment.Failed(d.node.Name)
 		return err
 	}
@@ -231,25 +234,6 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 		r.Allotment.Doubt(d.node, d.plan)
 	}
 	return err
-}
-
-// confirmGone asks the API server whether rules that the cache does not know exist: what
-// they left is swept for good, and a cache can be behind.
-func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID) error {
-	if len(rules) == 0 {
-		return nil
-	}
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList"))
-	if err := rulebook.ListLive(ctx, r.Live, &list); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if slices.Contains(rules, list.Items[i].UID) {
-			return fmt.Errorf("rule %s exists, but the cache does not know it yet", list.Items[i].Name)
-		}
-	}
-	return nil
 }
 
 // announce tells of a plan that was applied.
