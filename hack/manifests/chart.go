@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/readygate/readygate/api/crds"
@@ -29,12 +30,15 @@ func chartPolicies() map[string][]runtime.Object {
 		"gates-binding.yaml":       {policy.GatesBinding()},
 		"tolerations.yaml":         {policy.Tolerations(), policy.TolerationsBinding()},
 		"completions-binding.yaml": {policy.CompletionsBinding()},
+		"holds-binding.yaml":       {policy.HoldsBinding()},
 		"reporter-policy.yaml":     limits(reporter),
 		"reserved-gates.yaml":      {policy.ReservedGates(), policy.ReservedGatesBinding()},
 		"reserved-policy.yaml":     {reporter.Reserved(), reporter.ReservedBinding()},
 	}
 	for _, obj := range policy.Installed() {
-		if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "MutatingAdmissionPolicy" && kind != "MutatingAdmissionPolicyBinding" {
+		kind, name := obj.GetObjectKind().GroupVersionKind().Kind, obj.(metav1.Object).GetName()
+		optional := name == policy.HoldsName && kind == "ValidatingAdmissionPolicyBinding"
+		if kind != "MutatingAdmissionPolicy" && kind != "MutatingAdmissionPolicyBinding" && !optional {
 			files["policies.yaml"] = append(files["policies.yaml"], obj)
 		}
 	}

@@ -296,7 +296,7 @@ func (f *fleet) reconcile() {
 	if verdicts[0].Cause == readiness.CauseLimit {
 		f.limited++
 	}
-	plan := readiness.PlanFor(node, verdicts, f.clock.Now())
+	plan := readiness.PlanFor(node, verdicts, nil, f.clock.Now())
 	if plan.Empty() {
 		return
 	}
@@ -451,7 +451,7 @@ func (f *fleet) settle() {
 		node := readiness.NodeOf(obj)
 		verdicts := f.book.Verdicts(node, f.clock.Now())
 		f.limit(obj, node, verdicts)
-		if plan := readiness.PlanFor(node, verdicts, f.clock.Now()); !plan.Empty() && f.allocator.Send(node, plan) {
+		if plan := readiness.PlanFor(node, verdicts, nil, f.clock.Now()); !plan.Empty() && f.allocator.Send(node, plan) {
 			if written := f.apply(node, plan); written != nil {
 				f.written[node.Name] = written
 				f.succeeded(written)
@@ -488,7 +488,7 @@ func (f *fleet) decide(book *readiness.Rulebook, name string) (*readiness.Node, 
 		}
 	}
 	f.allocator.Limit(book, obj, verdicts)
-	return node, readiness.PlanFor(node, verdicts, f.clock.Now())
+	return node, readiness.PlanFor(node, verdicts, nil, f.clock.Now())
 }
 
 // unlimited is a fleet of a rule that has no limit yet, whose nodes are all to be taken away.

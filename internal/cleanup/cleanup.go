@@ -63,6 +63,8 @@ type run struct {
 	*Options
 	summary
 	client client.Client
+	// unlisted are hold records that no rule wrote, by node.
+	unlisted unlistedRecords
 }
 
 // all does every step. One that fails keeps back only those that rest on it.
@@ -84,11 +86,15 @@ func (r *run) removeAll(ctx context.Context) error {
 		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, r.nodeRules()) }))
 	}
 	nodes := r.sweepNodes(ctx)
+	r.unlisted.report(&r.summary)
 	failed = errors.Join(failed, nodes, r.removeConditions(ctx), r.removeGates(ctx))
 	if nodes != nil {
 		return errors.Join(failed, errors.New("rules: left as they are, because nodes are not clean"))
 	}
-	return errors.Join(failed, r.letRulesGo(ctx, r.nodeRules()))
+	if err := r.letRulesGo(ctx, r.nodeRules()); err != nil {
+		return errors.Join(failed, err)
+	}
+	return errors.Join(failed, r.removeList(ctx))
 }
 
 // removeBeside is what is done while another controller enforces the rules: nodes and rules are
@@ -99,8 +105,11 @@ func (r *run) removeBeside(ctx context.Context, other *manager.OtherLeaderError)
 	if len(r.Conditions) > 0 {
 		r.stays("node conditions: rules that are enforced may rest on them")
 	}
-	failed := errors.Join(insist(ctx, r.removePolicies), r.disownNodes(ctx), r.removeGates(ctx),
-		insist(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, r.nodeRules()) }))
+	failed := errors.Join(insist(ctx, r.removePolicies), r.disownNodes(ctx))
+	if failed == nil {
+		failed = r.removeList(ctx)
+	}
+	failed = errors.Join(failed, r.removeGates(ctx), insist(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, r.nodeRules()) }))
 	if r.Rules == DeleteRules {
 		failed = errors.Join(failed, fmt.Errorf("--rules=delete, but %w: stop that controller first, or use --rules=keep (crds.keep=true in the chart)", other))
 	}

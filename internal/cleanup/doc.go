@@ -25,6 +25,7 @@ package cleanup
 // +kubebuilder:rbac:groups=readygate.dev,resources=podreadinessrules/status,verbs=patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=readygate-births;readygate-gates,verbs=get;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,verbs=list
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=readygate-rule-taints,namespace=readygate-system,verbs=get;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=readygate-system,verbs=create;list;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,namespace=readygate-system,verbs=get;update
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=readygate-manager,namespace=readygate-system,verbs=get

@@ -2,6 +2,8 @@ package cleanup
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controller/node"
+	"github.com/readygate/readygate/internal/ownership"
 	"github.com/readygate/readygate/internal/readiness"
 )
 
@@ -29,14 +32,32 @@ func (r *run) everyNode() things[corev1.Node] {
 // sweepNodes takes everything of rules off all nodes, but for completion records of rules that
 // stay.
 func (r *run) sweepNodes(ctx context.Context) error {
-	return untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
+	var listed readiness.RuleTaints
+	unread := insist(ctx, func(ctx context.Context) (err error) {
+		listed, _, err = ownership.Read(ctx, r.client, r.Namespace)
+		return err
+	})
+	return errors.Join(unread, untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
 		rules, err := r.listRules(ctx)
 		if err != nil {
 			return nil, err
 		}
 		// Past the cache, and nobody makes records: a rule that is not there does not exist.
 		book, now := readiness.NewRulebook(rules).Withdrawn(), time.Now()
+		book.Listed = book.Taints()
+		maps.Copy(book.Listed, listed)
 		return r.settle(func(n *readiness.Node) *readiness.Plan { return book.Plan(n, now) }), nil
+	}))
+}
+
+// removeList deletes the list of rule taints, when no node carries a record of a rule any more.
+func (r *run) removeList(ctx context.Context) error {
+	return insist(ctx, func(ctx context.Context) error {
+		deleted, err := ownership.Delete(ctx, r.client, r.Namespace)
+		if deleted {
+			r.removed("lists of rule taints", 1)
+		}
+		return err
 	})
 }
 
@@ -48,6 +69,7 @@ func (r *run) disownNodes(ctx context.Context) error {
 func (r *run) settle(decide func(*readiness.Node) *readiness.Plan) visit[corev1.Node] {
 	return func(ctx context.Context, obj *corev1.Node) (bool, error) {
 		plan, err := node.Settle(ctx, r.client, obj, decide)
+		r.unlisted.add(obj.Name, plan.Unlisted)
 		for _, change := range plan.Changes {
 			if change.Kind == readiness.Removed {
 				r.removed("taints", 1)

@@ -6,6 +6,7 @@ package manager
 // none, and their bindings, which it can only read, confine them to nodes and to pods. It must not
 // get rules, pods or namespaces: whoever can may make them params of a policy, and a policy whose
 // params are not known yet, as after a start of an API server, can refuse everything, binding or not.
+// In its own namespace it keeps the ConfigMap readygate-rule-taints; creation cannot be limited to a name.
 // Leases are used in its own namespace only, with those of the agents; the list over all namespaces,
 // of the one name, is to see another controller of this API. On pods the policy readygate-openers
 // limits it further, to opening gates.
@@ -25,5 +26,7 @@ package manager
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,verbs=list
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,namespace=readygate-system,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=readygate-rule-taints,namespace=readygate-system,verbs=get;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=readygate-system,verbs=create;list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,namespace=readygate-system,verbs=get;update

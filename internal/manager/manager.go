@@ -42,6 +42,7 @@ import (
 	"github.com/readygate/readygate/internal/doorman"
 	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/ownership"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
@@ -65,6 +66,10 @@ const (
 	// reconcileTimeout bounds one look at a node or rule, so that a request that hangs does
 	// not keep others waiting.
 	reconcileTimeout = time.Minute
+
+	// listRests is how long an entry stays in the list of rule taints after nothing of its rule is
+	// left, in settle times: an API server or a watch may be slower than expected.
+	listRests = 12
 )
 
 // Run runs the manager until the context ends. It returns nil after a clean stop.
@@ -205,12 +210,14 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		return err
 	}
 	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime, policy.BirthsName, bornLater+"; use a shorter selector or fewer rules")
+	owners := &ownership.List{Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Namespace: o.listNamespace(), Clock: clock.RealClock{}}
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Nodes:    everyNode,
 		Rules:    rules,
 		Failures: failures,
+		Owners:   owners,
 		Events:   events,
 		Metrics:  node.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
@@ -225,6 +232,8 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Failures: failures,
 		Coverage: covered,
 		Others:   others,
+		Owners:   owners,
+		ListRest: listRests * o.SettleTime,
 
 		DaemonSets: daemonSets,
 		Events:     events,
@@ -233,7 +242,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Busy:       gate.WritesNodes,
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
-	policies := &admission.Reconciler{Policy: births(rules, mgr.GetAPIReader()), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{}}
+	policies := &admission.Reconciler{Policy: births(rules, owners, mgr.GetAPIReader()), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{}}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
 		o.addPods(mgr, everyNode, others, events.As(podv1alpha1.Reporter)))
 }
@@ -242,7 +251,8 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 const bornLater = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
 
 // births is the policy by which the API server puts taints on nodes as they are created.
-func births(rules *rulebook.Shelf, live client.Reader) admission.Policy {
+// A rule is in the list of rule taints before the text of the policy names it.
+func births(rules *rulebook.Shelf, owners *ownership.List, live client.Reader) admission.Policy {
 	return admission.Policy{
 		Name: policy.BirthsName,
 		Compile: func(ctx context.Context) (policy.Compiled, error) {
@@ -250,7 +260,7 @@ func births(rules *rulebook.Shelf, live client.Reader) admission.Policy {
 			if err != nil {
 				return policy.Compiled{}, err
 			}
-			return policy.CompileBirths(book.Rules()), nil
+			return policy.CompileBirths(book.Rules()), owners.Enter(ctx, book)
 		},
 		CompileLive: func(ctx context.Context) (policy.Compiled, error) {
 			var list v1alpha1.NodeReadinessRuleList
@@ -261,7 +271,8 @@ func births(rules *rulebook.Shelf, live client.Reader) admission.Policy {
 			for i := range list.Items {
 				objs[i] = &list.Items[i]
 			}
-			return policy.CompileBirths(readiness.NewRulebook(objs).Rules()), nil
+			book := readiness.NewRulebook(objs)
+			return policy.CompileBirths(book.Rules()), owners.Enter(ctx, book)
 		},
 		Spec: policy.BirthsSpec, Read: policy.ReadBirths, Binding: policy.BirthsBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: bornLater,
 		Rule: &v1alpha1.NodeReadinessRule{},

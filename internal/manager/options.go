@@ -91,7 +91,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
 	flags.StringVar(&o.PprofAddr, "pprof-bind-address", o.PprofAddr, "Address of the pprof endpoint, e.g. 127.0.0.1:6060. Empty: off.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one active manager among several.")
-	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect. Empty: the namespace that the manager runs in.")
+	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect, and of the ConfigMap readygate-rule-taints. Empty: the namespace that the manager runs in; outside of a cluster the ConfigMap is in readygate-system.")
 	o.Peers.AddFlag(flags)
 	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time. At most 4 requests more than this are under way at one time.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")

@@ -101,6 +101,14 @@ func (o *Options) namespace() string {
 	return namespace
 }
 
+// listNamespace is where the list of rule taints is.
+func (o *Options) listNamespace() string {
+	if namespace := o.namespace(); namespace != "" {
+		return namespace
+	}
+	return policy.ManagerNamespace
+}
+
 // servesPods says whether the manager looks after rules for pods.
 func (o *Options) servesPods() bool {
 	namespace := o.namespace()

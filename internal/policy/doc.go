@@ -17,6 +17,8 @@
 //     installed only on request.
 //   - readygate-completions refuses kubelets and agents that mark a node as completed. It has
 //     no binding, and so does nothing, until somebody applies one.
+//   - readygate-holds refuses everyone but the manager who adds or changes a hold record on a node
+//     that exists.
 //   - readygate-reporter-… limits the account of a reporter to its conditions on its own node;
 //     readygate-own-node-… an account that is not only a reporter's to its own node; and
 //     readygate-reserved-… keeps everybody else from a reporter's conditions.

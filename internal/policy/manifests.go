@@ -13,6 +13,7 @@ func Installed() []runtime.Object {
 		Advice(), AdviceBinding(),
 		Tolerations(), TolerationsBinding(),
 		Completions(),
+		Holds(), HoldsBinding(),
 		GatesPolicy(), GatesBinding(),
 		Podgate(), PodgateBinding(),
 		Openers(), OpenersBinding(),

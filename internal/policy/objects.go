@@ -13,6 +13,7 @@ const (
 	ManagerName     = "readygate-manager"
 	RemovalName     = "readygate-removal"
 	CompletionsName = "readygate-completions"
+	HoldsName       = "readygate-holds"
 	CleanupName     = "readygate-cleanup"
 	TolerationsName = "readygate-tolerations"
 	AdviceName      = "readygate-advice"

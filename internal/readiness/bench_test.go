@@ -133,7 +133,7 @@ func BenchmarkPlanFor(b *testing.B) {
 		b.Run(name+"/settled", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				readiness.PlanFor(n, verdicts, noon)
+				readiness.PlanFor(n, verdicts, nil, noon)
 			}
 			perRule(b, len(book.Rules()))
 		})

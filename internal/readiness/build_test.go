@@ -181,6 +181,19 @@ func owned(name, taint string) nodeOption {
 	return annotated(holdKey(name), value)
 }
 
+// listedOn is a list of rule taints that has every pair that a record on the node names.
+func listedOn(n *readiness.Node) readiness.RuleTaints {
+	listed := readiness.RuleTaints{}
+	for key, value := range n.Annotations {
+		if uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix); ok {
+			if taint, ok := readiness.RecordTaint(value); ok {
+				listed[types.UID(uid)] = taint
+			}
+		}
+	}
+	return listed
+}
+
 func completed(name string) nodeOption {
 	return annotated(completedKey(name), fmt.Sprintf(`{"rule-name":%q}`, name))
 }

@@ -2,10 +2,12 @@ package readiness_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +43,7 @@ func TestAVerdictIsWhatTheObservationsSay(t *testing.T) {
 func TestAPlanIsTheSameWithVerdictsAtHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := readiness.NewRulebook(genRules(t, managedTaints)), genNode(t)
-		got, want := book.Plan(n, noon), readiness.PlanFor(n, book.Verdicts(n, noon), noon)
+		got, want := book.Plan(n, noon), readiness.PlanFor(n, book.Verdicts(n, noon), nil, noon)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("planned %+v, with verdicts %+v", got, want)
 		}
@@ -85,10 +87,19 @@ func differences(r *readiness.Rule, before, after *readiness.Node) (differ []str
 		is, has := after.Annotations[key]
 		note(key, fmt.Sprint(had, was), fmt.Sprint(has, is))
 	}
-	if _, owned := after.Annotations[record]; owned || selected {
+	if selected || recorded(r, after) {
 		note("taint", before.Has(r.ID()), after.Has(r.ID()))
 	}
 	return differ
+}
+
+// recorded says whether the node carries a record that can be the rule's: one that names its taint, or
+// cannot be read.
+func recorded(r *readiness.Rule, n *readiness.Node) bool {
+	value, ok := n.Annotations[v1alpha1.HoldPrefix+string(r.UID)]
+	var record struct{ Taint string }
+	unread := json.Unmarshal([]byte(value), &record) != nil || !strings.Contains(record.Taint, ":")
+	return ok && (unread || record.Taint == r.ID().String())
 }
 
 // statusOf is the status that the node itself has, which a default can hide.

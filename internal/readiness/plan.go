@@ -25,6 +25,9 @@ type Plan struct {
 	// Swept are the rules of which something is swept because they are not among the rules.
 	// Whoever applies the plan must be sure that they do not exist: it cannot be undone.
 	Swept []types.UID
+	// Unlisted are the keys of hold records that no rule wrote, as far as the list of rule taints
+	// says. The plan leaves them and their taints as they are.
+	Unlisted []string
 }
 
 // ChangeKind is a kind of Change.
@@ -76,19 +79,19 @@ func (p *Plan) Apply(node *Node) *Node {
 	return &applied
 }
 
-// PlanFor is the change that the verdicts ask for. They must be the verdicts of all rules:
-// a record of any other rule is of one that is gone, and is swept.
-func PlanFor(node *Node, verdicts []Verdict, now time.Time) *Plan {
-	plan := planFor(node, verdicts, now) // as a value: see Rulebook.Plan
+// PlanFor is the change that the verdicts ask for. They must be the verdicts of all rules: a record of
+// any other rule is of one that is gone, and is swept if the list has that rule with that taint.
+func PlanFor(node *Node, verdicts []Verdict, listed RuleTaints, now time.Time) *Plan {
+	plan := planFor(node, verdicts, listed, now) // as a value: see Rulebook.Plan
 	return &plan
 }
 
-func planFor(node *Node, verdicts []Verdict, now time.Time) Plan {
+func planFor(node *Node, verdicts []Verdict, listed RuleTaints, now time.Time) Plan {
 	rules := make([]*Rule, len(verdicts))
 	for i := range verdicts {
 		rules[i] = verdicts[i].Rule
 	}
-	p := planner{node: node, rules: rules, verdicts: verdicts, now: now}
+	p := planner{node: node, rules: rules, verdicts: verdicts, listed: listed, now: now}
 	p.run()
 	return p.plan
 }

@@ -40,6 +40,7 @@ func checkPlans(t *testing.T, cases map[string]planCase) {
 func (c planCase) check(t *testing.T) {
 	t.Helper()
 	book := readiness.NewRulebook(c.rules)
+	book.Listed = listedOn(c.node)
 	plan := book.Plan(c.node, noon)
 	applied := plan.Apply(c.node)
 	wantEqual(t, "taints", taintStrings(applied.Taints), c.taints)

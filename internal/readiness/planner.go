@@ -18,8 +18,10 @@ type planner struct {
 	rules []*Rule
 	// verdicts are those of all rules, in their order; nil if the rules and the node alone decide.
 	verdicts []Verdict
-	now      time.Time
-	plan     Plan
+	// listed are the taints of all rules, also of rules that are gone.
+	listed RuleTaints
+	now    time.Time
+	plan   Plan
 }
 
 // rulingOf is what the rule of this place says of the node.
@@ -189,14 +191,18 @@ func (p *planner) letGo(rule *Rule) {
 	}
 }
 
-// sweep takes back what rules left that no longer exist.
+// sweep takes back what rules left that no longer exist. A hold record that names no rule and taint
+// of the list was not written by Readygate: it stays, and so does the taint.
 func (p *planner) sweep() {
 	var strays []string
 	for key, value := range p.node.Annotations {
-		if _, ok := p.strayOf(key, value); ok {
+		if p.unlisted(key, value) {
+			p.plan.Unlisted = append(p.plan.Unlisted, key)
+		} else if _, ok := p.strayOf(key, value); ok {
 			strays = append(strays, key)
 		}
 	}
+	slices.Sort(p.plan.Unlisted)
 	slices.Sort(strays)
 	for _, key := range strays {
 		uid, _ := p.strayOf(key, p.node.Annotations[key])
@@ -208,6 +214,21 @@ func (p *planner) sweep() {
 		}
 	}
 	slices.Sort(p.plan.Remove)
+}
+
+// unlisted says whether the annotation is a hold record that no rule can have written: its rule exists
+// and has another taint, or the list does not have its rule with its taint.
+func (p *planner) unlisted(key, value string) bool {
+	uid, ok := holderOf(key)
+	if !ok {
+		return false
+	}
+	if i := slices.IndexFunc(p.rules, func(r *Rule) bool { return r.UID == uid }); i >= 0 {
+		_, replaced := p.plan.Set[key]
+		return !owns(p.rules[i], p.node) && !replaced && !slices.Contains(p.plan.Remove, key)
+	}
+	taint, known := p.listed[uid]
+	return !known || claimIn(key, uid, value).taint != taint
 }
 
 // strayOf is the UID of the rule that left the annotation, if it is a record or a completion

@@ -76,6 +76,7 @@ func checkForeignSurvive(t rapid.TB, plan *readiness.Plan, n *readiness.Node) {
 func TestAPlanDoesWhatRulesAskForAndNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := readiness.NewRulebook(genRules(t, managedTaints)), genNode(t)
+		book.Listed = listedOn(n)
 		plan := book.Plan(n, noon)
 		applied := plan.Apply(n)
 		d := demandsOn(book, n)
@@ -148,23 +149,25 @@ func demandsOn(book *readiness.Rulebook, n *readiness.Node) demands {
 
 func (d *demands) add(v readiness.Verdict, n *readiness.Node) {
 	key := v1alpha1.HoldPrefix + string(v.Rule.UID)
-	_, recorded := n.Annotations[key]
+	recorded := recorded(v.Rule, n)
 	if v.State == readiness.Held {
 		d.held[v.Rule.ID()] = true
 		d.holders = append(d.holders, key)
 		return
 	}
-	d.others = append(d.others, key)
+	if recorded {
+		d.others = append(d.others, key)
+	}
 	releases := v.State == readiness.Released && !v.Completed // a rule that is done looks away
 	d.released[v.Rule.ID()] = d.released[v.Rule.ID()] || releases
 	d.removable[v.Rule.ID()] = d.removable[v.Rule.ID()] || recorded || releases
 }
 
-// addStray lets a record of an unknown rule remove a taint that rules may manage.
+// addStray lets a record of a rule that is gone remove its taint. The list has all pairs of records.
 func (d *demands) addStray(key, value string) {
-	d.others = append(d.others, key)
-	for _, id := range managedTaints {
-		d.removable[id] = d.removable[id] || strings.Contains(value, id.String())
+	if id, ok := readiness.RecordTaint(value); ok {
+		d.others = append(d.others, key)
+		d.removable[id] = true
 	}
 }
 

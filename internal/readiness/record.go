@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,8 @@ const (
 
 // record is the annotation on a node that says that a rule owns its taint there, how it
 // came to and since when. Admission has no clock, so its records have no time: one of a birth
-// holds since the node was created. A record is a hint for clean-up that anybody who may
-// write nodes can forge: it is believed only about taints that a rule may manage at all.
+// holds since the node was created. Any client that may write nodes can forge a record: it is
+// believed only if the list of rule taints has its rule with its taint.
 type record struct {
 	Rule   string `json:"rule"`
 	Taint  string `json:"taint"`
@@ -165,10 +166,40 @@ func claimIn(key string, uid types.UID, value string) claim {
 	if len(validation.IsDNS1123Subdomain(r.Rule)) == 0 {
 		c.rule = r.Rule
 	}
-	if i := strings.LastIndexByte(r.Taint, ':'); i >= 0 {
-		c.taint = TaintID{Key: r.Taint[:i], Effect: corev1.TaintEffect(r.Taint[i+1:])}
-	}
+	c.taint = taintIn(r.Taint)
 	return c
+}
+
+// taintIn is the taint that a text names; zero if it names none.
+func taintIn(text string) TaintID {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return TaintID{}
+	}
+	return TaintID{Key: text[:i], Effect: corev1.TaintEffect(text[i+1:])}
+}
+
+// RuleTaints are the taints of rules by UID, of rules that exist and of rules that did. A hold record
+// is believed only if it names a pair of it: any client that may write a node can forge a record.
+type RuleTaints map[types.UID]TaintID
+
+// ParseTaint reads a taint as TaintID.String writes it. It fails for a taint that no rule may manage.
+func ParseTaint(text string) (TaintID, bool) {
+	id := taintIn(text)
+	return id, id.managed() && slices.Contains(effects, id.Effect)
+}
+
+// RecordTaint is the taint that the value of a hold record names, if it is one that a rule may manage.
+func RecordTaint(value string) (TaintID, bool) {
+	r := recordIn(value)
+	return ParseTaint(r.Taint)
+}
+
+// HasRecord says whether the node carries a hold record of the rule for the taint.
+func (n *Node) HasRecord(rule types.UID, taint TaintID) bool {
+	key := v1alpha1.HoldPrefix + string(rule)
+	value, ok := n.Annotations[key]
+	return ok && claimIn(key, rule, value).taint == taint
 }
 
 // completion is the annotation that remembers a bootstrap-only rule's release of a node, and in

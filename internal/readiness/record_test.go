@@ -42,7 +42,9 @@ func TestARecordOutlivesItsRule(t *testing.T) {
 	for _, key := range []string{networkTaint, "startup-taint.cluster-autoscaler.kubernetes.io/cni"} {
 		t.Run(key, func(t *testing.T) {
 			held := readiness.NewRulebook(rules(rule("net", taintKey(key)))).Plan(worker(), noon).Apply(worker())
-			plan := readiness.NewRulebook(nil).Plan(held, noon)
+			book := readiness.NewRulebook(nil)
+			book.Listed = listedOn(held)
+			plan := book.Plan(held, noon)
 			if swept := plan.Apply(held); len(swept.Taints)+len(swept.Annotations) > 0 {
 				t.Errorf("left on the node: %v %v", swept.Taints, swept.Annotations)
 			}

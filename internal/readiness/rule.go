@@ -82,6 +82,8 @@ type Rule struct {
 	// Keys of the rule's annotations on a node: its record, its completion and the older form
 	// of that, and what it remembers of a node that it does not hold.
 	holdKey, completedKey, olderCompletedKey, memoryKey string
+	// recordTaint is how a record names the rule's taint.
+	recordTaint string
 }
 
 // Problem is why a rule is not accepted: something only a user can mend.
@@ -171,6 +173,7 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 		olderCompletedKey: v1alpha1.CompletedPrefix + obj.Name,
 		memoryKey:         v1alpha1.MemoryPrefix + string(obj.UID),
 	}
+	rule.recordTaint = `"taint":"` + rule.ID().String() + `"`
 	if !rule.Bootstrap {
 		rule.MaxUnavailable = obj.Spec.MaxUnavailable
 	}

@@ -18,6 +18,10 @@ type Rulebook struct {
 	// watchful says that some rule looks at heartbeats, at boots or at whether nodes are Ready.
 	watchful bool
 
+	// Listed are the taints of all rules, also of rules that are gone: Plan sweeps what those left.
+	// Nil: it sweeps no hold.
+	Listed RuleTaints
+
 	// Number orders books of one maker: a later one has a larger number. Zero: no order.
 	Number int
 }
@@ -62,7 +66,7 @@ func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 // deleted they keep their memory: whoever enforces them next, a node that has completed
 // must not be held again.
 func (b *Rulebook) Withdrawn() *Rulebook {
-	book := &Rulebook{rules: make([]*Rule, len(b.rules)), byUID: make(map[types.UID]*Rule, len(b.rules))}
+	book := &Rulebook{rules: make([]*Rule, len(b.rules)), byUID: make(map[types.UID]*Rule, len(b.rules)), Listed: b.Listed}
 	for i, rule := range b.rules {
 		withdrawn := *rule
 		withdrawn.Withdrawn, withdrawn.Rival = true, nil
@@ -96,6 +100,15 @@ func conflict(winner, loser *Rule) *Problem {
 // Rules are all rules, oldest first.
 func (b *Rulebook) Rules() []*Rule { return b.rules }
 
+// Taints are the taints of all rules of the book.
+func (b *Rulebook) Taints() RuleTaints {
+	taints := make(RuleTaints, len(b.rules))
+	for _, rule := range b.rules {
+		taints[rule.UID] = rule.ID()
+	}
+	return taints
+}
+
 // Rule is the rule with this UID, nil if there is none.
 func (b *Rulebook) Rule(uid types.UID) *Rule { return b.byUID[uid] }
 
@@ -118,7 +131,7 @@ func (b *Rulebook) Plan(node *Node, now time.Time) *Plan {
 
 //go:noinline
 func (b *Rulebook) plan(node *Node, now time.Time) Plan {
-	p := planner{node: node, rules: b.rules, now: now}
+	p := planner{node: node, rules: b.rules, listed: b.Listed, now: now}
 	p.run()
 	return p.plan
 }

@@ -448,7 +448,7 @@ func TestWhoIsTakenAwayIsWaitedFor(t *testing.T) {
 	if len(changed) != 1 || changed[0].Rule.Name != "disk" || changed[0].WaitsFor == nil || changed[0].WaitsFor.Name != "net" {
 		t.Errorf("changed: %+v", changed)
 	}
-	plan := readiness.PlanFor(n, verdicts, noon)
+	plan := readiness.PlanFor(n, verdicts, nil, noon)
 	if len(plan.Changes) != 1 || plan.Changes[0].Rule != "net" {
 		t.Errorf("the node is changed by %+v, want only net", plan.Changes)
 	}

@@ -3,6 +3,7 @@ package readiness
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -178,7 +179,13 @@ func (r *Rule) inherits(node *Node) bool {
 	return r.Inherited && r.Selects(node) && node.Has(r.ID())
 }
 
-// owns says whether the node carries the rule's record of ownership.
+// owns says whether the node carries the rule's record of ownership. A record that names another
+// taint is not the rule's; one that cannot be read is.
 func owns(rule *Rule, node *Node) bool {
-	return has(node.Annotations, rule.holdKey)
+	value, ok := node.Annotations[rule.holdKey]
+	if !ok || strings.Contains(value, rule.recordTaint) {
+		return ok
+	}
+	named := claimIn(rule.holdKey, rule.UID, value).taint
+	return named == TaintID{} || named == rule.ID()
 }

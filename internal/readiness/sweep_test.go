@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/readiness"
 )
 
 // Records of rules that no longer exist are swept on sight: their rule may have been
@@ -36,20 +37,18 @@ func TestPlanSweepsRecordsOfUnknownRules(t *testing.T) {
 	})
 }
 
-// Anybody who may write a node can forge a record. The worst that it may do is to take off a
-// taint that rules may manage at all.
+// Any client that may write a node can forge a record. It makes the manager remove no taint, and the
+// record stays, unless the rule of that UID is done with the node.
 func TestForgedRecordsDoNotRemoveForeignTaints(t *testing.T) {
 	foreign := []string{notReady + ":NoExecute", "node.kubernetes.io/unschedulable:NoSchedule", "my.readiness.k8s.io/x:NoSchedule"}
 	for _, taint := range foreign {
 		checkPlans(t, map[string]planCase{
-			"of an unknown rule, " + taint: {node: worker(tainted(foreign...), owned("forged", taint)), taints: foreign},
+			"of an unknown rule, " + taint: untouched(worker(tainted(foreign...), owned("forged", taint))),
 			"of a known rule, " + taint: {rules: rules(rule("net")),
 				node:   worker(reports("NetworkReady", True), tainted(foreign...), owned("net", taint)),
 				taints: foreign},
-			"of a known rule that does not select the node, " + taint: {rules: rules(rule("net")),
-				node: node(tainted(foreign...), owned("net", taint)), taints: foreign},
-			"of a deleted rule, " + taint: {rules: rules(rule("net", deleting)),
-				node: worker(tainted(foreign...), owned("net", taint)), taints: foreign},
+			"of a known rule that does not select the node, " + taint: untouched(node(tainted(foreign...), owned("net", taint)), rule("net")),
+			"of a deleted rule, " + taint:                             untouched(worker(tainted(foreign...), owned("net", taint)), rule("net", deleting)),
 		})
 	}
 	garbage := map[string]string{
@@ -64,11 +63,52 @@ func TestForgedRecordsDoNotRemoveForeignTaints(t *testing.T) {
 	}
 	for name, value := range garbage {
 		t.Run(name, func(t *testing.T) {
-			planCase{node: worker(tainted(foreign...), annotated(holdKey("forged"), value)), taints: foreign}.check(t)
+			untouched(worker(tainted(foreign...), annotated(holdKey("forged"), value))).check(t)
 		})
 	}
 }
 
-func TestARecordWithoutARuleIsSwept(t *testing.T) {
-	planCase{node: worker(annotated(v1alpha1.HoldPrefix, "x"), annotated(v1alpha1.HoldPrefix+"not/a uid", "x"))}.check(t)
+// A record is swept only if the list of rule taints has its rule with its taint. Others are reported.
+func TestOnlyListedRecordsAreSwept(t *testing.T) {
+	const mine = "readiness.k8s.io/by-a-person:NoSchedule"
+	pair := func(name, taint string) readiness.RuleTaints {
+		id, _ := readiness.ParseTaint(taint)
+		return readiness.RuleTaints{uidOf(name): id}
+	}
+	for name, c := range map[string]struct {
+		rules    []*v1alpha1.NodeReadinessRule
+		listed   readiness.RuleTaints
+		node     *readiness.Node
+		taints   []string
+		unlisted []string
+	}{
+		"rule and taint are listed":         {listed: pair("gone", holdRecord), node: worker(tainted(hold), owned("gone", holdRecord))},
+		"no list":                           {node: worker(tainted(mine), owned("gone", mine)), taints: []string{mine}, unlisted: []string{holdKey("gone")}},
+		"an invented rule":                  {listed: pair("other", mine), node: worker(tainted(mine), owned("gone", mine)), taints: []string{mine}, unlisted: []string{holdKey("gone")}},
+		"a listed rule with another taint":  {listed: pair("gone", holdRecord), node: worker(tainted(mine), owned("gone", mine)), taints: []string{mine}, unlisted: []string{holdKey("gone")}},
+		"a record that cannot be read":      {listed: pair("gone", holdRecord), node: worker(tainted(hold), annotated(holdKey("gone"), "}")), taints: []string{hold}, unlisted: []string{holdKey("gone")}},
+		"a rule that has another taint":     {rules: rules(rule("net")), listed: pair("net", holdRecord), node: node(tainted(mine, hold), owned("net", mine)), taints: []string{mine, hold}, unlisted: []string{holdKey("net")}},
+		"a deleted rule with another taint": {rules: rules(rule("net", deleting)), listed: pair("net", holdRecord), node: node(tainted(mine, hold), owned("net", mine)), taints: []string{mine, hold}, unlisted: []string{holdKey("net")}},
+		"a rule that holds the node writes its own record": {rules: rules(rule("net")), listed: pair("net", holdRecord),
+			node: worker(tainted(mine), owned("net", mine)), taints: []string{mine, hold}},
+		"records without a rule": {node: worker(annotated(v1alpha1.HoldPrefix, "x"), annotated(v1alpha1.HoldPrefix+"not/a uid", "x")),
+			unlisted: []string{v1alpha1.HoldPrefix, v1alpha1.HoldPrefix + "not/a uid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := readiness.NewRulebook(c.rules)
+			book.Listed = c.listed
+			plan := book.Plan(c.node, noon)
+			applied := plan.Apply(c.node)
+			wantEqual(t, "taints", taintStrings(applied.Taints), c.taints)
+			wantEqual(t, "unlisted", plan.Unlisted, c.unlisted)
+			for _, key := range c.unlisted {
+				if applied.Annotations[key] != c.node.Annotations[key] {
+					t.Errorf("record %s was changed", key)
+				}
+			}
+			if len(c.rules) > 0 && c.unlisted != nil && readiness.Carries(book.Rules()[0], c.node) {
+				t.Error("the rule counts the forged record as its own: its finalizer would wait forever")
+			}
+		})
+	}
 }

@@ -52,13 +52,14 @@ type Effect struct {
 func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, nodes []*corev1.Node, now time.Time) Simulation {
 	merged, replaced := merge(rules, candidates, now)
 	before, after := NewBook(rules), NewBook(merged)
+	listed := before.compiled.Taints() // the manager knows the rules that are there
 	simulation := Simulation{Nodes: len(nodes), Replaced: replaced}
 	tally := Tally{}
 	limitsBefore, limitsAfter := before.limits(nodes, now), after.limits(nodes, now)
 	for _, obj := range nodes {
 		node := readiness.NodeOf(obj)
-		already := before.plan(node, limitsBefore, now).Changes
-		plan := after.plan(node, limitsAfter, now)
+		already := before.plan(node, limitsBefore, listed, now).Changes
+		plan := after.plan(node, limitsAfter, listed, now)
 		for _, change := range plan.Changes {
 			if slices.Contains(already, change) || after.objects[change.UID] == nil && before.objects[change.UID] == nil {
 				continue // it would happen anyway, or speaks of a rule that was not given
@@ -97,7 +98,7 @@ func (b *Book) limits(nodes []*corev1.Node, now time.Time) readiness.Limits {
 }
 
 // plan is what a manager would do to the node.
-func (b *Book) plan(node *readiness.Node, limits readiness.Limits, now time.Time) *readiness.Plan {
+func (b *Book) plan(node *readiness.Node, limits readiness.Limits, listed readiness.RuleTaints, now time.Time) *readiness.Plan {
 	verdicts := b.compiled.Verdicts(node, now)
 	for i := range verdicts {
 		if limits.Hit(verdicts[i].Rule, node) {
@@ -105,7 +106,7 @@ func (b *Book) plan(node *readiness.Node, limits readiness.Limits, now time.Time
 		}
 	}
 	readiness.Defer(verdicts, node)
-	return readiness.PlanFor(node, verdicts, now)
+	return readiness.PlanFor(node, verdicts, listed, now)
 }
 
 func (b *Book) effect(change readiness.Change, node *readiness.Node, now time.Time) Effect {

@@ -112,6 +112,16 @@ func TestProtectionsAreOff(t *testing.T) {
 	}
 }
 
+// TestHoldRecordsAreProtected unless the values say otherwise.
+func TestHoldRecordsAreProtected(t *testing.T) {
+	wantPolicies(t, render(t, ""), namespace, policy.Holds(), policy.HoldsBinding())
+	for _, binding := range each[*admissionv1.ValidatingAdmissionPolicyBinding](render(t, "protections: {holds: false}")) {
+		if binding.Spec.PolicyName == policy.HoldsName {
+			t.Errorf("%s is bound though it is switched off", binding.Spec.PolicyName)
+		}
+	}
+}
+
 // TestBirthsWhereTheClusterHasTheAPI, unless the values say otherwise. A cluster tells Helm
 // its kinds; without a cluster the version decides.
 func TestBirthsWhereTheClusterHasTheAPI(t *testing.T) {

@@ -231,6 +231,7 @@ func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
 	setFlags(withoutTheAPI)
 	c := testkit.StartCluster(t)
 	permitCleanup(t, c)
+	enter(t, c, strangeUID, "readiness.k8s.io/left")
 	c.Create(t, testkit.Node("left", nil, testkit.WithTaint("example.com/foreign"), testkit.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {
 		n.Annotations = map[string]string{
 			v1alpha1.HoldPrefix + strangeUID:      `{"rule":"gone","taint":"readiness.k8s.io/left:NoSchedule","origin":"added"}`,

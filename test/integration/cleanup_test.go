@@ -177,6 +177,7 @@ const strangeUID = "00000000-1111-2222-3333-444444444444"
 // run any more: it would sweep it.
 func (u *inUse) leaveRecords(t *testing.T) {
 	t.Helper()
+	enter(t, u.Cluster, strangeUID, "readiness.k8s.io/gone")
 	node := now(t, u.Cluster, "busy")
 	u.Patch(t, node, func() {
 		node.Annotations[v1alpha1.HoldPrefix+strangeUID] = `{"rule":"gone","taint":"readiness.k8s.io/gone:NoSchedule","origin":"born"}`

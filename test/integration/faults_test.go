@@ -288,27 +288,6 @@ func TestANewNodeCannotMarkItselfCompleted(t *testing.T) {
 	c.EventuallyNode(t, old.Name, "left alone", free(rule))
 }
 
-func TestRecordsOfUnknownRulesAreSwept(t *testing.T) {
-	t.Parallel()
-	c, id := cluster(t), nameOf(t)
-	const uid = "00000000-1111-2222-3333-444444444444"
-	node := testkit.Node(id, nil, testkit.WithTaint("readiness.k8s.io/"+id), testkit.WithTaint("example.com/foreign"), func(n *corev1.Node) {
-		n.Annotations = map[string]string{
-			v1alpha1.HoldPrefix + uid:      `{"rule":"gone","taint":"readiness.k8s.io/` + id + `:NoSchedule","origin":"added"}`,
-			v1alpha1.CompletedPrefix + uid: `{"rule-name":"gone"}`,
-			v1alpha1.HoldPrefix + "forged": `{"rule":"forged","taint":"example.com/foreign:NoSchedule","origin":"added"}`,
-			"example.com/foreign":          "stays",
-		}
-	})
-	c.Create(t, node)
-	got := c.EventuallyNode(t, id, "swept", func(n *corev1.Node) bool {
-		return !testkit.HasTaint(n, "readiness.k8s.io/"+id) && len(n.Annotations) == 1
-	})
-	if !testkit.HasTaint(got, "example.com/foreign") || got.Annotations["example.com/foreign"] != "stays" {
-		t.Errorf("what is not ours is lost: %v, %v", got.Spec.Taints, got.Annotations)
-	}
-}
-
 // gone waits until the object is gone.
 func gone(t *testing.T, c *testkit.Cluster, obj client.Object) {
 	t.Helper()

@@ -318,12 +318,11 @@ func TestTheManagersWorkFitsItsLimits(t *testing.T) {
 		}
 		gone(t, c, rule)
 	}
-	const unknown = v1alpha1.HoldPrefix + "00000000-1111-2222-3333-444444444444"
-	left := testkit.Node("left", nil, testkit.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {
-		n.Annotations = map[string]string{unknown: `{"rule":"gone","taint":"readiness.k8s.io/left:NoSchedule","origin":"born"}`}
+	left := testkit.Node("left", nil, testkit.WithTaint(once.Spec.Taint.Key), func(n *corev1.Node) {
+		n.Annotations = map[string]string{recordKey(once): recordOf(once.Spec.Taint.Key)}
 	})
 	c.Create(t, left)
-	c.EventuallyNode(t, left.Name, "swept", func(n *corev1.Node) bool { return !testkit.HasTaint(n, "readiness.k8s.io/left") })
+	c.EventuallyNode(t, left.Name, "swept", free(once))
 
 	wantAsBefore(t, c, before)
 	wantNoRefusal(t, c, testkit.ManagerUser)

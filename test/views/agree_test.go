@@ -118,7 +118,7 @@ func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
 				}
 			}
 			readiness.Defer(verdicts, node)
-			if plan := readiness.PlanFor(node, verdicts, now); !plan.Empty() {
+			if plan := readiness.PlanFor(node, verdicts, nil, now); !plan.Empty() {
 				return fmt.Errorf("node %s: %+v", node.Name, plan.Changes)
 			}
 		}

@@ -188,6 +188,12 @@ const (
 	EventWriteRefused = "WriteRefused"
 	// ActionWriteNode is what was tried when EventWriteRefused happened.
 	ActionWriteNode = "WriteNode"
+
+	// EventUnlistedRecord is on a node that carries a hold record which no rule wrote. The manager
+	// leaves the record and its taint as they are.
+	EventUnlistedRecord = "UnlistedRecord"
+	// ActionKeepRecord is what was done when EventUnlistedRecord happened.
+	ActionKeepRecord = "KeepRecord"
 )
 
 // LeaseName is the lease of the one active controller. Every implementation of this API

@@ -19,6 +19,7 @@ import (
 
 	"github.com/readygate/readygate/internal/allotment"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/ownership"
 	"github.com/readygate/readygate/internal/paging"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
@@ -54,6 +55,8 @@ type Reconciler struct {
 	Nodes    *roster.Roster
 	Rules    *rulebook.Shelf
 	Failures *ledger.Failures
+	// Owners is the list of rule taints: it has each rule before a node names it.
+	Owners *ownership.List
 	// Allotment keeps rules from taking too many nodes away.
 	Allotment *allotment.Allocator
 	// Strip cuts nodes down as the cache does.
@@ -62,7 +65,8 @@ type Reconciler struct {
 	Metrics *Metrics
 	Clock   clock.PassiveClock
 
-	deleted deletedRules
+	deleted  deletedRules
+	unlisted unlistedRecords
 }
 
 // Reconcile looks at one node and applies what all rules together ask for.
@@ -79,6 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if err != nil {
 			return reconcile.Result{}, err
 		}
+		r.reportUnlisted(ctx, d)
 		if d.plan.Empty() {
 			r.Failures.Clear(req.Name)
 			return r.later(d, now), nil
@@ -167,6 +172,9 @@ func (r *Reconciler) decide(ctx context.Context, obj *corev1.Node, now time.Time
 	if err != nil {
 		return decision{}, err
 	}
+	if err := r.Owners.Enter(ctx, book); err != nil {
+		return decision{}, err
+	}
 	verdicts := make([]readiness.Verdict, 0, len(book.Rules()))
 	for _, rule := range book.Rules() {
 		start := r.Clock.Now()
@@ -185,7 +193,7 @@ func (r *Reconciler) decide(ctx context.Context, obj *corev1.Node, now time.Time
 	if waiting := readiness.Defer(verdicts, node); len(waiting) > 0 {
 		r.Allotment.Limit(book, obj, waiting) // they give back what they were granted
 	}
-	d := decision{node: node, verdicts: verdicts, plan: readiness.PlanFor(node, verdicts, now)}
+	d := decision{node: node, verdicts: verdicts, plan: readiness.PlanFor(node, verdicts, r.Owners.Taints(), now)}
 	if !d.plan.Empty() {
 		d.patch, err = jsonPatch(node, d.plan)
 	}
@@ -276,5 +284,6 @@ func (r *Reconciler) gone(node string, err error) (reconcile.Result, error) {
 	}
 	r.Failures.Clear(node)
 	r.Allotment.Absent(node)
+	r.unlisted.forget(node)
 	return reconcile.Result{}, nil
 }

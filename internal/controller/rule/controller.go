@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ import (
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/leadership"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/ownership"
 	"github.com/readygate/readygate/internal/readiness"
 	"github.com/readygate/readygate/internal/roster"
 	"github.com/readygate/readygate/internal/rulebook"
@@ -62,17 +64,26 @@ type Reconciler struct {
 	Failures   *ledger.Failures
 	Coverage   *coverage.Coverage
 	Others     *leadership.Others
-	Events     events.EventRecorder
-	Metrics    *Metrics
-	Clock      clock.PassiveClock
+	// Owners is the list of rule taints, and ListRest how long an entry stays after nothing of its
+	// rule is left.
+	Owners   *ownership.List
+	ListRest time.Duration
+	Events   events.EventRecorder
+	Metrics  *Metrics
+	Clock    clock.PassiveClock
 	// Busy says that nodes are being written, which matters more than to tell of it.
 	Busy func() bool
 
 	pace upkeep.Pace
+	// idle is since when nothing is left of rules that are gone; only tidyList uses it.
+	idle map[types.UID]time.Time
 }
 
 // Reconcile brings status and finalizer of one rule up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if req == listRequest {
+		return r.tidyList(ctx)
+	}
 	var obj v1alpha1.NodeReadinessRule
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -112,6 +123,9 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	if rule == nil {
 		return 0, nil // gone, or made again under the same name: that is another event
 	}
+	if err := r.Owners.Enter(ctx, book); err != nil {
+		return 0, err
+	}
 	refusal := upkeep.AddFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer)
 	if refusal != nil && !isRefusal(refusal) {
 		return 0, refusal
@@ -121,6 +135,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 		return 0, err
 	}
 	s := standing{rule: rule, summary: readiness.Summarize(rule, nodes, r.Clock.Now(), v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal, others: r.Others.Condition()}
+	s.retry, s.unlisted = r.Owners.Problem()
 	s.births = r.birthsOf(rule, &obj.Status)
 	s.blocked, s.reporters = r.reportersOf(rule)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())

@@ -25,7 +25,11 @@ type standing struct {
 	failures map[string]ledger.Failure
 	// refusal is why the rule itself cannot be written; nil if it can.
 	refusal error
-	births  births
+	// unlisted is why the list of rule taints cannot be written, and retry when that is tried
+	// again; nil if it can.
+	unlisted error
+	retry    time.Duration
+	births   births
 	// blocked are the DaemonSets that report for the rule and do not tolerate its taint, of as many
 	// as are known.
 	blocked   []string
@@ -50,6 +54,9 @@ func (s standing) again(now time.Time) time.Duration {
 		if again == 0 || wait < again {
 			again = max(wait, statusInterval)
 		}
+	}
+	if s.unlisted != nil {
+		sooner(s.retry)
 	}
 	if !s.summary.Until.IsZero() {
 		sooner(s.summary.Until.Sub(now))
@@ -151,6 +158,9 @@ func enforced(s standing) metav1.Condition {
 		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it holds as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
+	case s.unlisted != nil:
+		return not(v1alpha1.ReasonWriteRefused, "nodes are held and released, but the manager cannot keep its list of rule taints: if this rule is deleted by force, its taints stay on nodes; "+
+			"allow the manager to get, create and patch that ConfigMap: %v", s.unlisted)
 	case summary.Limited > 0:
 		return not(v1alpha1.ReasonLimited, "%s: %d of %s in use are away, and maxUnavailable is %s; "+
 			"mend the component, or what reports it, or allow more: %s", stay(summary.Limited), summary.Away, nodes(summary.InUse), rule.MaxUnavailable, few(summary.LimitedNodes, summary.Limited))

@@ -35,6 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 			UpdateFunc: r.onUpdate,
 			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 				q.Add(request(e.Object.GetName()))
+				q.Add(listRequest)
 				r.all(ctx, q)
 			},
 		}).
@@ -56,6 +57,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 			r.Failures.OnChange(func(rule string) { q.Add(request(rule)) })
 			r.Coverage.OnChange(func() { r.all(ctx, q) })
 			r.Others.OnChange(func() { r.all(ctx, q) })
+			r.Owners.OnChange(func() { r.all(ctx, q) })
+			q.Add(listRequest)
 			return nil
 		})).
 		WithOptions(controller.Options{

@@ -1,0 +1,356 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/ownership"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+const (
+	inventedUID   = "00000000-1111-2222-3333-555555555555"
+	personsTaint  = "readiness.k8s.io/by-a-person"
+	startupTaint  = "startup-taint.cluster-autoscaler.kubernetes.io/by-the-autoscaler"
+	ruleListVerbs = "list nodereadinessrules"
+)
+
+// recordOf is the value of a hold record for a taint.
+func recordOf(taintKey string) string {
+	return `{"rule":"gone","taint":"` + taintKey + `:NoSchedule","origin":"added"}`
+}
+
+func ruleTaints() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: ownership.ConfigMapName}}
+}
+
+// listed are the entries of the list of rule taints.
+func listed(ctx context.Context, c *testkit.Cluster) (map[string]string, error) {
+	obj := ruleTaints()
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	return obj.Data, err
+}
+
+// eventuallyListed waits until the list satisfies the check.
+func eventuallyListed(t *testing.T, c *testkit.Cluster, what string, check func(map[string]string) bool) {
+	t.Helper()
+	testkit.Eventually(t, "the list of rule taints: "+what, func(ctx context.Context) error {
+		if entries, err := listed(ctx, c); err != nil || !check(entries) {
+			return fmt.Errorf("%v, %v", entries, err)
+		}
+		return nil
+	})
+}
+
+// enter writes a rule into the list of rule taints, as a manager did before a node named the rule. No
+// manager may run.
+func enter(t *testing.T, c *testkit.Cluster, uid, taintKey string) {
+	t.Helper()
+	obj := ruleTaints()
+	obj.Data = map[string]string{uid: taintKey + ":NoSchedule"}
+	err := c.Client.Create(t.Context(), obj.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		err = c.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{%q:%q}}`, uid, taintKey+":NoSchedule")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forge adds a hold record to a node as this user.
+func forge(ctx context.Context, as client.Client, node, uid, taintKey string) error {
+	obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.HoldPrefix+uid, recordOf(taintKey))
+	return as.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))
+}
+
+// eventuallyReported waits for the event about a record that no rule wrote, and returns its text.
+func eventuallyReported(t *testing.T, c *testkit.Cluster, node *corev1.Node) (text string) {
+	t.Helper()
+	testkit.Eventually(t, "a report about "+node.Name, func(context.Context) error {
+		for _, event := range c.Events(t, node) {
+			if event.Reason == v1alpha1.EventUnlistedRecord {
+				text = event.Note
+				return nil
+			}
+		}
+		return errors.New("no event")
+	})
+	return text
+}
+
+// forceDelete deletes a rule without its finalizer having been served.
+func forceDelete(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+	t.Helper()
+	c.Patch(t, rule, func() { rule.Finalizers = nil })
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, rule)
+}
+
+// A kubelet may not remove taints from its node. A forged record does not make the manager do so.
+func TestAForgedRecordRemovesNoTaint(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	rule := testkit.Rule("forged")
+	c.Create(t, rule)
+	c.StartProcess(t, testkit.ManagerUser)
+	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	for name, forged := range map[string]struct{ uid, taint string }{
+		"invented-rule-person":     {inventedUID, personsTaint},
+		"invented-rule-autoscaler": {inventedUID, startupTaint},
+		"existing-rule-person":     {string(rule.UID), personsTaint},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := testkit.Node(name, testkit.Pool("elsewhere"), testkit.WithTaint(personsTaint), testkit.WithTaint(startupTaint))
+			c.Create(t, node)
+			as := kubelet(t, c, name)
+			untainted := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
+			if err := as.Patch(t.Context(), node.DeepCopy(), untainted); !apierrors.IsForbidden(err) {
+				t.Fatalf("a kubelet may remove taints by itself: %v", err)
+			}
+			if err := forge(t.Context(), as, name, forged.uid, forged.taint); err != nil {
+				t.Fatal(err)
+			}
+			text := eventuallyReported(t, c, node)
+			for _, command := range []string{"kubectl annotate node " + name + " " + v1alpha1.HoldPrefix + forged.uid + "-", "kubectl taint node " + name + " " + forged.taint + ":NoSchedule-"} {
+				if !strings.Contains(text, command) {
+					t.Errorf("the event does not name the command %q: %s", command, text)
+				}
+			}
+			c.Patch(t, node, func() { node.Labels["pool"] = rule.Name })
+			got := c.EventuallyNode(t, name, "written by the manager after that", held(rule))
+			if !testkit.HasTaint(got, personsTaint) || !testkit.HasTaint(got, startupTaint) {
+				t.Errorf("taints are left: %v", got.Spec.Taints)
+			}
+		})
+	}
+	t.Run("what rules that are gone completed is still removed", func(t *testing.T) {
+		node := testkit.Node("completed", nil, func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.CompletedPrefix + inventedUID: `{"rule-name":"gone"}`, "example.com/note": "stays"}
+		})
+		c.Create(t, node)
+		c.EventuallyNode(t, node.Name, "swept", func(n *corev1.Node) bool {
+			return len(n.Annotations) == 1 && n.Annotations["example.com/note"] == "stays"
+		})
+	})
+}
+
+// With the policy, nobody but the manager adds or changes a record on a node that exists, and
+// everything else works as before.
+func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	rule := testkit.Rule("holds")
+	createCovered(t, c, rule)
+	node := testkit.Node("holds", testkit.Pool("elsewhere"), testkit.WithTaint(rule.Spec.Taint.Key), testkit.WithTaint(personsTaint))
+	c.Create(t, node)
+	as, admin := kubelet(t, c, node.Name), c.Client
+	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+		if err := forge(ctx, as, node.Name, inventedUID, personsTaint); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may add or change a hold record") {
+			return fmt.Errorf("the answer is %v", err)
+		}
+		return nil
+	})
+	status := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, recordKey(rule), recordOf(rule.Spec.Taint.Key)))
+	for name, answer := range map[string]error{
+		"a kubelet, of an existing rule and its taint": forge(t.Context(), as, node.Name, string(rule.UID), rule.Spec.Taint.Key),
+		"a kubelet, through the status":                as.Status().Patch(t.Context(), node.DeepCopy(), status),
+		"an agent":                                     forge(t.Context(), agent(t, c), node.Name, inventedUID, personsTaint),
+		"an administrator":                             forge(t.Context(), admin, node.Name, inventedUID, personsTaint),
+	} {
+		if !apierrors.IsForbidden(answer) {
+			t.Errorf("%s is not refused: %v", name, answer)
+		}
+	}
+	kubectl := c.Kubectl(t)
+	kubectl.Run(t, "annotate", "node", node.Name, "example.com/note=a")
+	kubectl.Run(t, "taint", "node", node.Name, "example.com/a=b:NoSchedule")
+	if err := as.Status().Patch(t.Context(), node.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/kubelet":"a"}}}`))); err != nil {
+		t.Errorf("a kubelet's own annotation: %v", err)
+	}
+
+	// The births policy adds record and taint in the request that labels the node.
+	other := testkit.Node("labelled", testkit.Pool("elsewhere"))
+	c.Create(t, other)
+	kubectl.Run(t, "label", "--overwrite", "node", other.Name, "pool="+rule.Name)
+	if got := holdOf(now(t, c, other.Name), rule); got != "taint labelled" {
+		t.Errorf("labelled by an administrator: %q", got)
+	}
+	kubectl.Run(t, "annotate", "node", other.Name, recordKey(rule)+"-")
+	c.EventuallyNode(t, other.Name, "recorded again", held(rule))
+
+	// Nothing of that removed a taint of a person.
+	if got := now(t, c, node.Name); !testkit.HasTaint(got, personsTaint) || !testkit.HasTaint(got, rule.Spec.Taint.Key) {
+		t.Errorf("taints are left: %v", got.Spec.Taints)
+	}
+	wantNoRefusal(t, c, testkit.ManagerUser)
+}
+
+// What a rule left is swept although it was deleted by force while no manager ran, with a handful of
+// LISTs for all nodes. Records that no rule wrote cost none.
+func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	const nodes = 60
+	rule, other := testkit.Rule("many"), testkit.Rule("other")
+	c.Create(t, rule)
+	c.Create(t, other)
+	name := func(i int) string { return fmt.Sprintf("many-%02d", i) }
+	for i := range nodes {
+		c.Create(t, testkit.Node(name(i), testkit.Pool(rule.Name), testkit.WithTaint(personsTaint)))
+	}
+	p := c.StartProcess(t, testkit.ManagerUser)
+	c.EventuallyRule(t, rule.Name, "enforced", func(r *v1alpha1.NodeReadinessRule) bool { return testkit.Enforced(r) && r.Status.Summary.Held == nodes })
+	p.Kill()
+	forceDelete(t, c, rule)
+
+	before := count(t, c)
+	c.StartProcess(t, testkit.ManagerUser)
+	for i := range nodes {
+		c.EventuallyNode(t, name(i), "swept", free(rule))
+	}
+	silence(t, c, testkit.ManagerUser)
+	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 3 { // one of them is that of the cache
+		t.Errorf("%d LISTs of rules for records of one rule on %d nodes", lists, nodes)
+	}
+
+	before = count(t, c)
+	for i := range nodes {
+		if err := forge(t.Context(), c.Client, name(i), inventedUID, personsTaint); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range nodes {
+		if node := now(t, c, name(i)); !testkit.HasTaint(node, personsTaint) {
+			t.Errorf("taints of %s: %v", node.Name, node.Spec.Taints)
+		}
+		eventuallyReported(t, c, now(t, c, name(i)))
+	}
+	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 0 {
+		t.Errorf("%d LISTs of rules for records that no rule wrote", lists)
+	}
+	for i := range nodes {
+		node := now(t, c, name(i))
+		c.Patch(t, node, func() { node.Annotations[v1alpha1.CompletedPrefix+inventedUID] = `{"rule-name":"gone"}` })
+	}
+	for i := range nodes {
+		c.EventuallyNode(t, name(i), "swept", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.CompletedPrefix+inventedUID] == "" })
+	}
+	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 3 {
+		t.Errorf("%d LISTs of rules for completions of one rule on %d nodes", lists, nodes)
+	}
+}
+
+// A rule is in the list before a node or the policy names it, and leaves it last. The list survives
+// what people do to it.
+func TestTheListOfRuleTaints(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	malformed := ruleTaints()
+	malformed.Data = map[string]string{"note": "not a taint", "other": "example.com/foreign:NoSchedule"}
+	if err := c.Client.Create(t.Context(), malformed); err != nil {
+		t.Fatal(err)
+	}
+	rule := testkit.Rule("listed")
+	c.Create(t, rule)
+	c.Create(t, testkit.Node("listed", testkit.Pool(rule.Name)))
+	p := c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	c.EventuallyNode(t, "listed", "held", held(rule))
+	c.EventuallyRule(t, rule.Name, "covered", covered)
+	entry := func(entries map[string]string) bool {
+		return entries[string(rule.UID)] == rule.Spec.Taint.Key+":NoSchedule"
+	}
+	eventuallyListed(t, c, "has the rule, and keeps what it cannot read", func(entries map[string]string) bool {
+		return entry(entries) && entries["note"] == "not a taint" && len(entries) == 3
+	})
+	requests := c.Requests(t, testkit.ManagerUser)
+	first := func(resource string) time.Time {
+		i := slices.IndexFunc(requests, func(r testkit.Request) bool { return r.Resource == resource && r.IsWrite() && r.Code < 300 })
+		if i < 0 {
+			t.Fatalf("no write of %s", resource)
+		}
+		return requests[i].At
+	}
+	if at := first("configmaps"); first("nodes").Before(at) || first("mutatingadmissionpolicies").Before(at) {
+		t.Errorf("the list was written at %v, a node at %v, the policy at %v", at, first("nodes"), first("mutatingadmissionpolicies"))
+	}
+
+	// Deleted by a person, it is complete again with the next write.
+	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
+		t.Fatal(err)
+	}
+	next := testkit.Rule("next")
+	createCovered(t, c, next)
+	eventuallyListed(t, c, "has both rules", func(entries map[string]string) bool { return entry(entries) && entries[string(next.UID)] != "" })
+	writes := count(t, c)["patch configmaps"] + count(t, c)["create configmaps"]
+	if writes > 3 { // one per rule, and one that found no ConfigMap
+		t.Errorf("%d writes of the list for two rules", writes)
+	}
+
+	// Deleted while no manager runs, it is complete before anything is swept.
+	p.Kill()
+	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
+		t.Fatal(err)
+	}
+	p = c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	eventuallyListed(t, c, "has both rules", func(entries map[string]string) bool { return entry(entries) && entries[string(next.UID)] != "" })
+	p.Kill()
+	forceDelete(t, c, rule)
+	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	c.EventuallyNode(t, "listed", "swept", free(rule))
+	if err := c.Client.Delete(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyListed(t, c, "has no rule any more", func(entries map[string]string) bool { return len(entries) == 0 })
+}
+
+// Where the manager may not write the list, it holds nodes all the same, sweeps nothing, and its rules
+// report what is missing.
+func TestAListThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: policy.ManagerAccount}}
+	var complete []rbacv1.PolicyRule
+	c.Patch(t, role, func() {
+		complete = slices.Clone(role.Rules)
+		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "configmaps") })
+	})
+	rule := testkit.Rule("unlisted")
+	c.Create(t, rule)
+	c.Create(t, testkit.Node("held", testkit.Pool(rule.Name)))
+	c.Create(t, testkit.Node("forged", nil, testkit.WithTaint(personsTaint), func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.HoldPrefix + inventedUID: recordOf(personsTaint)}
+	}))
+	c.StartProcess(t, testkit.ManagerUser)
+	c.EventuallyNode(t, "held", "held", held(rule))
+	c.EventuallyRule(t, rule.Name, "without its list", func(r *v1alpha1.NodeReadinessRule) bool {
+		condition := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
+		return condition != nil && condition.Reason == v1alpha1.ReasonWriteRefused && strings.Contains(condition.Message, "ConfigMap "+testkit.ManagerNamespace+"/"+ownership.ConfigMapName)
+	})
+	if node := now(t, c, "forged"); !testkit.HasTaint(node, personsTaint) || len(c.Events(t, node)) > 0 {
+		t.Errorf("swept or reported without the list: %v, %v", node.Spec.Taints, c.Events(t, node))
+	}
+	c.Patch(t, role, func() { role.Rules = complete })
+	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	eventuallyListed(t, c, "has the rule", func(entries map[string]string) bool { return entries[string(rule.UID)] != "" })
+}
