@@ -41,6 +41,9 @@ rules:
 - apiGroups: ["coordination.k8s.io"]
   resources: ["leases"] # of agents on nodes, in namespace readygate-system
   verbs: ["get", "list"]
+- apiGroups: ["apps"]
+  resources: ["deployments"] # of the manager, in namespace readygate-system: for version and policy
+  verbs: ["get"]
 ` + "```" + `
 
 With ` + "`-o json`" + ` and ` + "`-o yaml`" + ` the answers are for programs. The flags of kubectl (` + "`--context`, `--kubeconfig`, `--as`, `--request-timeout`" + ` …) work as in

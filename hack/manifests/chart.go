@@ -51,7 +51,7 @@ func writeChart(dir string) error {
 	dir = filepath.Join(dir, "files")
 	var failed error
 	for file, objects := range chartPolicies() {
-		failed = errors.Join(failed, write(dir, file, func() ([][]byte, error) { return yamlOf(objects) }))
+		failed = errors.Join(failed, write(dir, file, func() ([][]byte, error) { return policy.YAML(objects...) }))
 	}
 	names, err := fs.Glob(crds.Files, "*.yaml")
 	failed = errors.Join(failed, err)

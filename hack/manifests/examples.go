@@ -45,7 +45,7 @@ func writeExamples(dir string) error {
 	var failed error
 	for file, objects := range examplePolicies() {
 		failed = errors.Join(failed, write(filepath.Join(dir, filepath.Dir(file)), filepath.Base(file), func() ([][]byte, error) {
-			documents, err := yamlOf(objects)
+			documents, err := policy.YAML(objects...)
 			if err == nil {
 				comment := generated
 				if !strings.HasPrefix(file, "pod-network/") {

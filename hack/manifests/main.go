@@ -11,10 +11,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
-
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/internal/policy"
 )
@@ -32,7 +28,7 @@ func main() {
 		err = writePlain(os.Stdin, os.Args[2], false)
 	case len(os.Args) == 2:
 		dir := os.Args[1]
-		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return yamlOf(policy.Installed()) }))
+		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return policy.YAML(policy.Installed()...) }))
 	default:
 		fmt.Fprintln(os.Stderr, "usage: manifests dist; or manifests --examples examples; or manifests --chart charts/readygate; "+
 			"or manifests --plain [--namespace] FILE <RENDERED")
@@ -76,22 +72,4 @@ func definitions() ([][]byte, error) {
 func definition(name string) ([]byte, error) {
 	data, err := crds.Files.ReadFile(name)
 	return bytes.TrimPrefix(data, []byte("---\n")), err
-}
-
-func yamlOf(objects []runtime.Object) ([][]byte, error) {
-	var documents [][]byte
-	for _, obj := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-		if err != nil {
-			return nil, err
-		}
-		unstructured.RemoveNestedField(content, "status")
-		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-		document, err := yaml.Marshal(content)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, document)
-	}
-	return documents, nil
 }

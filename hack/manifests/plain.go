@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -23,7 +22,7 @@ func writePlain(rendered io.Reader, path string, withNamespace bool) error {
 		var documents [][]byte
 		if withNamespace {
 			var err error
-			if documents, err = yamlOf([]runtime.Object{namespace()}); err != nil {
+			if documents, err = policy.YAML(namespace()); err != nil {
 				return nil, err
 			}
 		}

@@ -138,6 +138,12 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"lint of a long stream":      {[]string{"lint", "-f", "-"}, strings.Repeat("#", 16<<20+1), 1, "", "error: standard input has more than 16 MiB"},
 		"lint of a generated name":   {[]string{"lint", "-f", "-"}, strings.Replace(rule, "name: network", "generateName: net-", 1), 0, "NodeReadinessRule/net-…", ""},
 
+		"policy without a cluster":        {[]string{"policy"}, "", 1, "", "error: no cluster to ask"},
+		"policy of a rule without a UID":  {[]string{"policy", "-f", "rule.yaml"}, "", 1, "", "kubectl get nrr,prr -o yaml | kubectl readiness policy -f -"},
+		"policy of pods without an image": {[]string{"policy", "-f", "-"}, strings.Replace(podRule, "name: network}", "name: network, uid: a}", 1), 2, "", "--latch-image is not given"},
+		"policy of no rule":               {[]string{"policy", "-f", "configmap.yaml"}, "", 1, "", "these files have no NodeReadinessRule"},
+		"policy has help":                 {[]string{"policy", "--help"}, "", 0, "What to do next: pipe the output into kubectl apply -f -", ""},
+
 		"simulate":                         {[]string{"simulate", "-f", "rule.yaml", "--nodes", "nodes.yaml"}, "", 0, "w-1    is held   network   example.com/NetworkReady is not reported, must be True", ""},
 		"simulate refuses errors":          {[]string{"simulate", "-f", "bad.yaml", "--nodes", "nodes.yaml"}, "", 3, "", "error: bad.yaml"},
 		"simulate, evictions":              {[]string{"simulate", "-f", "evicts.yaml", "--nodes", "nodes.yaml"}, "", 0, "EVICTIONS: pods that do not tolerate readiness.k8s.io/NetworkReady:NoExecute would be evicted from 1 node.", ""},

@@ -92,7 +92,7 @@ func (s *session) root() *cobra.Command {
 	if cacheDir := root.PersistentFlags().Lookup("cache-dir"); cacheDir != nil {
 		cacheDir.DefValue = "$HOME/.kube/cache" // as help shows it, on every machine
 	}
-	root.AddCommand(s.status(), s.nodes(), s.pods(), s.why(), s.lint(), s.simulate(), s.watch(), s.ui(), s.version(), options())
+	root.AddCommand(s.status(), s.nodes(), s.pods(), s.why(), s.lint(), s.simulate(), s.policy(), s.watch(), s.ui(), s.version(), options())
 	root.InitDefaultCompletionCmd()
 	addKubectlCompletion(root)
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))

@@ -149,6 +149,15 @@ func dumped[T any](path, kind string) ([]*T, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := objectsOf[T](input, kind)
+	if err == nil && len(all) == 0 {
+		return nil, fmt.Errorf("%s has no %s: make it with kubectl get -o yaml", path, kind)
+	}
+	return all, err
+}
+
+// objectsOf are the objects of a kind in a file, with all that the API server has set.
+func objectsOf[T any](input lint.Input, kind string) ([]*T, error) {
 	objects, err := lint.Objects(input)
 	if err != nil {
 		return nil, err
@@ -164,12 +173,9 @@ func dumped[T any](path, kind string) ([]*T, error) {
 		}
 		it := new(T)
 		if err := json.Unmarshal(data, it); err != nil {
-			return nil, fmt.Errorf("%s: %s %s: %w", path, kind, object.GetName(), err)
+			return nil, fmt.Errorf("%s: %s %s: %w", input.File, kind, object.GetName(), err)
 		}
 		all = append(all, it)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no %s: make it with kubectl get -o yaml", path, kind)
 	}
 	return all, nil
 }

@@ -55,13 +55,17 @@ func (s *session) managerVersion(ctx context.Context) (seen, notSeen string) {
 	if err != nil {
 		return "", err.Error()
 	}
-	namespace := policy.ManagerNamespace
-	if n := s.cluster.Namespace; n != nil && *n != "" {
-		namespace = *n
-	}
-	seen, err = source.ManagerVersion(ctx, namespace)
+	seen, err = source.ManagerVersion(ctx, s.managerNamespace())
 	if err != nil {
 		return "", err.Error()
 	}
 	return seen, ""
+}
+
+// managerNamespace is that of --namespace, else the one that the manager is installed in by default.
+func (s *session) managerNamespace() string {
+	if n := s.cluster.Namespace; n != nil && *n != "" {
+		return *n
+	}
+	return policy.ManagerNamespace
 }

@@ -3,6 +3,7 @@
 package coverage
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type Sight struct {
 	Unread bool
 	// Stored is what the policy says, and Wanted what the rules ask for.
 	Stored, Wanted policy.Compiled
+	// Manual is set where an administrator applies the policy and the manager only compares it.
+	Manual bool
 	// Took is how long the API server took to store the policy; zero if it was found so.
 	Took time.Duration
 }
@@ -41,8 +44,8 @@ type Coverage struct {
 	clock clock.PassiveClock
 	// settle is how long a change of the policy may take to reach every API server.
 	settle time.Duration
-	// policy is the name of the policy, and without says what becomes of the objects of a rule that
-	// does not fit into it.
+	// policy is the name of the policy, and without describes the objects of a rule that it does not
+	// cover.
 	policy, without string
 
 	mu       sync.Mutex
@@ -62,8 +65,8 @@ type entry struct {
 	found bool
 }
 
-// New makes an empty memory. What becomes of the objects of a rule that does not fit into the policy is
-// told to users.
+// New makes an empty memory of the policy of this name. Messages include without: how objects are
+// created that the policy does not cover.
 func New(clock clock.PassiveClock, settle time.Duration, policy, without string) *Coverage {
 	return &Coverage{clock: clock, settle: settle, policy: policy, without: without, in: map[string]entry{}, out: map[string]time.Time{}}
 }
@@ -132,7 +135,7 @@ func (c *Coverage) remember(before, stored policy.Compiled, took time.Duration) 
 
 func (s Sight) differs(other Sight) bool {
 	gapDiffers := (s.Gap == nil) != (other.Gap == nil) || s.Gap != nil && *s.Gap != *other.Gap
-	return gapDiffers || !s.Stored.Equal(other.Stored) || !s.Wanted.Equal(other.Wanted)
+	return gapDiffers || s.Manual != other.Manual || !s.Stored.Equal(other.Stored) || !s.Wanted.Equal(other.Wanted)
 }
 
 // Covers says why the policy does not cover the rule of this UID; nil if it does.
@@ -149,7 +152,10 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 		return c.sight.Gap, 0, true
 	}
 	if c.sight.Wanted.LeavesOut(uid) {
-		return &Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the rule does not fit into the policy " + c.policy + " beside older rules: " + c.without}, 0, true
+		return &Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the rule does not fit into the policy " + c.policy + " beside older rules: " + c.without + "; use a shorter selector or fewer rules"}, 0, true
+	}
+	if gap := c.outdated(uid); gap != nil {
+		return gap, 0, true
 	}
 	e, ok := c.in[policy.VariableOf(uid)]
 	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
@@ -159,6 +165,29 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 		return &settling, wait, true
 	}
 	return nil, 0, true
+}
+
+// ApplyCommand is what an administrator runs to apply the policies where the manager does not write them.
+const ApplyCommand = "kubectl readiness policy | kubectl apply -f -"
+
+// outdated is the gap of a rule that differs from the stored policy, where an administrator applies
+// the policy; nil if the policy has the rule as it is, or the manager writes the policy.
+func (c *Coverage) outdated(uid types.UID) *Gap {
+	wanted, stored := c.sight.Wanted.Covers(uid), c.sight.Stored.Names(policy.VariableOf(uid))
+	if !c.sight.Manual || !wanted && !stored || c.sight.Wanted.Keeps(uid, c.sight.Stored) {
+		return nil
+	}
+	difference, effect := "has another version of this rule", c.without
+	switch {
+	case !wanted:
+		difference, effect = "still has this rule, which is deleted or not enforced", "the manager removes what it adds"
+	case c.sight.Stored.Edited():
+		difference = "was edited, or compiled by another version of Readygate or with another --latch-image"
+	case !stored:
+		difference = "does not have this rule"
+	}
+	return &Gap{Reason: v1alpha1.ReasonPolicyOutdated, Message: fmt.Sprintf("the MutatingAdmissionPolicy %s %s; an administrator must apply it: %s; until then %s",
+		c.policy, difference, ApplyCommand, effect)}
 }
 
 var settling = Gap{Reason: v1alpha1.ReasonSettling, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}

@@ -2,6 +2,7 @@ package coverage_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -285,5 +286,53 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	}
 	if told != 2 {
 		t.Errorf("told %d times of 2 changes", told)
+	}
+}
+
+// Where an administrator applies the policy, a rule that differs from it reports the difference and the
+// command, and a rule that does not differ stays covered.
+func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
+	m := newMemory()
+	manual := func(stored, wanted policy.Compiled) coverage.Sight {
+		return coverage.Sight{Stored: stored, Wanted: wanted, Manual: true}
+	}
+	message := func(uid types.UID) string {
+		gap, wait, _ := m.Covers(uid, false)
+		if gap == nil || gap.Reason != v1alpha1.ReasonPolicyOutdated || wait != 0 || !strings.Contains(gap.Message, coverage.ApplyCommand) || !strings.Contains(gap.Message, "readygate-test") {
+			t.Errorf("rule %s: %+v, wait %v", uid, gap, wait)
+			return ""
+		}
+		return gap.Message
+	}
+	m.Saw(manual(births("a", "b"), births("a", "b")))
+	m.after(settle)
+	m.Saw(manual(births("a", "b"), births("a", "c", "large")))
+	if got, _ := m.says(t, "a", false); got != "" {
+		t.Errorf("the rule that did not change: %q", got)
+	}
+	if got := message("c"); !strings.Contains(got, "does not have this rule") || !strings.Contains(got, "others do it later") {
+		t.Errorf("a new rule: %s", got)
+	}
+	if got := message("b"); !strings.Contains(got, "still has this rule") {
+		t.Errorf("a deleted rule: %s", got)
+	}
+	if gone, wait := m.Gone("b"); gone || wait != 0 {
+		t.Errorf("a deleted rule is gone: %v, in %v", gone, wait)
+	}
+	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonTooLarge {
+		t.Errorf("a rule that does not fit: %q", got)
+	}
+	if got, _ := m.says(t, "unknown", false); got != v1alpha1.ReasonSettling {
+		t.Errorf("a rule that is not compiled yet: %q", got)
+	}
+	edited := policy.BirthsSpec(births("a"))
+	edited.Variables[0].Expression = "true"
+	m.Saw(manual(policy.ReadBirths(&edited), births("a")))
+	if got := message("a"); !strings.Contains(got, "was edited") {
+		t.Errorf("an edited policy: %s", got)
+	}
+	m.Saw(manual(births("a"), births("a")))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("just applied: %q %v", got, wait)
 	}
 }

@@ -36,6 +36,15 @@ func (s *Source) PodRules(ctx context.Context) ([]*podv1alpha1.PodReadinessRule,
 	return rules, cannot("list podreadinessrules", err)
 }
 
+// PodRulesIfInstalled are all rules of pods, and none where the cluster does not have the kind.
+func (s *Source) PodRulesIfInstalled(ctx context.Context) ([]*podv1alpha1.PodReadinessRule, error) {
+	rules, err := s.PodRules(ctx)
+	if notInstalled(err) {
+		return nil, nil
+	}
+	return rules, err
+}
+
 // PodRuleRows are the lines about all rules of pods. Where there can be none there are none; why they may
 // not be seen is said.
 func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen []string, err error) {

@@ -209,7 +209,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	if err != nil {
 		return err
 	}
-	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime, policy.BirthsName, bornLater+"; use a shorter selector or fewer rules")
+	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime, policy.BirthsName, bornLater)
 	owners := &ownership.List{Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Namespace: o.listNamespace(), Clock: clock.RealClock{}}
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
@@ -242,9 +242,13 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Busy:       gate.WritesNodes,
 	}
 	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
-	policies := &admission.Reconciler{Policy: births(rules, owners, mgr.GetAPIReader()), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{}}
+	compared := admission.NewMetrics(o.Registerer)
+	policies := &admission.Reconciler{
+		Policy: births(rules, owners, mgr.GetAPIReader()), Manual: !o.ManagePolicies, Metrics: compared,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
+	}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
-		o.addPods(mgr, everyNode, others, events.As(podv1alpha1.Reporter)))
+		o.addPods(mgr, everyNode, others, events.As(podv1alpha1.Reporter), compared))
 }
 
 // bornLater is what becomes of nodes where the births policy does not cover a rule.

@@ -42,6 +42,10 @@ type Options struct {
 	// RequestTimeout is the longest time that an API server works on one request.
 	RequestTimeout time.Duration
 
+	// ManagePolicies is whether the manager writes the policies readygate-births and readygate-gates. If
+	// not, an administrator applies them, and the manager reports when they differ from the rules.
+	ManagePolicies bool
+
 	// LatchImage is the image of the latch that holds the start of pods; empty: none is held.
 	LatchImage string
 
@@ -77,6 +81,7 @@ func NewOptions() *Options {
 		Registerer:  metrics.Registry,
 
 		RequestTimeout: defaultRequestTimeout,
+		ManagePolicies: true,
 	}
 }
 
@@ -97,6 +102,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
 	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-births and readygate-gates may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
 	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
+	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-births and readygate-gates in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
 	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)

@@ -34,7 +34,7 @@ const ungated = "new pods are created without the gate, and are counted as ungat
 
 // addPods starts the controllers of rules for pods when the cluster has their CRD. The node half does not
 // wait for that. While the CRD cannot be looked up, /readyz/podrules fails.
-func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder) error {
+func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder, compared *admission.Metrics) error {
 	if !o.servesPods() {
 		log.Info("Rules for pods are off: agents and their leases are in "+agentlease.Namespace+", and the manager is not", "namespace", o.namespace())
 		return nil
@@ -45,7 +45,7 @@ func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, others *lea
 			return nil //nolint:nilerr // the manager stops
 		}
 		log.Info("Rules for pods are on")
-		return o.startPods(mgr, nodes, others, events)
+		return o.startPods(mgr, nodes, others, events, compared)
 	})))
 }
 
@@ -115,9 +115,9 @@ func (o *Options) servesPods() bool {
 	return namespace == "" || namespace == agentlease.Namespace
 }
 
-func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder) error {
+func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder, compared *admission.Metrics) error {
 	latch := policy.Latch{Image: o.LatchImage}
-	covered := coverage.New(clock.RealClock{}, o.SettleTime, policy.GatesName, ungated+"; use a shorter selector or fewer rules")
+	covered := coverage.New(clock.RealClock{}, o.SettleTime, policy.GatesName, ungated)
 	compile := func(from client.Reader) func(context.Context) (policy.Compiled, error) {
 		return func(ctx context.Context) (policy.Compiled, error) {
 			rules, err := podrule.Rules(ctx, from)
@@ -129,6 +129,7 @@ func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, others *l
 			Name: policy.GatesName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: policy.GatesSpec(latch), Read: policy.ReadGates(latch),
 			Binding: policy.GatesBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
 		},
+		Manual: !o.ManagePolicies, Metrics: compared,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
 	rules := &podrule.Reconciler{

@@ -71,6 +71,9 @@ func (c Compiled) Names(variable string) bool {
 	return ok || c.edited[variable]
 }
 
+// Edited is true if the stored policy is not one that this version compiles from any rules.
+func (c Compiled) Edited() bool { return c.edited != nil }
+
 // LeavesOut says whether the rule of this UID was left out because it does not fit.
 func (c Compiled) LeavesOut(uid types.UID) bool { return c.leftOut[VariableOf(uid)] }
 

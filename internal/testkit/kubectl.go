@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/coverage"
 )
 
 // Kubectl is the real binary with a home of its own.
@@ -72,6 +73,17 @@ func isConflict(err error) bool { return strings.Contains(err.Error(), "Error fr
 func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	return k.must(t, dir, "sh", args...)
+}
+
+// ApplyPolicies runs the command by which an administrator applies the policies of the rules, as conditions
+// name it. It must succeed.
+func (k *Kubectl) ApplyPolicies(t testing.TB) string {
+	t.Helper()
+	plugin, err := build("kubectl-readiness")
+	if err != nil {
+		t.Fatalf("building kubectl-readiness: %v", err)
+	}
+	return k.Script(t, k.Home, "-c", "PATH="+filepath.Dir(plugin)+":$PATH; "+coverage.ApplyCommand)
 }
 
 // Tool runs another program that reads the same kubeconfig, such as helm. It must succeed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,7 @@ import (
 	"github.com/readygate/readygate/internal/testkit"
 )
 
-// The manager's account may write the text of one policy. Whoever gets hold of it can do
-// what that text can do to nodes, and nothing to anything else.
+// Through the births policy a holder of the manager's token reaches nodes, and no other kind of object.
 func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
@@ -59,6 +59,88 @@ func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 				return errors.New("not yet")
 			}
 			return nil
+		})
+	})
+}
+
+// What docs/policies.md documents as the power of the manager's account is shown here, with a token of it:
+// through the births policy labels and spec of a node, and its status at creation; through the gates policy
+// every field of a new pod.
+func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	as, _ := managerByToken(t, c)
+	write := func(name string, rule *admissionv1.MatchResources, expression string) {
+		t.Helper()
+		obj := &admissionv1.MutatingAdmissionPolicy{}
+		if err := as.Get(t.Context(), client.ObjectKey{Name: name}, obj); err != nil {
+			t.Fatal(err)
+		}
+		obj.Spec = admissionv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: rule, FailurePolicy: ptr.To(admissionv1.Ignore), ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: expression}}},
+		}
+		if err := as.Update(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("nodes", func(t *testing.T) {
+		existing := testkit.Node("existing", map[string]string{"a": "b"}, testkit.WithTaint("readiness.k8s.io/mine"))
+		c.Create(t, existing)
+		write(policy.BirthsName, policy.BirthsBinding().Spec.MatchResources, `[
+			JSONPatch{op: "add", path: "/metadata/labels", value: {"node-role.kubernetes.io/control-plane": ""}},
+			JSONPatch{op: "add", path: "/spec/unschedulable", value: true},
+			JSONPatch{op: "add", path: "/spec/taints", value: []}] +
+			(oldObject == null ? [JSONPatch{op: "add", path: "/status", value: Object.status{allocatable: {"cpu": "1000"}}}] : [])`)
+		rewritten := func(n *corev1.Node) bool {
+			_, labelled := n.Labels["node-role.kubernetes.io/control-plane"]
+			return labelled && n.Labels["a"] == "" && n.Spec.Unschedulable && !testkit.HasTaint(n, "readiness.k8s.io/mine")
+		}
+		testkit.Eventually(t, "a write by another client to rewrite the node", func(ctx context.Context) error {
+			node, base := &corev1.Node{ObjectMeta: existing.ObjectMeta}, &corev1.Node{ObjectMeta: existing.ObjectMeta}
+			node.Annotations = map[string]string{"example.com/another": "client"}
+			if err := c.Client.Patch(ctx, node, client.MergeFrom(base)); err != nil || rewritten(node) {
+				return err
+			}
+			return fmt.Errorf("labels %v, spec %v", node.Labels, node.Spec)
+		})
+		created := testkit.Node("created", nil, testkit.WithTaint("readiness.k8s.io/mine"))
+		c.Create(t, created)
+		if !rewritten(created) || created.Status.Allocatable.Cpu().String() != "1k" {
+			t.Errorf("created with labels %v, spec %v, allocatable %v", created.Labels, created.Spec, created.Status.Allocatable)
+		}
+	})
+	t.Run("pods", func(t *testing.T) {
+		const namespace = metav1.NamespaceDefault
+		for _, name := range []string{"default", "powerful"} {
+			err := c.Client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+			if client.IgnoreAlreadyExists(err) != nil {
+				t.Fatal(err)
+			}
+		}
+		write(policy.GatesName, policy.GatesBinding().Spec.MatchResources, `[
+			JSONPatch{op: "add", path: "/spec/serviceAccountName", value: "powerful"},
+			JSONPatch{op: "add", path: "/spec/volumes", value: [Object.spec.volumes{name: "root", hostPath: Object.spec.volumes.hostPath{path: "/"}}]},
+			JSONPatch{op: "add", path: "/spec/containers/0/image", value: "example.com/hostile"},
+			JSONPatch{op: "add", path: "/spec/containers/0/command", value: ["/hostile"]},
+			JSONPatch{op: "add", path: "/spec/containers/0/volumeMounts", value: [Object.spec.containers.volumeMounts{name: "root", mountPath: "/host"}]},
+			JSONPatch{op: "add", path: "/spec/containers/0/securityContext", value: Object.spec.containers.securityContext{runAsUser: 0}}]`)
+		testkit.Eventually(t, "a new pod to be rewritten", func(ctx context.Context) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "harmless"}, Spec: corev1.PodSpec{
+				AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "app", Image: "app"}},
+			}}
+			if err := c.Client.Create(ctx, pod, client.DryRunAll); err != nil {
+				return err
+			}
+			app := &pod.Spec.Containers[0]
+			if pod.Spec.ServiceAccountName == "powerful" && app.Image == "example.com/hostile" && slices.Equal(app.Command, []string{"/hostile"}) &&
+				len(pod.Spec.Volumes) == 1 && pod.Spec.Volumes[0].HostPath != nil && app.SecurityContext != nil && *app.SecurityContext.RunAsUser == 0 {
+				return nil
+			}
+			return fmt.Errorf("created as %v", pod.Spec)
 		})
 	})
 }

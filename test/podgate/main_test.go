@@ -57,6 +57,7 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
+	testkit.CleanUp()
 	os.Exit(code)
 }
 
@@ -107,13 +108,16 @@ func install(ctx context.Context, c *testkit.Cluster) error {
 
 // runManager runs the manager in this process, as the user that its role is bound to, until the
 // returned function is called, which says how it ended.
-func runManager(c *testkit.Cluster, latch string) (stop func() error, err error) {
+func runManager(c *testkit.Cluster, latch string, change ...func(*manager.Options)) (stop func() error, err error) {
 	config, err := c.ControlPlane.Config(testkit.ManagerUser)
 	if err != nil {
 		return nil, err
 	}
 	options := manager.NewOptions()
 	options.RestConfig, options.Registerer, options.HealthAddr, options.LatchImage = config, prometheus.NewRegistry(), "0", latch
+	for _, f := range change {
+		f(options)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- options.Run(ctx) }()

@@ -147,6 +147,12 @@ const (
 
 	// ReasonTooLarge says that the rule does not fit into the policy beside older rules.
 	ReasonTooLarge = "TooLarge"
+
+	// ReasonPolicyOutdated means that an administrator applies the policy (the manager runs with
+	// --manage-policies=false) and that the stored policy differs from what this rule requires. The
+	// message names the difference and the command to run. The condition also has this reason while
+	// the rule is being deleted or is a dry run and the stored policy still contains it.
+	ReasonPolicyOutdated = "PolicyOutdated"
 )
 
 // Reporter is the reporting controller of every event, as in every implementation of
@@ -171,6 +177,12 @@ const (
 	EventInvalid = "Invalid"
 	// ActionAccept is what was tried when EventConflict or EventInvalid happened.
 	ActionAccept = "AcceptRule"
+
+	// EventPolicyOutdated is on a rule that the stored admission policy does not match, where an
+	// administrator applies the policy.
+	EventPolicyOutdated = "PolicyOutdated"
+	// ActionApplyPolicy is what an administrator must do when EventPolicyOutdated was emitted.
+	ActionApplyPolicy = "ApplyPolicy"
 
 	// EventLimited is on a rule that leaves nodes released because of spec.maxUnavailable.
 	EventLimited = "Limited"

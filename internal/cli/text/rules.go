@@ -58,7 +58,7 @@ func (l *Lines) messages(rules []view.Rule, wide bool) {
 		for _, refused := range r.Refused {
 			below.add("%s cannot write node %s: %s", r.Name, refused.Node, refused.Message)
 		}
-		if wide && r.Births != v1alpha1.ReasonCovered && r.BirthsMessage != "" {
+		if (wide && r.Births != v1alpha1.ReasonCovered || r.Births == v1alpha1.ReasonPolicyOutdated) && r.BirthsMessage != "" {
 			below.add("%s, births: %s", r.Name, r.BirthsMessage)
 		}
 	}

@@ -51,6 +51,9 @@ type Policy struct {
 // Reconciler keeps a policy in step with the rules. All exported fields are required.
 type Reconciler struct {
 	Policy Policy
+	// Manual is set where an administrator applies the policy: the reconciler compares and never writes.
+	Manual  bool
+	Metrics *Metrics
 	// Client writes the policy.
 	Client client.Client
 	// Live reads past any cache: what is not so any more must not be written again.
@@ -74,12 +77,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	sight := coverage.Sight{Gap: found.gap, Unread: found.unread(), Stored: found.stored, Wanted: wanted}
+	sight := coverage.Sight{Gap: found.gap, Unread: found.unread(), Stored: found.stored, Wanted: wanted, Manual: r.Manual}
 	if found.policy == nil {
+		r.Metrics.forget(r.Policy.Name)
 		r.Coverage.Saw(sight)
 		return reconcile.Result{RequeueAfter: found.again}, found.refusal
 	}
-	if sight.Wanted.Drops(sight.Stored) {
+	if !r.Manual && sight.Wanted.Drops(sight.Stored) {
 		// A cache can be behind, and taking a rule out of the policy would uncover it while its
 		// status says that it is covered.
 		if sight.Wanted, err = r.Policy.CompileLive(ctx); err != nil {
@@ -91,11 +95,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 }
 
 // bringUpToDate writes the policy if it does not say what the rules ask for, whoever changed
-// it: a rule, or somebody by hand. What is stored is remembered before: what was edited and
+// it: a rule, or somebody by hand. With Manual it writes nothing. What is stored is remembered before: what was edited and
 // is put back has to settle again.
 func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight coverage.Sight) (reconcile.Result, error) {
 	wanted, before := r.Policy.Spec(sight.Wanted), sight
-	if equality.Semantic.DeepEqual(obj.Spec, wanted) {
+	same := equality.Semantic.DeepEqual(obj.Spec, wanted)
+	r.Metrics.compared(obj.Name, same)
+	if same || r.Manual {
 		r.refusal = nil
 		r.Coverage.Saw(sight)
 		return reconcile.Result{RequeueAfter: lookInterval}, nil
@@ -118,6 +124,7 @@ func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissi
 	case err == nil:
 		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(sight.Wanted.Texts()))
 		r.written, r.refusal = r.Clock.Now(), nil
+		r.Metrics.compared(obj.Name, true)
 		sight.Stored, sight.Took = sight.Wanted, r.Clock.Since(start)
 		r.Coverage.Saw(sight)
 		return reconcile.Result{RequeueAfter: lookInterval}, nil

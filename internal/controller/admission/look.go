@@ -41,7 +41,7 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 	case meta.IsNoMatchError(err):
 		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster has no MutatingAdmissionPolicy (Kubernetes 1.36 or newer): %s", r.Policy.Without), again: apiInterval}, nil
 	case apierrors.IsNotFound(err):
-		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.Policy.Install, r.Policy.Without), again: lookInterval}, nil
+		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.install(), r.Policy.Without), again: lookInterval}, nil
 	case apierrors.IsForbidden(err):
 		return found{gap: r.refused("read", err), refusal: fmt.Errorf("reading the policy: %w", err)}, nil
 	case err != nil:
@@ -49,7 +49,7 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 	case !policy.IsOurs(&obj):
 		return found{stored: r.Policy.Read(&obj.Spec), again: lookInterval,
 			gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
-				r.Policy.Name, policy.PartOfLabel, policy.PartOf, r.Policy.Install, r.Policy.Without)}, nil
+				r.Policy.Name, policy.PartOfLabel, policy.PartOf, r.install(), r.Policy.Without)}, nil
 	}
 	return r.lookAtBinding(ctx, found{policy: &obj, stored: r.Policy.Read(&obj.Spec)})
 }
@@ -72,6 +72,14 @@ func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) 
 
 func (r *Reconciler) get(ctx context.Context, obj client.Object) error {
 	return r.Live.Get(ctx, types.NamespacedName{Name: r.Policy.Name}, obj)
+}
+
+// install is how an administrator installs the policy.
+func (r *Reconciler) install() string {
+	if r.Manual {
+		return "run " + coverage.ApplyCommand
+	}
+	return r.Policy.Install
 }
 
 func gap(reason, format string, args ...any) *coverage.Gap {

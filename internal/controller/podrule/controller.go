@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -17,12 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/agentlease"
 	"github.com/readygate/readygate/internal/controller/upkeep"
 	"github.com/readygate/readygate/internal/coverage"
 	"github.com/readygate/readygate/internal/gating"
 	"github.com/readygate/readygate/internal/leadership"
+	"github.com/readygate/readygate/internal/note"
 	"github.com/readygate/readygate/internal/roster"
 )
 
@@ -152,7 +156,16 @@ func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.PodReadiness
 		return fmt.Errorf("writing status: %w", err)
 	}
 	r.pace.Wrote(obj.Name, r.Clock.Now())
+	r.announce(base, obj)
 	return nil
+}
+
+// announce emits an event when an administrator must apply the policy.
+func (r *Reconciler) announce(before, after *v1alpha1.PodReadinessRule) {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionEnforced), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionEnforced)
+	if is.Reason == nodev1alpha1.ReasonPolicyOutdated && (was == nil || was.Reason != is.Reason) {
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, nodev1alpha1.EventPolicyOutdated, nodev1alpha1.ActionApplyPolicy, "%s", note.Cut(is.Message, note.Event))
+	}
 }
 
 // untilNextWrite is how long the status of a rule rests, if it speaks of the rule as it is.

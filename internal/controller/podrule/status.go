@@ -104,6 +104,8 @@ func (s *standing) enforced() metav1.Condition {
 		also = "; " + unheld
 	}
 	switch {
+	case s.gap != nil && s.gap.Reason == nodev1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
+		return not(s.gap.Reason, s.gap.Message)
 	case s.failure != nil:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted, and cannot go yet: "+note.Cut(s.failure.Error(), 512))
 	case s.rule.Deleting:

@@ -53,6 +53,8 @@ func birthsCovered(rule *readiness.Rule, gap *coverage.Gap) metav1.Condition {
 		return condition(v1alpha1.ConditionBirthsCovered, false, reason, message)
 	}
 	switch {
+	case gap != nil && gap.Reason == v1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
+		return not(gap.Reason, gap.Message)
 	case rule.Deleting:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted")
 	case rule.Problem != nil:

@@ -18,6 +18,9 @@ func (r *Reconciler) announce(before, after *v1alpha1.NodeReadinessRule) {
 		}
 		r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionAccept, "%s", note.Cut(is.Message, note.Event))
 	}
+	if is := news(before, after, v1alpha1.ConditionBirthsCovered, false); is != nil && is.Reason == v1alpha1.ReasonPolicyOutdated {
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventPolicyOutdated, v1alpha1.ActionApplyPolicy, "%s", note.Cut(is.Message, note.Event))
+	}
 	if is := news(before, after, v1alpha1.ConditionEnforced, false); is != nil && is.Reason == v1alpha1.ReasonLimited {
 		r.Events.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventLimited, v1alpha1.ActionLimit, "%s", note.Cut(is.Message, note.Event))
 	}

@@ -1,0 +1,30 @@
+package admission
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics of the policies. Only the leader compares them.
+type Metrics struct {
+	outdated *prometheus.GaugeVec
+}
+
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		outdated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "readygate_policy_outdated",
+			Help: "1 if the stored admission policy differs from what the rules require, 0 if it does not. Absent if the policy is not installed.",
+		}, []string{"policy"}),
+	}
+	registerer.MustRegister(m.outdated)
+	return m
+}
+
+func (m *Metrics) compared(policy string, same bool) {
+	value := 1.0
+	if same {
+		value = 0
+	}
+	m.outdated.WithLabelValues(policy).Set(value)
+}
+
+func (m *Metrics) forget(policy string) { m.outdated.DeleteLabelValues(policy) }
