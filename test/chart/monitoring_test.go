@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
+	"github.com/readygate/readygate/internal/controller/admission"
 	"github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/controller/podrule"
 	"github.com/readygate/readygate/internal/controller/rule"
@@ -186,6 +187,7 @@ var described = regexp.MustCompile(`fqName: "([^"]+)"`)
 func served(t *testing.T) map[string]bool {
 	t.Helper()
 	registry := prometheus.NewRegistry()
+	admission.NewMetrics(registry)
 	node.NewMetrics(registry)
 	rule.NewMetrics(registry)
 	podrule.NewMetrics(registry)

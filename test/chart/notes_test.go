@@ -30,6 +30,7 @@ func TestNotesWarn(t *testing.T) {
 	const (
 		noReporter, noNetwork, noPlace, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
 		noBirths, noPolicy                               = "births.enabled is false", "has no MutatingAdmissionPolicy"
+		byHand                                           = "policies.managed is false"
 		noGates, noPodgate                               = "podgate.enabled is true, but", "podgate.enabled is false, but"
 	)
 	for values, want := range map[string][]string{
@@ -39,13 +40,16 @@ func TestNotesWarn(t *testing.T) {
 		ci(t, "full"):            {noNetwork},
 		ci(t, "small"):           {noReporter, noBirths, noCRD, noCleanup},
 
+		"policies: {managed: false}":                           {noReporter, byHand},
+		"policies: {managed: false}\nbirths: {enabled: false}": {noReporter, noBirths},
+
 		"manager: {tolerations: []}": {noReporter, noPlace},
 		"manager: {tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}": {noReporter, noPlace},
 		"manager: {tolerations: [{operator: Exists, effect: NoSchedule}]}":                         {noReporter, noPlace},
 		"manager: {tolerations: [{key: a, value: b}, {operator: Exists}]}":                         {noReporter},
 	} {
 		out := notes(t, values)
-		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, noBirths, noPolicy, noGates, noPodgate} {
+		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, noBirths, noPolicy, byHand, noGates, noPodgate} {
 			if strings.Contains(out, warning) != slices.Contains(want, warning) {
 				t.Errorf("with %q: it warns %q: %v", values, warning, !slices.Contains(want, warning))
 			}

@@ -33,6 +33,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a wrong type":                 {"manager: {replicas: two}", []string{"manager", "replicas", "integer"}},
 		"no replica":                   {"manager: {replicas: 0}", []string{"replicas", "1"}},
 		"a digest that is none":        {"manager: {image: {digest: abc}}", []string{"digest", "sha256"}},
+		"policies maybe":               {"policies: {managed: maybe}", []string{"policies", "managed", "boolean"}},
 		"births maybe":                 {"births: {enabled: maybe}", []string{"births", "enabled", "auto"}},
 		"a reporter without a check":   {"reporters: [{name: a, checks: []}]", []string{"reporters", "checks"}},
 		"a reporter without a name":    {"reporters: [{checks: [{conditionType: A, cni: {}}]}]", []string{"reporters", "name"}},

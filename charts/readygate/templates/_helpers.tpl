@@ -42,7 +42,8 @@ namespace that is a number, say, must still be text where it is a value of its o
 {{- regexReplaceAll "(?m)(-|:) readygate-system$" $text (printf "${1} %q" $namespace) | replace "readygate-system" $namespace }}
 {{- end }}
 
-{{/* The roles of a generated file, and their bindings to an account. Takes {context, file, component, account, annotations}. */}}
+{{/* The roles of a generated file, and their bindings to an account. The manager has no right to update policies that an
+administrator applies. Takes {context, file, component, account, annotations}. */}}
 {{- define "readygate.roles" -}}
 {{- $labels := include "readygate.labels" . | fromYaml }}
 {{- $account := .account }}{{ $context := .context }}{{ $annotations := .annotations }}
@@ -50,6 +51,8 @@ namespace that is a number, say, must still be text where it is a value of its o
 {{- with fromYaml . }}
 {{- $metadata := dict "name" .metadata.name "labels" $labels }}
 {{- with .metadata.namespace }}{{ $_ := set $metadata "namespace" . }}{{ end }}
+{{- $readOnly := and (eq $account "readygate-manager") (not $context.Values.policies.managed) }}
+{{- range .rules }}{{ if and $readOnly (has "mutatingadmissionpolicies" .resources) }}{{ $_ := set . "verbs" (without .verbs "update") }}{{ end }}{{ end }}
 {{- with $annotations }}{{ $_ := set $metadata "annotations" . }}{{ end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -122,15 +125,18 @@ without one (helm template) the version decides. */}}
 {{- if .Values.podgate.enabled }}{{ include "readygate.mutates" . }}{{ end }}
 {{- end }}
 
-{{/* A policy that the manager fills with the rules. An upgrade leaves the one that is in the cluster as it is: until the manager had
+{{/* A policy that is compiled from the rules. An upgrade leaves the one that is in the cluster as it is: until the manager had
 put the rules back, nodes would be born without their taint, or pods without their gate. What a new version says otherwise, its manager
-writes. Takes {context, file}. */}}
+writes. With policies.managed=false an administrator applies the policy, and the chart renders only one that this release installed
+before: an upgrade must not delete it. Takes {context, file}. */}}
 {{- define "readygate.filled" -}}
 {{- $policy := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) | fromYaml }}
+{{- $rendered := .context.Values.policies.managed }}{{ $release := .context.Release.Name }}
 {{- with lookup $policy.apiVersion $policy.kind "" $policy.metadata.name }}
 {{- if eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "readygate" }}{{ $_ := set $policy "spec" .spec }}{{ end }}
+{{- if eq (dig "annotations" "meta.helm.sh/release-name" "" .metadata) $release }}{{ $rendered = true }}{{ end }}
 {{- end }}
-{{- toYaml $policy }}
+{{- if $rendered }}{{ toYaml $policy }}{{ end }}
 {{- end }}
 
 {{/* A group of fields in which those of another replace its own, as YAML. Sprig's merge would take false for absent.

@@ -1,0 +1,136 @@
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// byAnAdministrator switches to policies that an administrator applies.
+const byAnAdministrator = "policies.managed=false"
+
+// TestAManagerThatDoesNotManagePoliciesHasNoRightTo, knows it, and gets no policy that would replace the
+// administrator's.
+func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
+	for _, managed := range []bool{true, false} {
+		all := render(t, withPodgate, "--set", fmt.Sprintf("policies.managed=%v", managed))
+		updates := slices.ContainsFunc(get[*rbacv1.ClusterRole](t, all, "readygate-manager").Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Contains(rule.Resources, "mutatingadmissionpolicies") && slices.Contains(rule.Verbs, "update")
+		})
+		if updates != managed {
+			t.Errorf("managed %v: the manager may update policies: %v", managed, updates)
+		}
+		args := get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Spec.Containers[0].Args
+		if told := slices.Contains(args, "--manage-policies=false"); told == managed {
+			t.Errorf("managed %v: the arguments are %v", managed, args)
+		}
+		wantPolicies(t, all, policy.ManagerNamespace, policy.BirthsBinding(), policy.GatesBinding())
+		var names []string
+		for _, obj := range each[*admissionv1.MutatingAdmissionPolicy](all) {
+			names = append(names, obj.Name)
+		}
+		slices.Sort(names)
+		want := []string{policy.TolerationsName}
+		if managed {
+			want = []string{policy.BirthsName, policy.GatesName, policy.TolerationsName}
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("managed %v: the policies are %v, want %v", managed, names, want)
+		}
+	}
+}
+
+// TestHelmKeepsPoliciesThatAnAdministratorApplied, whether the release installed them first or not. The
+// manager's token can update them exactly while it manages them.
+func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
+	for _, binary := range helms {
+		t.Run(binary, func(t *testing.T) {
+			t.Parallel()
+			c := emptyCluster(t)
+			h, admin, values := helmOf(t, c, binary), c.Kubectl(t), ci(t, "podgate")
+			h.run(t, "install", values, "--set", byAnAdministrator)
+			for _, obj := range []client.Object{policy.BirthsPolicy(), policy.GatesPolicy()} {
+				if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
+					t.Errorf("%s: %v", obj.GetName(), err)
+				}
+			}
+			rule, forPods := testkit.Rule("first"), podRule("gated")
+			c.Create(t, rule)
+			c.Create(t, forPods)
+			admin.ApplyPolicies(t)
+			births, gates := birthsOf(t, c), gatesOf(t, c)
+			if !policy.ReadBirths(&births.Spec).Covers(rule.UID) || len(policy.ReadGates(latchOf(t, c))(&gates.Spec).Texts()) != 1 {
+				t.Fatalf("the policies lack the rules: %v %v", births.Spec, gates.Spec)
+			}
+			keeps := func(what string) {
+				t.Helper()
+				if now := birthsOf(t, c); !reflect.DeepEqual(now.Spec, births.Spec) || now.UID != births.UID {
+					t.Errorf("%s: births is\n%v\nnot\n%v", what, now, births)
+				}
+				if now := gatesOf(t, c); !reflect.DeepEqual(now.Spec, gates.Spec) || now.UID != gates.UID {
+					t.Errorf("%s: gates is\n%v\nnot\n%v", what, now, gates)
+				}
+			}
+			h.run(t, "upgrade", values, "--set", byAnAdministrator+",manager.podAnnotations.upgrade=again")
+			keeps("an upgrade")
+			wantUpdates(t, c, false)
+			h.run(t, "upgrade", values, takeOver[binary]...)
+			keeps("the manager manages them")
+			wantUpdates(t, c, true)
+			h.run(t, "upgrade", values, "--set", byAnAdministrator)
+			keeps("the administrator again")
+			wantUpdates(t, c, false)
+			h.run(t, "upgrade", values, "--set", byAnAdministrator+",manager.podAnnotations.upgrade=last")
+			keeps("another upgrade")
+			wantBornHeld(t, c, rule.Name)
+		})
+	}
+}
+
+// latchOf is the latch that the chart tells the manager of.
+func latchOf(t *testing.T, c *testkit.Cluster) policy.Latch {
+	t.Helper()
+	var manager appsv1.Deployment
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "readygate-manager"}, &manager); err != nil {
+		t.Fatal(err)
+	}
+	for _, arg := range manager.Spec.Template.Spec.Containers[0].Args {
+		var image string
+		if n, _ := fmt.Sscanf(arg, "--latch-image=%s", &image); n == 1 {
+			return policy.Latch{Image: image}
+		}
+	}
+	t.Fatal("the manager has no latch")
+	return policy.Latch{}
+}
+
+// wantUpdates waits until a token of the manager can update the policies, or cannot.
+func wantUpdates(t *testing.T, c *testkit.Cluster, may bool) {
+	t.Helper()
+	config := *c.Config
+	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, "", ""
+	config.BearerToken = c.Token(t, namespace, "readygate-manager", nil)
+	as, err := client.New(&config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, fmt.Sprintf("the manager may update policies: %v", may), func(ctx context.Context) error {
+		for _, obj := range []client.Object{birthsOf(t, c), gatesOf(t, c)} {
+			if err := as.Update(ctx, obj, client.DryRunAll); (err == nil) != may || !may && !apierrors.IsForbidden(err) {
+				return fmt.Errorf("updating %s: %w", obj.GetName(), err)
+			}
+		}
+		return nil
+	})
+}
