@@ -129,6 +129,10 @@ func (o *Options) Validate() error {
 	if o.APIQPS == 0 || o.APIBurst == 0 {
 		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d: 0 would stop everything; e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)
 	}
+	return o.validateMetrics()
+}
+
+func (o *Options) validateMetrics() error {
 	if o.MetricsCerts != "" && !o.MetricsSecure {
 		return fmt.Errorf("--metrics-cert-dir is %q but metrics are not served over HTTPS: add --metrics-secure", o.MetricsCerts)
 	}
