@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/view"
 )
 
-// gatedPod creates a pod on a node with the well-known gate, which is as the status says.
+// gatedPod creates a pod on a node with the well-known gate, which podgate has set to this status.
 func gatedPod(t *testing.T, c *testkit.Cluster, name, app, node string, status corev1.ConditionStatus) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -31,6 +31,10 @@ func gatedPod(t *testing.T, c *testkit.Cluster, name, app, node string, status c
 	pod.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: since},
 		{Type: podv1alpha1.DefaultGate, Status: status, Reason: podv1alpha1.ReasonWaiting, Message: "waiting for policy (nobody has set condition a.b/programmed)", LastTransitionTime: since},
+	}
+	if status == corev1.ConditionTrue {
+		pod.Status.Conditions[1].Reason = podv1alpha1.ReasonAllReady
+		pod.Annotations = map[string]string{podv1alpha1.LatchAnnotation: "open 10.0.0.7 - " + since.UTC().Format(time.RFC3339)}
 	}
 	if err := c.Client.Status().Patch(t.Context(), pod, client.StrategicMergeFrom(base)); err != nil {
 		t.Fatal(err)
