@@ -12,7 +12,8 @@ import (
 
 // ReservedGates lets only the accounts of Readygate set the gates of rules to True and open a latch, on pods
 // that rules selected as they were created. Every account may set such a gate to False, close a latch and
-// write other conditions.
+// write other conditions. No other account may change labels through pods/status: podgate opens a pod that no
+// rule selects any more.
 //
 // The gates come from the annotation that the API server adds as a pod is created, so gates of other
 // controllers, and the well-known gate of pods that no rule selected, are not affected. The annotation
@@ -56,6 +57,10 @@ func ReservedGates() *admissionv1.ValidatingAdmissionPolicy {
 				{
 					Expression: "object." + asked + " == oldObject." + asked,
 					Message:    "the annotation " + v1alpha1.GatesAnnotation + " lists the reserved gates of this pod and must not be changed or removed: leave it as it is",
+				},
+				{
+					Expression: "request.?subResource.orValue('') != 'status' || object.metadata.?labels == oldObject.metadata.?labels",
+					Message:    "labels of a pod with reserved gates must not be changed through pods/status, because rules select pods by labels: patch the pod itself",
 				},
 			},
 		},

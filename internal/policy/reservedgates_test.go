@@ -14,8 +14,9 @@ import (
 const (
 	reservedGate = "only Readygate may set the reserved gates " + networkGate + ", " + otherGate + ", example.com/absent of this pod to True: set a condition of your own type, " +
 		"e.g. policy.example.com/programmed, and list it as a podCondition component in the PodReadinessRule"
-	reservedLatch = "only Readygate may open the latch of this pod (annotation readygate.dev/latch): to start it without its network, label it readygate.dev/opt-out=true"
-	reservedNote  = "the annotation readygate.dev/gates lists the reserved gates of this pod and must not be changed or removed: leave it as it is"
+	reservedLatch  = "only Readygate may open the latch of this pod (annotation readygate.dev/latch): to start it without its network, label it readygate.dev/opt-out=true"
+	reservedNote   = "the annotation readygate.dev/gates lists the reserved gates of this pod and must not be changed or removed: leave it as it is"
+	reservedLabels = "labels of a pod with reserved gates must not be changed through pods/status, because rules select pods by labels: patch the pod itself"
 )
 
 // Only the accounts of Readygate set gates of rules to True and open a latch; every account may do all else.
@@ -49,7 +50,11 @@ func TestOnlyReadygateOpensReservedGates(t *testing.T) {
 		"a gate of another controller":              {all(), says(foreignGate, True), nil},
 		"the latch is closed":                       {open, latch("closed - - -"), nil},
 		"the key of the latch is removed":           {open, func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.LatchAnnotation) }, nil},
-		"a label and another annotation":            {open, all(podLabel("c", "d"), podNote("c", "d")), nil},
+		"another annotation":                        {open, podNote("c", "d"), nil},
+		"a label":                                   {open, podLabel("c", "d"), []string{reservedLabels}},
+		"the label that opts out":                   {all(), podLabel(v1alpha1.OptOutLabel, v1alpha1.OptOut), []string{reservedLabels}},
+		"all labels are removed":                    {podLabel("c", "d"), func(p *corev1.Pod) { p.Labels = nil }, []string{reservedLabels}},
+		"a label of a pod that no rule selected":    {unasked, podLabel("c", "d"), nil},
 		"the gate of a pod that no rule selected":   {unasked, opened("Programmed"), nil},
 		"what the API server does with every write": {open, storedAgain, nil},
 	} {
@@ -64,6 +69,13 @@ func TestOnlyReadygateOpensReservedGates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The owner of a pod may label the pod itself.
+func TestReservedGatesLetOwnersLabelPods(t *testing.T) {
+	v := newValidator(t, policy.ReservedGates().Spec)
+	request := updatedPod(waiting(), waiting(podLabel(v1alpha1.OptOutLabel, v1alpha1.OptOut)))
+	wantEqual(t, "refused", v.refuses(t, request.by("kubernetes-admin")), nil)
 }
 
 // The policy fails closed and sees the status updates of kubelets: none of these may be refused, and no

@@ -200,7 +200,7 @@ func TestReservedGatesAreOpenedByReadygateOnly(t *testing.T) {
 	binding.Spec.MatchResources.NamespaceSelector = &metav1.LabelSelector{MatchLabels: s.labels()}
 	s.Create(t, policy.ReservedGates())
 	s.Create(t, binding)
-	const onlyGate, onlyLatch, note = "only Readygate may set the reserved gates ", "only Readygate may open the latch", "must not be changed or removed"
+	const onlyGate, onlyLatch, note, labels = "only Readygate may set the reserved gates ", "only Readygate may open the latch", "must not be changed or removed", "must not be changed through pods/status"
 	open := opening(gate, "True", v1alpha1.ReasonAllReady, "open 127.0.12.6 boot 2026-11-16T10:00:00Z")
 	status := func(kind, status string) string {
 		return fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q}]}}`, kind, status)
@@ -230,6 +230,9 @@ func TestReservedGatesAreOpenedByReadygateOnly(t *testing.T) {
 			wantAnswer(t, who+": "+name, try(t.Context(), as, tc.pod, tc.patch), policy.ReservedGatesName, tc.refusal)
 		}
 	}
+	optOut := fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, v1alpha1.OptOutLabel, v1alpha1.OptOut)
+	wantAnswer(t, "the plugin: the label that opts out", try(t.Context(), other, pod, optOut), policy.ReservedGatesName, labels)
+	wantAnswer(t, "the plugin: a label of a pod without a rule", try(t.Context(), other, free, optOut), policy.ReservedGatesName, "")
 	wantAnswer(t, "the agent: True", try(t.Context(), clientOf(t, s.identity(s.id)), pod, open), policy.ReservedGatesName, "")
 	wantAnswer(t, "the manager: True", try(t.Context(), s.As(t, testkit.ManagerUser), pod, opening(gate, "True", v1alpha1.ReasonAgentGone, "always AgentGone")), policy.ReservedGatesName, "")
 
