@@ -68,6 +68,9 @@ func TestUpdatesOfDownwardAPIVolumes(t *testing.T) {
 		t.Logf("update %v after another sync of the pod: %d of %d lost", gap, stale, rounds*pods)
 		lost += stale
 	}
+	if undelivered > 0 {
+		t.Errorf("%d updates were not delivered after one more sync", undelivered)
+	}
 	t.Logf("%d of %d updates lost, %d of them also after one more sync", lost, len(gaps)*rounds*pods, undelivered)
 }
 

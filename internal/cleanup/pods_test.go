@@ -53,6 +53,12 @@ func latched(key string) func(*corev1.Pod) {
 	}
 }
 
+// latchRuns makes the kubelet report that the latch runs.
+func latchRuns(pod *corev1.Pod) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.LatchName, State: running}}
+}
+
 // opened visits a pod, and returns it as the API server would have it then.
 func opened(t *testing.T, pod *corev1.Pod) (*corev1.Pod, bool) {
 	t.Helper()
@@ -115,17 +121,18 @@ func TestGatesThatRulesAskedForAreOpened(t *testing.T) {
 		// want is what the pod tells then; empty if nothing is written.
 		want string
 	}{
-		"nobody has said anything yet":      {gated(gate), ready + "; " + key},
-		"closed":                            {gated(gate, is(gate, "False", v1alpha1.ReasonWaiting)), ready + "; " + key},
-		"closed, with a latch":              {gated(gate, is(gate, "False", v1alpha1.ReasonWaiting), latched("closed 10.0.0.7 b 2026-11-16T10:00:00Z")), ready + "; " + key},
-		"open, with a latch":                {gated(gate, is(gate, "True", v1alpha1.ReasonAllReady), latched("open 10.0.0.7 b 2026-11-16T10:00:00Z")), gate + "=True AllComponentsReady; " + key},
-		"open, with a latch that stays so":  {gated(gate, is(gate, "True", v1alpha1.ReasonAgentGone), latched("always AgentGone")), ""},
-		"open, without a latch":             {gated(gate, is(gate, "True", v1alpha1.ReasonAllReady)), ""},
-		"two gates, of which one is open":   {gated(gate+" "+otherGate, is(gate, "True", v1alpha1.ReasonAllReady)), otherGate + "=True RuleDeleted; " + gate + "=True AllComponentsReady; " + key},
-		"gates that nobody asked for":       {gated(""), ""},
-		"a gate of others beside it":        {gated(gate, is(otherGate, "False", "Theirs")), otherGate + "=False Theirs; " + ready + "; " + key},
-		"a pod that is over":                {gated(gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), ""},
-		"a gate that the pod does not have": {gated("example.com/none"), ""},
+		"nobody has said anything yet":          {gated(gate), ready + "; " + key},
+		"closed":                                {gated(gate, is(gate, "False", v1alpha1.ReasonWaiting)), ready + "; " + key},
+		"closed, with a latch":                  {gated(gate, is(gate, "False", v1alpha1.ReasonWaiting), latched("closed 10.0.0.7 b 2026-11-16T10:00:00Z")), ready + "; " + key},
+		"open, with a latch":                    {gated(gate, is(gate, "True", v1alpha1.ReasonAllReady), latched("open 10.0.0.7 b 2026-11-16T10:00:00Z")), gate + "=True AllComponentsReady; " + key},
+		"open long ago, with a latch that runs": {gated(gate, is(gate, "True", v1alpha1.ReasonRuleDeleted), latched(key), latchRuns), ""},
+		"open, with a latch that stays so":      {gated(gate, is(gate, "True", v1alpha1.ReasonAgentGone), latched("always AgentGone")), ""},
+		"open, without a latch":                 {gated(gate, is(gate, "True", v1alpha1.ReasonAllReady)), ""},
+		"two gates, of which one is open":       {gated(gate+" "+otherGate, is(gate, "True", v1alpha1.ReasonAllReady)), otherGate + "=True RuleDeleted; " + gate + "=True AllComponentsReady; " + key},
+		"gates that nobody asked for":           {gated(""), ""},
+		"a gate of others beside it":            {gated(gate, is(otherGate, "False", "Theirs")), otherGate + "=False Theirs; " + ready + "; " + key},
+		"a pod that is over":                    {gated(gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), ""},
+		"a gate that the pod does not have":     {gated("example.com/none"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, changed := opened(t, tc.pod)

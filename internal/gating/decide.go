@@ -51,6 +51,8 @@ type Verdict struct {
 	Late []*Rule
 	// Waits is since when the pod waits; zero if it does not, or has no sandbox yet.
 	Waits time.Time
+	// earned reports that an open gate was opened because all components were ready.
+	earned bool
 }
 
 // Missing is a component that has not said yes, and what it says.
@@ -73,6 +75,8 @@ type Decision struct {
 	// zero otherwise. LatchStuck reports that all touches of the key are used up.
 	LatchClosed time.Time
 	LatchStuck  bool
+	// again says that the pod had another sandbox before.
+	again bool
 }
 
 // Answers tells what is known of the answer to a question; false if nothing is.
@@ -91,7 +95,7 @@ func Decide(rules []*Rule, s *Subject, answers Answers, now time.Time) Decision 
 	}
 	d := &decider{Subject: s, sandbox: sandboxOf(s.Pod, &s.Node), answers: answers, now: now}
 	d.key, d.keyed = latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
-	d.again = d.keyed && d.key.Again || d.anew()
+	d.again = d.keyed && d.key.Again || d.anew() || s.History.again
 	for _, gate := range Ours(s.Pod) {
 		if verdict, ours := d.judge(gate, rules); ours {
 			d.Verdicts = append(d.Verdicts, verdict)
@@ -110,8 +114,6 @@ type decider struct {
 	// key is what is written beside the gates, if keyed.
 	key   latchkey.Key
 	keyed bool
-	// again says that the pod had another sandbox before.
-	again bool
 }
 
 // anew says that what is written is of another sandbox than the pod has now, or has next.
@@ -190,7 +192,7 @@ func (d *decider) evaluate(v *Verdict) {
 		d.keep(v)
 		return
 	}
-	earned := open && condition(d.Pod, v.Gate).Reason == v1alpha1.ReasonAllReady
+	earned := open && d.earned(v.Gate)
 	refused := d.ask(v, earned)
 	switch {
 	case open && len(v.Missing) > 0 && (!earned || !refused):
@@ -198,7 +200,7 @@ func (d *decider) evaluate(v *Verdict) {
 	case earned && len(v.Missing) == 0:
 		d.keep(v)
 	case len(v.Missing) == 0:
-		v.Open, v.Reason, v.Message = true, v1alpha1.ReasonAllReady, allReadyWords(v.Rules)
+		v.Open, v.Reason, v.Message, v.earned = true, v1alpha1.ReasonAllReady, allReadyWords(v.Rules), true
 	default:
 		d.wait(v)
 	}
@@ -216,7 +218,7 @@ func (d *decider) renew(v *Verdict) {
 // keep leaves an open gate as it is.
 func (d *decider) keep(v *Verdict) {
 	is := condition(d.Pod, v.Gate)
-	v.Open, v.Reason, v.Message, v.Missing = true, is.Reason, is.Message, nil
+	v.Open, v.Reason, v.Message, v.Missing, v.earned = true, is.Reason, is.Message, nil, d.earned(v.Gate)
 }
 
 // ask collects what components say. Of a gate that they have opened only a rule that may close it is
@@ -273,6 +275,8 @@ func (d *decider) late(rules []*Rule, since time.Time) (late []*Rule, opens bool
 func (d *decider) waits(v *Verdict) time.Time {
 	is := condition(d.Pod, v.Gate)
 	switch {
+	case v.Foreign && d.keyed && d.key.Sandbox.Same(d.sandbox): // the sandbox was known before the agent started
+		return d.sandbox.Since
 	case is == nil, v.Foreign:
 	case is.Status == corev1.ConditionTrue:
 		return d.now
@@ -292,6 +296,9 @@ func (d *decider) isOpen(gate string) bool { return IsTrue(d.Pod, gate) }
 
 // stale says that an open gate was opened for another sandbox.
 func (d *decider) stale(gate string) bool {
+	if opened := d.History.opened[gate]; opened != nil {
+		return !opened.Same(d.sandbox)
+	}
 	if d.keyed && d.key.Always == "" {
 		return !d.key.Sandbox.Same(d.sandbox)
 	}
@@ -319,7 +326,7 @@ func (d *decider) patch() *Patch {
 		return nil // nothing is open, and nothing is to be closed
 	case len(changed) == 0 && !touched && d.holdsStill(is, key):
 		return nil
-	case len(changed) == 0 && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due()):
+	case len(changed) == 0 && !touched && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due()):
 		return nil
 	}
 	return &Patch{Conditions: changed, Key: key.String(), Touch: touched}
@@ -332,6 +339,8 @@ func (d *decider) holdsStill(value string, want latchkey.Key) bool {
 	switch {
 	case !ok || is.Open != want.Open:
 		return false
+	case is.Touches > latchkey.MaxTouches: // by another account: a latch does not read a key that is too long
+		return !HasLatch(d.Pod) || LatchEnded(d.Pod) || !d.after(d.Written.Add(touchPauses[0]))
 	case is.Always != "":
 		return want.Always != "" // else it would open the next sandbox, too
 	case want.Always != "":

@@ -209,7 +209,7 @@ func TestAForgedDecision(t *testing.T) {
 		"a deleted rule":           {v1alpha1.ReasonRuleDeleted, always(v1alpha1.ReasonRuleDeleted), "True " + v1alpha1.ReasonRuleDeleted},
 		"no rule":                  {v1alpha1.ReasonNotSelected, always(v1alpha1.ReasonNotSelected), "True " + v1alpha1.ReasonNotSelected},
 		"the reason alone":         {v1alpha1.ReasonAllReady, closedKey, "False " + v1alpha1.ReasonWaiting},
-		"the key alone":            {"Programmed", openKey, "False " + v1alpha1.ReasonWaiting},
+		"the key alone":            {"Programmed", openKey, "True Programmed"},
 		"a key of another sandbox": {v1alpha1.ReasonAllReady, "open 10.0.0.9 b1 2026-11-16T11:00:00Z", "False " + v1alpha1.ReasonNewSandbox},
 		"no key":                   {v1alpha1.ReasonAllReady, "", "False " + v1alpha1.ReasonWaiting},
 	} {
@@ -279,19 +279,180 @@ func TestAnAgentKeepsWhatTheManagerOpened(t *testing.T) {
 
 // A closed key can belong to another gate of the pod that holds the start: the open one is a decision.
 func TestAClosedKeyOfAnotherGate(t *testing.T) {
-	const other = "example.com/other"
-	w := newWorld(t, rule("network", startHold), rule("other", startHold, gate(other), components(byReach("path"))))
-	w.subject.Pod.Spec.ReadinessGates = append(w.subject.Pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: other})
-	w.subject.Pod.Annotations[v1alpha1.GatesAnnotation] += " " + other
+	for name, forged := range map[string]bool{"closed": false, "set to True by another account": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, rule("network", startHold), rule("other", startHold, gate(otherGate), components(byReach("path"))))
+			w.secondGate()
+			w.latch()
+			w.says("True")
+			w.answers["10.0.0.7:9"] = gating.Answer{Why: "no answer"}
+			w.settle()
+			w.expect("True AllComponentsReady", closedKey)
+			w.says("False")
+			w.restart()
+			if forged {
+				w.set(corev1.PodCondition{Type: otherGate, Status: "True", Reason: "Programmed", LastTransitionTime: metav1.NewTime(w.now)})
+			}
+			w.settle()
+			w.expect("True AllComponentsReady", closedKey)
+		})
+	}
+}
+
+const otherGate = "example.com/other"
+
+// secondGate gives the pod another gate of a rule.
+func (w *world) secondGate() {
+	w.subject.Pod.Spec.ReadinessGates = append(w.subject.Pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: otherGate})
+	w.subject.Pod.Annotations[v1alpha1.GatesAnnotation] += " " + otherGate
+}
+
+// What the manager has opened on a node without an agent is not written again, and an agent that starts later
+// keeps it: also where the latch key could not be written.
+func TestAnOrphanIsWrittenOnce(t *testing.T) {
+	late := deadline(30, v1alpha1.DeadlineOpen)
+	for name, tc := range map[string]struct {
+		build func(t *testing.T) *world
+		full  bool
+	}{
+		"another gate holds the latch": {func(t *testing.T) *world {
+			w := newWorld(t, rule("network", late), rule("other", startHold, gate(otherGate)))
+			w.secondGate()
+			w.latch()
+			return w
+		}, false},
+		"its annotations are full": {func(t *testing.T) *world { return newWorld(t, rule("network", late)) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.build(t)
+			w.pass(31 * time.Second)
+			patch := gating.Orphan(w.rules, &w.subject, w.now).Patch
+			if patch == nil || len(patch.Conditions) != 1 {
+				t.Fatalf("it writes %+v", patch)
+			}
+			if tc.full {
+				patch.Key = ""
+			}
+			w.write(patch)
+			w.restart()
+			w.pass(15 * time.Second)
+			if patch := gating.Orphan(w.rules, &w.subject, w.now).Patch; patch != nil {
+				t.Errorf("it writes %+v again", patch)
+			}
+			w.answers["10.0.0.7:9"] = gating.Answer{Why: "no answer"}
+			w.settle()
+			if is := w.condition(v1alpha1.DefaultGate); is.Status != "True" {
+				t.Errorf("an agent sets it to %s %s", is.Status, is.Reason)
+			}
+		})
+	}
+}
+
+// The key of an orphan with a latch is written as soon as there is room for it.
+func TestTheKeyOfAnOrphanIsTriedAgain(t *testing.T) {
+	w := newWorld(t, rule("network", startHold, deadline(30, v1alpha1.DeadlineOpen)))
 	w.latch()
+	w.pass(31 * time.Second)
+	patch := gating.Orphan(w.rules, &w.subject, w.now).Patch
+	patch.Key = "" // no room
+	w.write(patch)
+	w.pass(15 * time.Second)
+	patch = gating.Orphan(w.rules, &w.subject, w.now).Patch
+	if patch == nil || len(patch.Conditions) > 0 || patch.Key != "always AgentGone" {
+		t.Errorf("it writes %+v", patch)
+	}
+}
+
+// A network plugin that sets its own reason again costs no write, and the gate is still closed when a
+// component is no longer ready: before and after a restart of the agent.
+func TestAPluginMayKeepItsReason(t *testing.T) {
+	w := newWorld(t, rule("network", reopens))
+	w.says("True")
+	w.settle()
+	for range 3 {
+		w.sets("Programmed")
+		w.settle()
+		w.restart()
+		w.settle()
+		w.expect("True Programmed", openKey)
+	}
+	if w.writes != 1 {
+		t.Errorf("%d writes", w.writes)
+	}
+	seen := w.subject
+	seen.History = nil // as the command line sees it
+	if d := gating.Decide(w.rules, &seen, nil, w.now); !d.Verdicts[0].Open || d.Verdicts[0].Foreign {
+		t.Errorf("without a history it is decided as %+v", d.Verdicts[0])
+	}
+	w.says("False")
+	w.settle()
+	w.expect("False ComponentsNotReady", closedKey)
+}
+
+// The touch of a key is no attempt against a foreign True of another gate, and does not wait for one.
+func TestTouchesAndSetBacksAreCountedApart(t *testing.T) {
+	w := newWorld(t, rule("network", startHold), rule("other", gate(otherGate), components(byReach("path"))))
+	w.secondGate()
+	w.latched(runs(noon))
 	w.says("True")
 	w.answers["10.0.0.7:9"] = gating.Answer{Why: "no answer"}
+	foreign := func() {
+		w.set(corev1.PodCondition{Type: otherGate, Status: "True", Reason: "Programmed", LastTransitionTime: metav1.NewTime(w.now)})
+	}
+	setBacks := 0
+	var touches []time.Duration
+	for range 600 {
+		foreign()
+		if w.step() {
+			w.subject.Written = w.now
+			if w.last.Patch.Touch {
+				touches = append(touches, w.now.Sub(noon).Truncate(time.Second))
+			}
+			if w.condition(otherGate).Status == "False" {
+				setBacks++
+			}
+		}
+		w.pass(100 * time.Millisecond)
+	}
+	if setBacks != 3 || len(touches) != 5 || touches[1] != 4*time.Second {
+		t.Errorf("set back %d times, touched after %v", setBacks, touches)
+	}
+}
+
+// A removed key does not hide that the pod has a new sandbox.
+func TestARemovedKeyDoesNotHideANewSandbox(t *testing.T) {
+	w := newWorld(t, rule("network"))
+	w.says("True")
 	w.settle()
-	w.expect("True AllComponentsReady", closedKey)
-	w.says("False")
+	w.pass(time.Minute)
+	w.sandbox("10.0.0.8")
+	w.started()
+	for range 3 {
+		delete(w.subject.Pod.Annotations, v1alpha1.LatchAnnotation)
+		w.settle()
+		if is := w.condition(v1alpha1.DefaultGate); is.Status != "False" {
+			t.Fatalf("the gate is %s %s", is.Status, is.Reason)
+		}
+		w.pass(time.Minute)
+	}
+	w.says("True")
+	w.settle()
+	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:00Z again")
+}
+
+// A restart of the agent does not restart the deadline under a foreign True.
+func TestARestartDoesNotRestartTheDeadline(t *testing.T) {
+	w := newWorld(t, rule("network", startHold, deadline(30, v1alpha1.DeadlineOpen)))
+	w.latch()
+	w.pass(6 * time.Second)
+	w.settle()
+	w.expect("False ComponentsNotReady", closedKey)
+	w.pass(24 * time.Second)
+	w.sets("Programmed")
 	w.restart()
+	w.subject.Seen = w.now
 	w.settle()
-	w.expect("True AllComponentsReady", closedKey)
+	w.expect("True DeadlineExceeded", openKey)
 }
 
 // Where there is no agent, the manager closes nothing, and opens the latch for its own reasons only.

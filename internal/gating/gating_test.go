@@ -92,6 +92,7 @@ func newWorld(t *testing.T, rules ...*v1alpha1.PodReadinessRule) *world {
 		Namespace: map[string]string{corev1.LabelMetadataName: "shop"},
 		Node:      gating.Node{BootID: "b1"},
 		History:   &gating.History{},
+		Delivers:  true,
 		Pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1", Annotations: map[string]string{v1alpha1.GatesAnnotation: v1alpha1.DefaultGate}},
 			Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1alpha1.DefaultGate}}},

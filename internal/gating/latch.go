@@ -12,13 +12,10 @@ import (
 // A latch reads its key from a downward API volume. The kubelet can miss an update of that volume until
 // its next periodic sync of the pod, 60 to 90 s later. A further change of an annotation makes it sync the
 // pod at once, so a key is touched, which means written again, while the container of the latch runs.
-const (
-	// touchPause is the time between the write of a key and its first touch; each further pause is twice
-	// as long. A kubelet that misses nothing delivers a key and reports the end of the latch within 3 s.
-	touchPause = 3 * time.Second
-	// maxTouches bounds the touches of one key: after 3, 9, 21 and 45 s.
-	maxTouches = 4
-)
+//
+// touchPauses are the times between the write of a key and its first touch, and between touches: a key is
+// touched after 2, 4, 8, 16 and 32 s.
+var touchPauses = [latchkey.MaxTouches]time.Duration{2 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
 // LatchClosedWords describe a pod whose gates have opened its latch while the latch has not ended.
 const LatchClosedWords = "gate open, latch still closed"
@@ -50,7 +47,7 @@ func LatchEnded(pod *corev1.Pod) bool {
 
 // touch records since when an open key has not ended the latch, and adds a touch to the key if one is due.
 func (d *decider) touch(key *latchkey.Key) (touched bool) {
-	written := d.keyed && d.key.Open && key.Open && d.key.Always == key.Always && (key.Always != "" || d.key.Sandbox.Same(key.Sandbox))
+	written := d.keyed && d.key.Open && d.key.Touches <= latchkey.MaxTouches && key.Open && d.key.Always == key.Always && (key.Always != "" || d.key.Sandbox.Same(key.Sandbox))
 	if written {
 		key.Touches = d.key.Touches
 	}
@@ -59,15 +56,15 @@ func (d *decider) touch(key *latchkey.Key) (touched bool) {
 		return false
 	}
 	d.LatchClosed = d.unlatched()
-	if !written || state.Running == nil {
+	if !written || !d.Delivers || state.Running == nil {
 		return false
 	}
 	since := latest(latest(d.LatchClosed, state.Running.StartedAt.Time), d.Written)
-	if key.Touches >= maxTouches {
-		d.LatchStuck = d.after(since.Add(touchPause))
+	if key.Touches == latchkey.MaxTouches {
+		d.LatchStuck = d.after(since.Add(touchPauses[0]))
 		return false
 	}
-	if !d.after(since.Add(touchPause << key.Touches)) {
+	if !d.after(since.Add(touchPauses[key.Touches])) {
 		return false
 	}
 	key.Touches++

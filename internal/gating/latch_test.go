@@ -1,6 +1,7 @@
 package gating_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func held(t *testing.T) *world {
 func TestAKeyIsTouchedWhileTheLatchRuns(t *testing.T) {
 	w := held(t)
 	key := openKey
-	for _, pause := range []time.Duration{3, 6, 12, 24} {
+	for _, pause := range []time.Duration{2, 2, 4, 8, 16} {
 		w.pass(pause*time.Second - time.Millisecond)
 		w.settle()
 		w.expect("True AllComponentsReady", key)
@@ -55,7 +56,7 @@ func TestAKeyIsTouchedWhileTheLatchRuns(t *testing.T) {
 		w.expect("True AllComponentsReady", key)
 	}
 	writes := w.writes
-	w.pass(3 * time.Second)
+	w.pass(2 * time.Second)
 	w.settle()
 	if !w.last.LatchStuck {
 		t.Error("it is not reported after the last touch")
@@ -92,8 +93,8 @@ func TestAKeyIsNotTouchedUnlessTheLatchRuns(t *testing.T) {
 // A key that was touched and has ended its latch stays as it is.
 func TestATouchedKeyIsNotWrittenWhenTheLatchHasEnded(t *testing.T) {
 	w := held(t)
-	w.pass(3 * time.Second)
-	w.settle()
+	w.pass(2 * time.Second)
+	w.step()
 	w.latched(ended)
 	w.pass(time.Hour)
 	w.settle()
@@ -110,10 +111,10 @@ func TestPausesBeginWithTheLatch(t *testing.T) {
 	w.pass(time.Minute)
 	w.latched(runs(w.now))
 	w.settle()
-	if w.writes != 1 || !w.last.Until.Equal(w.now.Add(3*time.Second)) {
+	if w.writes != 1 || !w.last.Until.Equal(w.now.Add(2*time.Second)) {
 		t.Errorf("%d writes, the next look is at %v", w.writes, w.last.Until)
 	}
-	w.pass(3 * time.Second)
+	w.pass(2 * time.Second)
 	w.step()
 	w.subject.Written = w.now
 	w.settle()
@@ -125,8 +126,8 @@ func TestPausesBeginWithTheLatch(t *testing.T) {
 // A new sandbox has a new key, and all touches again.
 func TestANewKeyHasNoTouches(t *testing.T) {
 	w := held(t)
-	w.pass(3 * time.Second)
-	w.settle()
+	w.pass(2 * time.Second)
+	w.step()
 	w.expect("True AllComponentsReady", openKey+" ")
 	w.pass(time.Minute)
 	w.sandbox("10.0.0.8")
@@ -135,7 +136,7 @@ func TestANewKeyHasNoTouches(t *testing.T) {
 	w.says("True")
 	w.latched(runs(w.now))
 	w.settle()
-	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:03Z again")
+	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:02Z again")
 }
 
 // A pod does not count as open while its latch is closed.
@@ -163,5 +164,38 @@ func TestAPodWithAClosedLatchDoesNotCountAsOpen(t *testing.T) {
 	w.settle()
 	if is := w.tally(); is.Open != 1 || is.LatchClosed != 0 {
 		t.Errorf("a rule without startHold counts the pod as %+v", is)
+	}
+}
+
+// Only a caller that delivers keys touches them: a clean-up, or a command, does not.
+func TestOnlyAnAgentTouchesKeys(t *testing.T) {
+	w := held(t)
+	w.subject.Delivers = false
+	w.pass(time.Hour)
+	w.settle()
+	w.expect("True AllComponentsReady", openKey)
+	if w.last.LatchClosed.IsZero() {
+		t.Error("the closed latch is not reported")
+	}
+}
+
+// Blanks that another account adds do not keep the key from a latch, which reads short files only.
+func TestBlanksOfAnotherAccountAreRemoved(t *testing.T) {
+	w := held(t)
+	for range 3 {
+		w.subject.Pod.Annotations[v1alpha1.LatchAnnotation] = openKey + strings.Repeat(" ", 2000)
+		if w.step() {
+			t.Fatalf("it is written at once: %+v", w.last.Patch)
+		}
+		w.pass(2 * time.Second)
+		w.step()
+		w.expect("True AllComponentsReady", openKey)
+		w.subject.Written = w.now
+	}
+	w.latched(ended)
+	w.subject.Pod.Annotations[v1alpha1.LatchAnnotation] = openKey + strings.Repeat(" ", 2000)
+	w.pass(time.Hour)
+	if w.step() {
+		t.Errorf("it is written after the latch has ended: %+v", w.last.Patch)
 	}
 }

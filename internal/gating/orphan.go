@@ -30,6 +30,7 @@ func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 // opens are the conditions of gates that are to be opened, why the latch is to be, if it is, and whether
 // it has to wait all the same.
 func (d *Decision) opens(s *Subject, now time.Time) (opened []corev1.PodCondition, reason string, latched bool) {
+	key, _ := latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if v.Open && v.Reason == v1alpha1.ReasonDeadline {
@@ -45,8 +46,10 @@ func (d *Decision) opens(s *Subject, now time.Time) (opened []corev1.PodConditio
 			opened, reason = append(opened, openCondition(v, now)), v.Reason
 		case len(v.Rules) == 0:
 			reason = v.Reason
-		default:
+		case key.Open:
 			latched = true // its key is good for the sandbox that it has
+		case is.Reason == v1alpha1.ReasonAgentGone:
+			reason = v.Reason // its key was not written: another gate was closed, or the annotations were full
 		}
 	}
 	return opened, reason, latched

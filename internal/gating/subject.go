@@ -34,6 +34,8 @@ type Subject struct {
 	Seen time.Time
 	// History is what who decides remembers of its decisions about the pod; nil: nothing.
 	History *History
+	// Delivers says that the caller makes the kubelet deliver keys: it touches a key while the latch runs.
+	Delivers bool
 	// Written is when the agent last wrote the pod; zero: not since the agent started.
 	Written time.Time
 }

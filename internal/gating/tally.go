@@ -58,7 +58,7 @@ func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
 		return
 	}
 	t.Waiting++
-	if v.Undecided() {
+	if v.Foreign {
 		t.Foreign++
 	}
 	if slices.ContainsFunc(v.Late, func(late *Rule) bool { return late.UID == rule.UID }) {

@@ -11,7 +11,8 @@
 // before. The second one opens the latch of every sandbox, with the reason.
 //
 // Blanks at the end count how often the key was touched, which means written again so that the kubelet
-// delivers it again. Latches and agents of all versions ignore them.
+// delivers it again. They do not change what a key opens. A latch of a version before touches waits its 10 s
+// again after each touch if the key looks older than the sandbox.
 package latchkey
 
 import (
@@ -58,9 +59,12 @@ type Key struct {
 	Again bool
 	// Always is why the latch is open whatever the sandbox; empty if it is not.
 	Always string
-	// Touches is how often the key was written again.
+	// Touches is how often the key was written again; MaxTouches+1 if another account added blanks.
 	Touches int
 }
+
+// MaxTouches is how often a key is touched at most.
+const MaxTouches = 5
 
 // The words of a key.
 const (
@@ -97,7 +101,7 @@ func (k Key) words() string {
 // Parse is the key that a value tells. What it cannot read is no key, and opens nothing.
 func Parse(value string) (key Key, ok bool) {
 	words := strings.Fields(value)
-	touches := len(value) - len(strings.TrimRight(value, " "))
+	touches := min(len(value)-len(strings.TrimRight(value, " ")), MaxTouches+1)
 	if len(words) == 2 && words[0] == wordAlways {
 		return Key{Open: true, Always: words[1], Touches: touches}, true
 	}

@@ -162,8 +162,9 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
 	now := a.Clock.Now()
 	subject.Seen, subject.Written, subject.History = a.seen(subject, now)
+	subject.Delivers = true
 	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
-	if abandons(&d) {
+	if d.NeedsLiveRules(subject.Pod) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
 			return 0, err
 		}
@@ -199,21 +200,16 @@ func (a *Agent) seen(s *gating.Subject, now time.Time) (seen, written time.Time,
 	return m.seen, m.written, &m.history
 }
 
-// abandons says that a decision opens a gate because no rule selects the pod.
-func abandons(d *gating.Decision) bool {
-	return d.Patch != nil && slices.ContainsFunc(d.Verdicts, func(v gating.Verdict) bool { return len(v.Rules) == 0 })
-}
-
 // decideLive decides past the caches. The API server gave the pod a gate because a rule selects it: a
 // cache that does not know that rule, or the labels of the namespace, yet must not open the gate.
 func (a *Agent) decideLive(ctx context.Context, s *gating.Subject, now time.Time) (gating.Decision, error) {
 	rules, err := a.live.Read(now, a.Clock.Now, func() ([]*gating.Rule, error) { return a.Sources.LiveRules(ctx) })
 	if err != nil {
-		return gating.Decision{}, fmt.Errorf("reading the rules before a gate is opened that none of them seems to ask for: %w", err)
+		return gating.Decision{}, fmt.Errorf("reading the rules before a gate is written that none of them seems to ask for: %w", err)
 	}
 	namespace, err := a.API.CoreV1().Namespaces().Get(ctx, s.Pod.Namespace, metav1.GetOptions{})
 	if err != nil {
-		return gating.Decision{}, fmt.Errorf("reading the namespace before a gate is opened that no rule seems to ask for: %w", err)
+		return gating.Decision{}, fmt.Errorf("reading the namespace before a gate is written that no rule seems to ask for: %w", err)
 	}
 	live := *s
 	live.Namespace = namespace.Labels

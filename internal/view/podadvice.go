@@ -93,7 +93,7 @@ func (s *PodStory) mend() []string {
 	case chapter.about:
 		return []string{"The gate opens in a moment; if it stays closed, see whether the manager and the agent of its node run: " + managers}
 	case chapter.LatchClosed:
-		return []string{fmt.Sprintf("The kubelet has not delivered the key of the latch, or has not reported that the latch ended; the agent of node %s writes the key again after 3, 9, 21 and 45 s. "+
+		return []string{fmt.Sprintf("The kubelet has not delivered the key of the latch, or has not reported that the latch ended; the agent of node %s writes the key again after 2, 4, 8, 16 and 32 s. "+
 			"If it lasts longer, see the kubelet's log on that node, and kubectl logs %s -n %s -c %s", s.Node, s.Name, s.Namespace, v1alpha1.LatchName)}
 	case s.Agent.gone() && s.Agent.Renewed.IsZero():
 		return []string{fmt.Sprintf("No agent has said that it lives on node %s, so nobody opens the gate; the chart installs one on each node with podgate.enabled=true; see whether it runs there: %s", s.Node, s.agents())}

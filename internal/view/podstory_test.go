@@ -69,7 +69,7 @@ func TestTheChapterOfAGate(t *testing.T) {
 	}{
 		"closed":             {web(closedFor(unset)), network, "is closed for 40s: ComponentsNotReady, waiting for " + unset},
 		"not said yet":       {web(), network, "is closed for 60s, and waits for components that its agent has not named yet"},
-		"by another account": {web(gateIs(True, "Programmed", "mine"), wroteGate("network-plugin")), network, "is True, which is no decision of Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
+		"by another account": {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), network, "is True, which is no decision of Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
 		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
 		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has booted: what its components said before does not count"},
 		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network said that the pod's network is ready"},
@@ -134,7 +134,7 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{"Component started has not said yes", "it never will: its latch lets containers start only when this gate opens", "rule network, another gate"}},
 		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes", "kubectl describe node w-1"}},
 		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network as it is now", "kubectl get pods -o wide -n readygate-system"}},
-		"a gate that another account opened": {web(gateIs(True, "Programmed", ""), wroteGate("network-plugin")), here(""), network,
+		"a gate that another account opened": {web(gateIs(True, "Programmed", ""), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), here(""), network,
 			[]string{"Gate " + podv1alpha1.DefaultGate + " was set to True by \"network-plugin\" while a component is missing", "a condition of its own type", "podCondition component", "podgate.reserveGates=true"}},
 		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
 		"not Ready anyway": {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
