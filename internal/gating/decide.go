@@ -324,9 +324,7 @@ func (d *decider) patch() *Patch {
 		return nil
 	case len(changed) == 0 && !has && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Open }):
 		return nil // nothing is open, and nothing is to be closed
-	case len(changed) == 0 && !touched && d.holdsStill(is, key):
-		return nil
-	case len(changed) == 0 && !touched && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due()):
+	case len(changed) == 0 && !touched && (d.holdsStill(is, key) || d.setBackWaits()):
 		return nil
 	}
 	return &Patch{Conditions: changed, Key: key.String(), Touch: touched}

@@ -125,6 +125,11 @@ func (d *decider) setsBack(v *Verdict) bool {
 	return v.Undecided() && !d.wasReady() && d.History.setBacks < len(setBackPauses) && d.after(d.History.due())
 }
 
+// setBackWaits reports that a gate has a foreign True and that the next write against it is not due yet.
+func (d *decider) setBackWaits() bool {
+	return slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due())
+}
+
 // wasReady says that the pod is Ready or was, in the sandbox that it has. The kubelet adds the condition
 // as False before it makes a sandbox; a later transition is one from True.
 func (d *decider) wasReady() bool {

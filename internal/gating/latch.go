@@ -47,7 +47,7 @@ func LatchEnded(pod *corev1.Pod) bool {
 
 // touch records since when an open key has not ended the latch, and adds a touch to the key if one is due.
 func (d *decider) touch(key *latchkey.Key) (touched bool) {
-	written := d.keyed && d.key.Open && d.key.Touches <= latchkey.MaxTouches && key.Open && d.key.Always == key.Always && (key.Always != "" || d.key.Sandbox.Same(key.Sandbox))
+	written := d.isWritten(key)
 	if written {
 		key.Touches = d.key.Touches
 	}
@@ -69,6 +69,11 @@ func (d *decider) touch(key *latchkey.Key) (touched bool) {
 	}
 	key.Touches++
 	return true
+}
+
+// isWritten reports whether the pod has this open key already, with touches of podgate only.
+func (d *decider) isWritten(key *latchkey.Key) bool {
+	return d.keyed && d.key.Open && d.key.Touches <= latchkey.MaxTouches && key.Open && d.key.Always == key.Always && (key.Always != "" || d.key.Sandbox.Same(key.Sandbox))
 }
 
 // unlatched is when the last of the gates opened that the latch waits for.
