@@ -81,7 +81,7 @@ func TestAKeyIsWrittenAgainWhileTheLatchRuns(t *testing.T) {
 
 	// An agent before this one has touched it as often as any agent does.
 	own, key := s.touches(stays), strings.TrimRight(s.get(stays).Annotations[v1alpha1.LatchAnnotation], " ")
-	s.patchStatus(stays, fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.LatchAnnotation, key+"    "))
+	s.patchStatus(stays, fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.LatchAnnotation, key+strings.Repeat(" ", latchkey.MaxTouches)))
 	s.wantEvent(stays, v1alpha1.EventLatchClosed, gating.LatchClosedWords, s.id)
 	for name, want := range map[string]float64{"readygate_podgate_latch_closed_pods": 1, "readygate_podgate_waiting_pods": 1, "readygate_podgate_latch_touches_total": float64(before + own)} {
 		if got := sumOf(t, agent.metrics, name); got != want {
