@@ -183,10 +183,11 @@ func taintIn(text string) TaintID {
 // is believed only if it names a pair of it: any client that may write a node can forge a record.
 type RuleTaints map[types.UID]TaintID
 
-// ParseTaint reads a taint as TaintID.String writes it. It fails for a taint that no rule may manage.
+// ParseTaint reads a taint as TaintID.String writes it. It fails for a taint that no rule may manage, and
+// for a key that the API server would reject: the text may be forged.
 func ParseTaint(text string) (TaintID, bool) {
 	id := taintIn(text)
-	return id, id.managed() && slices.Contains(effects, id.Effect)
+	return id, id.managed() && len(validation.IsQualifiedName(id.Key)) == 0 && slices.Contains(effects, id.Effect)
 }
 
 // RecordTaint is the taint that the value of a hold record names, if it is one that a rule may manage.

