@@ -76,6 +76,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"peers as a text":             {"manager: {peerNamespaces: nrr-system}", []string{"manager", "peerNamespaces", "array"}},
 		"API server as a URL":         {`manager: {apiServer: {host: "https://api.example.com"}}`, []string{"manager.apiServer.host", "e.g. api.example.com"}},
 		"API server with a port":      {`manager: {apiServer: {host: "api.example.com:6443"}}`, []string{"manager.apiServer.host", "its port is beside it"}},
+		"a timeout in m above 5m":     {"manager: {apiServer: {requestTimeout: 6m}}", []string{`manager.apiServer.requestTimeout is "6m"`, "at most 5m", "e.g. 60s"}},
+		"a timeout in s above 5m":     {"manager: {apiServer: {requestTimeout: 301s}}", []string{`manager.apiServer.requestTimeout is "301s"`, "at most 5m", "e.g. 60s"}},
 		"a timeout without a unit":    {`manager: {apiServer: {requestTimeout: "60"}}`, []string{"manager", "apiServer", "requestTimeout"}},
 		"one port for both":           {"manager: {ports: {health: 1, metrics: 1}}", []string{"manager.ports.health", "must differ"}},
 
