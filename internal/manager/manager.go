@@ -210,7 +210,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		return err
 	}
 	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime, policy.BirthsName, bornLater)
-	owners := &ownership.List{Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Namespace: o.listNamespace(), Clock: clock.RealClock{}}
+	owners := ownership.New(mgr.GetAPIReader(), mgr.GetClient(), o.listNamespace(), clock.RealClock{})
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),

@@ -324,8 +324,8 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	eventuallyListed(t, c, "has no rule any more", func(entries map[string]string) bool { return len(entries) == 0 })
 }
 
-// Where the manager may not write the list, it holds nodes all the same, sweeps nothing, and its rules
-// report what is missing.
+// Where the manager may not read or write the list, it holds nodes all the same, sweeps nothing, and its
+// rules report what is missing. When it may, it removes leftovers.
 func TestAListThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
@@ -341,6 +341,12 @@ func TestAListThatCannotBeWritten(t *testing.T) {
 	c.Create(t, testkit.Node("forged", nil, testkit.WithTaint(personsTaint), func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.HoldPrefix + inventedUID: recordOf(personsTaint)}
 	}))
+	forceDeleted := testkit.Rule("force-deleted")
+	forceDeleted.UID = "00000000-1111-2222-3333-666666666666"
+	enter(t, c, string(forceDeleted.UID), forceDeleted.Spec.Taint.Key)
+	c.Create(t, testkit.Node("leftover", nil, testkit.WithTaint(forceDeleted.Spec.Taint.Key), func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.HoldPrefix + string(forceDeleted.UID): recordOf(forceDeleted.Spec.Taint.Key)}
+	}))
 	c.StartProcess(t, testkit.ManagerUser)
 	c.EventuallyNode(t, "held", "held", held(rule))
 	c.EventuallyRule(t, rule.Name, "without its list", func(r *v1alpha1.NodeReadinessRule) bool {
@@ -353,4 +359,5 @@ func TestAListThatCannotBeWritten(t *testing.T) {
 	c.Patch(t, role, func() { role.Rules = complete })
 	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
 	eventuallyListed(t, c, "has the rule", func(entries map[string]string) bool { return entries[string(rule.UID)] != "" })
+	c.EventuallyNode(t, "leftover", "swept", free(forceDeleted))
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/readiness"
@@ -29,7 +30,7 @@ const (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts a controller that looks at a node when something changed on it
-// that a rule names, and at every node when the rules changed.
+// that a rule names, and at every node when the rules changed or the list of rule taints was read late.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("node").
@@ -42,6 +43,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 				r.all(q)
 			},
 		}).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			r.Owners.OnChange(func() { r.all(q) }) // records were not believed while the list could not be read
+			return nil
+		})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),

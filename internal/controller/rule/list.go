@@ -2,6 +2,7 @@ package rule
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -17,6 +18,10 @@ var listRequest = request("")
 // listInterval is how often entries of rules that are gone are looked at, at least. It costs no request.
 const listInterval = time.Second
 
+// refreshInterval is how often the list is looked at while it has no such entry. The list decides when to read
+// the ConfigMap again.
+const refreshInterval = time.Minute
+
 // tidyList removes entries of rules that are gone from the list of rule taints: when no policy text
 // names the rule and no node carries its record, and that has been the case for ListRest. A cache that
 // is behind does no harm: a rule that exists is entered again before anything names it.
@@ -25,17 +30,18 @@ func (r *Reconciler) tidyList(ctx context.Context) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.Owners.Enter(ctx, book); err != nil {
+	if err := errors.Join(r.Owners.Refresh(ctx), r.Owners.Enter(ctx, book)); err != nil {
 		return reconcile.Result{}, err
+	}
+	if r.Owners.Taints() == nil {
+		retry, _ := r.Owners.Problem()
+		return reconcile.Result{RequeueAfter: max(retry, listInterval)}, nil
 	}
 	nodes, err := r.nodes(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	again := reconcile.Result{RequeueAfter: max(listInterval, r.ListRest/4)}
-	if r.Owners.Taints() == nil {
-		return again, nil
-	}
 	idle, done, waits := map[types.UID]time.Time{}, []types.UID(nil), false
 	for uid, taint := range r.Owners.Taints() {
 		if book.Rule(uid) != nil {
@@ -56,7 +62,7 @@ func (r *Reconciler) tidyList(ctx context.Context) (reconcile.Result, error) {
 	}
 	r.idle = idle
 	if !waits {
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: refreshInterval}, nil
 	}
 	if len(done) > 0 {
 		return again, r.Owners.Remove(ctx, done)
