@@ -30,20 +30,22 @@ func (s *Source) ManagerVersion(ctx context.Context, namespace string) (string, 
 }
 
 // LatchImage is the value of the flag --latch-image of the manager in this namespace; empty if the
-// manager does not have the flag.
-func (s *Source) LatchImage(ctx context.Context, namespace string) (string, error) {
+// manager does not have the flag. As for the manager, the last one counts.
+func (s *Source) LatchImage(ctx context.Context, namespace string) (image string, err error) {
 	deployment, err := s.manager(ctx, namespace)
 	if err != nil {
 		return "", err
 	}
 	for _, container := range deployment.Spec.Template.Spec.Containers {
-		for _, arg := range container.Args {
-			if image, found := strings.CutPrefix(arg, "--latch-image="); found {
-				return image, nil
+		for i, arg := range container.Args {
+			if value, found := strings.CutPrefix(arg, "--latch-image="); found {
+				image = value
+			} else if arg == "--latch-image" && i+1 < len(container.Args) {
+				image = container.Args[i+1]
 			}
 		}
 	}
-	return "", nil
+	return image, nil
 }
 
 // manager is the manager's Deployment in this namespace.
