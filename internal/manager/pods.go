@@ -133,7 +133,7 @@ func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, others *l
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
 	rules := &podrule.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, Others: others, HoldsStart: o.LatchImage != "", Events: events,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, Others: others, HoldsStart: o.LatchImage != "", Manual: !o.ManagePolicies, Events: events,
 		Metrics: podrule.NewMetrics(o.Registerer), Clock: clock.RealClock{},
 	}
 	return errors.Join(gates.SetupWithManager(mgr), rules.SetupWithManager(mgr))

@@ -2,7 +2,6 @@ package podrule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,9 +52,11 @@ type Reconciler struct {
 	Others   *leadership.Others
 	// HoldsStart says whether there is a latch to hold the start of pods with.
 	HoldsStart bool
-	Events     events.EventRecorder
-	Metrics    *Metrics
-	Clock      clock.PassiveClock
+	// Manual is set if an administrator applies the admission policy.
+	Manual  bool
+	Events  events.EventRecorder
+	Metrics *Metrics
+	Clock   clock.PassiveClock
 
 	watcher agentlease.Watcher
 	orphans orphans
@@ -131,9 +132,9 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 	if !gone {
 		return max(wait, time.Second), r.writeStatus(ctx, obj, s)
 	}
-	var ended bool
-	if ended, s.failure = r.sweeps.result(obj.UID); s.failure != nil {
-		return 0, errors.Join(s.failure, r.writeStatus(ctx, obj, s))
+	ended, again, failure := r.sweeps.result(obj.UID, r.Clock.Now())
+	if s.failure = failure; failure != nil {
+		return again, r.writeStatus(ctx, obj, s)
 	}
 	if !ended {
 		return lastsOn, nil // the end of the sweep requeues the rule

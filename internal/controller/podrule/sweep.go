@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/gating"
@@ -21,6 +22,11 @@ const (
 	// looks every deferInterval: rules are often deleted together, and one sweep serves them all.
 	maxDefer      = 10 * time.Second
 	deferInterval = 250 * time.Millisecond
+
+	// A failed sweep is repeated after sweepRetryFirst, then twice as long each time, up to
+	// sweepRetryLast: each lists all pods of the cluster.
+	sweepRetryFirst = time.Second
+	sweepRetryLast  = 5 * time.Minute
 )
 
 // sweeps shares sweeps over all pods of the cluster among the deleted rules that need one. It is safe for
@@ -33,6 +39,9 @@ type sweeps struct {
 	asked map[types.UID]bool
 	// results are those of the rules that a sweep served.
 	results map[types.UID]error
+	// failures is how many sweeps in a row failed. The next one is not asked for before retry.
+	failures int
+	retry    time.Time
 }
 
 func newSweeps() *sweeps {
@@ -40,15 +49,16 @@ func newSweeps() *sweeps {
 }
 
 // result is that of a sweep that began when the admission policy no longer named the rule. Without one it
-// asks for a sweep. After a failure the next call asks again.
-func (s *sweeps) result(rule types.UID) (ended bool, err error) {
+// asks for a sweep. After a failure it returns the error, and when to call again: that call asks for the
+// next sweep.
+func (s *sweeps) result(rule types.UID, now time.Time) (ended bool, again time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err, ended := s.results[rule]; ended {
-		if err != nil {
-			delete(s.results, rule)
+		if again = s.retry.Sub(now); err == nil || again > 0 {
+			return true, again, err
 		}
-		return true, err
+		delete(s.results, rule)
 	}
 	if !s.asked[rule] {
 		s.asked[rule] = true
@@ -57,7 +67,7 @@ func (s *sweeps) result(rule types.UID) (ended bool, err error) {
 		default:
 		}
 	}
-	return false, nil
+	return false, 0, nil
 }
 
 // begin returns the rules that wait for a sweep.
@@ -73,9 +83,15 @@ func (s *sweeps) begin() map[types.UID]bool {
 
 // end notes the result for the rules that the sweep served. Earlier results are dropped, except for rules
 // that still exist.
-func (s *sweeps) end(served map[types.UID]bool, exists func(types.UID) bool, err error) {
+func (s *sweeps) end(served map[types.UID]bool, exists func(types.UID) bool, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil {
+		s.failures = 0
+	} else {
+		s.retry = now.Add(min(sweepRetryFirst<<min(s.failures, 10), sweepRetryLast))
+		s.failures++
+	}
 	for rule := range s.results {
 		if !exists(rule) {
 			delete(s.results, rule)
@@ -103,15 +119,19 @@ func (r *Reconciler) sweepWhenAsked(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // the manager stops
 			}
+			if err != nil {
+				log.FromContext(ctx).Error(err, "Opening the gates of deleted rules failed")
+			}
 			r.sweeps.end(served, func(uid types.UID) bool {
 				return err != nil || slices.ContainsFunc(rules, func(rule *gating.Rule) bool { return rule.UID == uid })
-			}, err)
+			}, err, r.Clock.Now())
 			r.lookAgain()
 		}
 	}
 }
 
-// awaitOtherDeletions waits until the admission policy names no deleted rule, or for maxDefer.
+// awaitOtherDeletions waits until the admission policy names no deleted rule, or for maxDefer. It does not
+// wait for an administrator.
 func (r *Reconciler) awaitOtherDeletions(ctx context.Context) {
 	_ = wait.PollUntilContextTimeout(ctx, deferInterval, maxDefer, true, func(ctx context.Context) (bool, error) {
 		var list v1alpha1.PodReadinessRuleList
@@ -120,8 +140,8 @@ func (r *Reconciler) awaitOtherDeletions(ctx context.Context) {
 			if rule.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(&rule, v1alpha1.Finalizer) {
 				return false
 			}
-			gone, _ := r.Coverage.Gone(rule.UID)
-			return !gone
+			gone, wait := r.Coverage.Gone(rule.UID)
+			return !gone && (!r.Manual || wait > 0)
 		}), nil
 	}) // the sweep begins after the timeout, too
 }
