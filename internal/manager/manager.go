@@ -72,6 +72,15 @@ const (
 	listRests = 12
 )
 
+// listRest is how long an entry stays in the list of rule taints after nothing of its rule is left: at
+// least as long as a reconcile that began before may still write to a node.
+func (o *Options) listRest(leading *tenure.Tenure) time.Duration {
+	if o.ListRest > 0 {
+		return o.ListRest
+	}
+	return max(listRests*o.SettleTime, reconcileTimeout+leading.Unanswered())
+}
+
 // Run runs the manager until the context ends. It returns nil after a clean stop.
 func (o *Options) Run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
@@ -233,7 +242,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Coverage: covered,
 		Others:   others,
 		Owners:   owners,
-		ListRest: listRests * o.SettleTime,
+		ListRest: o.listRest(leading),
 
 		DaemonSets: daemonSets,
 		Events:     events,

@@ -274,7 +274,7 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	rule := testkit.Rule("listed")
 	c.Create(t, rule)
 	c.Create(t, testkit.Node("listed", testkit.Pool(rule.Name)))
-	p := c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	p := c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s", "--list-rest=12s")
 	c.EventuallyNode(t, "listed", "held", held(rule))
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 	entry := func(entries map[string]string) bool {
@@ -312,11 +312,11 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
 		t.Fatal(err)
 	}
-	p = c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	p = c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s", "--list-rest=12s")
 	eventuallyListed(t, c, "has both rules", func(entries map[string]string) bool { return entry(entries) && entries[string(next.UID)] != "" })
 	p.Kill()
 	forceDelete(t, c, rule)
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s", "--list-rest=12s")
 	c.EventuallyNode(t, "listed", "swept", free(rule))
 	if err := c.Client.Delete(t.Context(), next); err != nil {
 		t.Fatal(err)
