@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
@@ -39,6 +42,9 @@ rule's condition BirthsCovered (Enforced for pods) is False with the reason Poli
 output is the same for the same rules, so a diff shows what a rule changes. The bindings, which put
 the policies in force, come with the chart or with policies.yaml. Use the plugin of the manager's
 version.
+
+The policy for nodes leaves out a rule to which the manager has not added its finalizer yet, with a
+warning: until then the manager may not know the rule.
 
 With -f the rules come from files and no cluster is read. The policies contain the UID of each
 rule, which the API server sets, so the files must be written by kubectl get -o yaml.`,
@@ -143,7 +149,13 @@ func (s *session) readPolicyInput(ctx context.Context, in *inputOfPolicies) erro
 // printPolicies prints the policies as YAML, and rules that they do not contain as warnings.
 func (s *session) printPolicies(in *inputOfPolicies) error {
 	book := readiness.NewRulebook(in.rules)
-	births, compiled := policy.BirthsPolicy(), policy.CompileBirths(book.Rules())
+	// The manager enters a rule into the list of rule taints before it adds the finalizer. A record that the
+	// policy wrote without an entry would stay when the rule is force-deleted.
+	entered := map[types.UID]bool{}
+	for _, rule := range in.rules {
+		entered[rule.UID] = controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer)
+	}
+	births, compiled := policy.BirthsPolicy(), policy.CompileBirths(slices.DeleteFunc(slices.Clone(book.Rules()), func(r *readiness.Rule) bool { return !entered[r.UID] }))
 	births.Spec = policy.BirthsSpec(compiled)
 	objects, names := []runtime.Object{births}, []string{}
 	for _, rule := range book.Rules() {
@@ -152,6 +164,8 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 			names = append(names, rule.Name)
 		case compiled.LeavesOut(rule.UID):
 			s.warnLeftOut(rule.Name, "it does not fit beside older rules: use a shorter selector or fewer rules")
+		case rule.Active() && !entered[rule.UID]:
+			s.warnLeftOut(rule.Name, "the manager has not added its finalizer "+v1alpha1.Finalizer+" yet: run this command again when it has")
 		case rule.Active():
 			s.warnLeftOut(rule.Name, "the manager has not set its status.takenOverAt yet: run this command again when it has")
 		}

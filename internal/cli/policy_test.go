@@ -17,7 +17,7 @@ import (
 
 // stored is a manifest as kubectl get -o yaml writes it.
 func stored(manifest, name, uid, created string) string {
-	return strings.Replace(manifest, "metadata: {name: network}", `metadata: {name: `+name+`, uid: "`+uid+`", creationTimestamp: "`+created+`"}`, 1)
+	return strings.Replace(manifest, "metadata: {name: network}", `metadata: {name: `+name+`, uid: "`+uid+`", creationTimestamp: "`+created+`", finalizers: [`+v1alpha1.Finalizer+`]}`, 1)
 }
 
 func parsed[T any](t *testing.T, text string) *T {
@@ -69,6 +69,11 @@ func TestPolicyWarnsOfRulesThatItDoesNotContain(t *testing.T) {
 	code, out, errOut := run(t, bootstrap, "policy", "-f", "-")
 	if code != 0 || !strings.Contains(errOut, "does not contain rule new: the manager has not set its status.takenOverAt yet") || !strings.Contains(out, "# Rules: none\n") {
 		t.Errorf("code %d\n%s\n%s", code, out, errOut)
+	}
+	unseen := strings.Replace(stored(rule, "unseen", "1111", "2026-01-01T00:00:00Z"), v1alpha1.Finalizer, "example.com/other", 1)
+	seen := stored(strings.Replace(rule, "/NetworkReady", "/Seen", 2), "seen", "2222", "2026-01-02T00:00:00Z")
+	if code, out, errOut := run(t, unseen+"---\n"+seen, "policy", "-f", "-"); code != 0 || !strings.Contains(errOut, "does not contain rule unseen: the manager has not added its finalizer") || !strings.Contains(out, "# Rules: seen\n") || strings.Contains(out, "1111") {
+		t.Errorf("without a finalizer: code %d\n%s\n%s", code, out, errOut)
 	}
 	taken := bootstrap + "status: {takenOverAt: \"2026-01-01T00:00:01Z\"}\n"
 	if _, out, errOut := run(t, taken, "policy", "-f", "-"); errOut != "" || !strings.Contains(out, "# Rules: new\n") {
