@@ -23,6 +23,7 @@ import (
 	"github.com/readygate/readygate/internal/allotment"
 	nodecontroller "github.com/readygate/readygate/internal/controller/node"
 	"github.com/readygate/readygate/internal/ledger"
+	"github.com/readygate/readygate/internal/ownership"
 	"github.com/readygate/readygate/internal/rulebook"
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -56,7 +57,8 @@ func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *
 // reconcilerWith is a reconciler that writes with one client and knows the rules of another.
 func reconcilerWith(c *testkit.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
-		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{}, Strip: (&nodecontroller.Stripper{}).Strip,
+		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{},
+		Owners: ownership.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}), Strip: (&nodecontroller.Stripper{}).Strip,
 		Allotment: allotment.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{}),
 		Events:    events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
 	}

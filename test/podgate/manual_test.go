@@ -50,7 +50,7 @@ func TestAnAdministratorAppliesThePolicyOfPods(t *testing.T) {
 	rule := s.rule("web", startHold)
 	s.Create(t, rule)
 	s.wantRule(rule, "outdated", outdated("with another --latch-image")) // the installed policy has none
-	if gates, _ := gatesOf(s.pod("web")); len(gates) > 0 {
+	if gates, _ := gatesOf(s.pod("web", named("before"))); len(gates) > 0 {
 		t.Errorf("a pod is created with the gates %v", gates)
 	}
 	admin.ApplyPolicies(t)
@@ -64,10 +64,11 @@ func TestAnAdministratorAppliesThePolicyOfPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantRule(rule, "waits for the administrator", outdated("still has this rule"))
-	late := s.pod("web")
+	late := s.pod("web", named("late"))
 	if gates, _ := gatesOf(late); !slices.Equal(gates, []string{rule.Spec.Gate}) {
 		t.Errorf("a pod is created with the gates %v", gates)
 	}
+	s.wantGate(late, rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted)
 	s.wantOpenForGood(late, rule.Spec.Gate, v1alpha1.ReasonRuleDeleted)
 	admin.ApplyPolicies(t)
 	s.wantGone(rule)
