@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -66,6 +67,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 				}
 			}
 			rule, forPods := testkit.Rule("first"), podRule("gated")
+			rule.Finalizers = []string{v1alpha1.Finalizer} // no manager runs here
 			c.Create(t, rule)
 			c.Create(t, forPods)
 			admin.ApplyPolicies(t)
