@@ -14,8 +14,12 @@ import (
 // pod at once, so a key is touched, which means written again, while the container of the latch runs.
 //
 // touchPauses are the times between the write of a key and its first touch, and between touches: a key is
-// touched after 2, 4, 8, 16 and 32 s.
+// touched after 2, 4, 8, 16 and 32 s on a node that is not busy.
 var touchPauses = [latchkey.MaxTouches]time.Duration{2 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+
+// busyPause is added to each pause for every other pod of the node whose latch is still closed: a kubelet
+// that starts many pods at once is late with all of them, and each touch makes it later.
+const busyPause = 100 * time.Millisecond
 
 // LatchClosedWords describe a pod whose gates have opened its latch while the latch has not ended.
 const LatchClosedWords = "gate open, latch still closed"
@@ -64,7 +68,7 @@ func (d *decider) touch(key *latchkey.Key) (touched bool) {
 		d.LatchStuck = d.after(since.Add(touchPauses[0]))
 		return false
 	}
-	if !d.after(since.Add(touchPauses[key.Touches])) {
+	if !d.after(since.Add(touchPauses[key.Touches] + time.Duration(d.OthersClosed)*busyPause)) {
 		return false
 	}
 	key.Touches++

@@ -68,6 +68,20 @@ func TestAKeyIsTouchedWhileTheLatchRuns(t *testing.T) {
 	}
 }
 
+// A busy node has more time to deliver a key.
+func TestAKeyIsTouchedLaterOnABusyNode(t *testing.T) {
+	w := held(t)
+	w.subject.OthersClosed = 30
+	w.pass(5*time.Second - time.Millisecond)
+	if w.step() {
+		t.Fatalf("after %v the patch is %+v", w.now.Sub(noon), w.last.Patch)
+	}
+	w.pass(time.Millisecond)
+	if !w.step() || !w.last.Patch.Touch {
+		t.Fatalf("after %v the patch is %+v", w.now.Sub(noon), w.last.Patch)
+	}
+}
+
 // A pod whose latch has ended, or has not started, is not written again.
 func TestAKeyIsNotTouchedUnlessTheLatchRuns(t *testing.T) {
 	for name, change := range map[string]func(w *world){

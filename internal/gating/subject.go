@@ -36,6 +36,8 @@ type Subject struct {
 	History *History
 	// Delivers says that the caller makes the kubelet deliver keys: it touches a key while the latch runs.
 	Delivers bool
+	// OthersClosed is the number of other pods of the node whose key is open and whose latch is closed.
+	OthersClosed int
 	// Written is when the agent last wrote the pod; zero: not since the agent started.
 	Written time.Time
 }

@@ -162,7 +162,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
 	now := a.Clock.Now()
 	subject.Seen, subject.Written, subject.History = a.seen(subject, now)
-	subject.Delivers = true
+	subject.Delivers, subject.OthersClosed = true, a.othersClosed(key)
 	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
 	if d.NeedsLiveRules(subject.Pod) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
@@ -186,6 +186,18 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 
 func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Subject {
 	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
+}
+
+// othersClosed is the number of pods, other than this one, whose key is open and whose latch is closed.
+func (a *Agent) othersClosed(pod types.NamespacedName) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for other, m := range a.pods {
+		if other != pod && !m.decision.LatchClosed.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // seen is since when the agent has known the pod's sandbox, when it last wrote the pod, and what it has
