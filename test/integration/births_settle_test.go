@@ -284,7 +284,12 @@ func TestABirthOfARuleThatIsGoneIsSwept(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	rule := testkit.Rule(id)
 	createCovered(t, c, rule)
-	ghost := testkit.Rule(id+"-gone", func(r *v1alpha1.NodeReadinessRule) { r.UID = "00000000-5555-6666-7777-888888888888" })
+	ghost := testkit.Rule(id + "-gone")
+	createCovered(t, c, ghost)
+	if err := c.Client.Delete(t.Context(), ghost); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, c, ghost)
 	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(ghost.Spec.Taint.Key), func(n *corev1.Node) {
 		n.Annotations = map[string]string{recordKey(ghost): fmt.Sprintf(`{"rule":%q,"taint":"%s:NoSchedule","origin":"born"}`, ghost.Name, ghost.Spec.Taint.Key)}
 	})

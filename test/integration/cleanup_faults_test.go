@@ -199,6 +199,7 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 	}
 	wantSaid(t, cleanUp(t, c, 1, "--rules=delete", "--timeout=15s"), "1 rules: always: is deleted, but waits for finalizers of others: example.com/keep")
 	c.Patch(t, u.always, func() { u.always.Finalizers = nil })
+	wantSaid(t, cleanUp(t, c, 0, "--rules=delete"), "lists of rule taints: 1")
 	wantSaid(t, cleanUp(t, c, 0, "--rules=delete"), "Removed: nothing")
 	wantUninstalled(t, c)
 }

@@ -20,7 +20,7 @@ const listInterval = time.Second
 
 // refreshInterval is how often the list is looked at while it has no such entry. The list decides when to read
 // the ConfigMap again.
-const refreshInterval = time.Minute
+const refreshInterval = 5 * time.Minute
 
 // tidyList removes entries of rules that are gone from the list of rule taints: when no policy text
 // names the rule and no node carries its record, and that has been the case for ListRest. A cache that
