@@ -19,7 +19,7 @@ var touchPauses = [latchkey.MaxTouches]time.Duration{2 * time.Second, 2 * time.S
 
 // busyPause is added to each pause for every other pod of the node whose latch is still closed: a kubelet
 // that starts many pods at once is late with all of them, and each touch makes it later.
-const busyPause = 100 * time.Millisecond
+const busyPause = 500 * time.Millisecond
 
 // LatchClosedWords describe a pod whose gates have opened its latch while the latch has not ended.
 const LatchClosedWords = "gate open, latch still closed"

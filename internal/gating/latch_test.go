@@ -72,7 +72,7 @@ func TestAKeyIsTouchedWhileTheLatchRuns(t *testing.T) {
 func TestAKeyIsTouchedLaterOnABusyNode(t *testing.T) {
 	w := held(t)
 	w.subject.OthersClosed = 30
-	w.pass(5*time.Second - time.Millisecond)
+	w.pass(17*time.Second - time.Millisecond)
 	if w.step() {
 		t.Fatalf("after %v the patch is %+v", w.now.Sub(noon), w.last.Patch)
 	}
