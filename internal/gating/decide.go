@@ -364,7 +364,7 @@ func (d *decider) write(v *Verdict) *corev1.PodCondition {
 		if d.contested(v, is) || v.Foreign && !d.setsBack(v) {
 			return nil
 		}
-		if v.Foreign { // whoever wrote True does not reset the deadline
+		if v.Foreign { // a True of another account does not reset the deadline
 			want.LastTransitionTime = metav1.NewTime(v.Waits)
 		}
 		return &want

@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/readiness"
 )
 
-// unlistedInterval is the least time between two reports about one node: whoever may write a node can
+// unlistedInterval is the least time between two reports about one node: an account that may write a node can
 // write a new record every second.
 const unlistedInterval = 10 * time.Minute
 
