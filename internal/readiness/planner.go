@@ -56,7 +56,7 @@ func claimOf(rule *Rule) claim {
 func (p *planner) settle(rule *Rule, r ruling) {
 	switch {
 	case rule.frozen() && bornLate(rule, p.node):
-		p.takeBack(claimOf(rule))
+		p.takeBackOf(rule)
 	case rule.frozen():
 	case !rule.Active() || r.state == NotSelected:
 		p.letGo(rule)
@@ -129,7 +129,7 @@ func (p *planner) keepRecord(rec *record, rule *Rule, r ruling) {
 func (p *planner) release(rule *Rule, r ruling) {
 	held := owns(rule, p.node) || p.node.Has(rule.ID())
 	if r.cause != CauseLimit {
-		p.takeBack(claimOf(rule))
+		p.takeBackOf(rule)
 	}
 	if r.stuck {
 		p.change(Expired, claimOf(rule))
@@ -181,7 +181,7 @@ func (p *planner) noteBoot(rule *Rule) {
 // rule that is being deleted also takes its memory along.
 func (p *planner) letGo(rule *Rule) {
 	if owns(rule, p.node) || rule.inherits(p.node) {
-		p.takeBack(claimOf(rule))
+		p.takeBackOf(rule)
 	}
 	if rule.Deleting {
 		p.remove(rule.completedKey, claimOf(rule))
@@ -265,6 +265,16 @@ func (p *planner) wants(id TaintID) bool {
 		}
 	}
 	return false
+}
+
+// takeBackOf removes the taint of a rule and its record. A record under the rule's key that names another
+// taint is not the rule's, and stays.
+func (p *planner) takeBackOf(rule *Rule) {
+	c := claimOf(rule)
+	p.drop(c)
+	if owns(rule, p.node) {
+		p.remove(c.record, c)
+	}
 }
 
 // takeBack removes a taint and the record of it.

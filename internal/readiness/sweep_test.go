@@ -43,10 +43,8 @@ func TestForgedRecordsDoNotRemoveForeignTaints(t *testing.T) {
 	foreign := []string{notReady + ":NoExecute", "node.kubernetes.io/unschedulable:NoSchedule", "my.readiness.k8s.io/x:NoSchedule"}
 	for _, taint := range foreign {
 		checkPlans(t, map[string]planCase{
-			"of an unknown rule, " + taint: untouched(worker(tainted(foreign...), owned("forged", taint))),
-			"of a known rule, " + taint: {rules: rules(rule("net")),
-				node:   worker(reports("NetworkReady", True), tainted(foreign...), owned("net", taint)),
-				taints: foreign},
+			"of an unknown rule, " + taint:                            untouched(worker(tainted(foreign...), owned("forged", taint))),
+			"of a known rule, " + taint:                               untouched(worker(reports("NetworkReady", True), tainted(foreign...), owned("net", taint)), rule("net")),
 			"of a known rule that does not select the node, " + taint: untouched(node(tainted(foreign...), owned("net", taint)), rule("net")),
 			"of a deleted rule, " + taint:                             untouched(worker(tainted(foreign...), owned("net", taint)), rule("net", deleting)),
 		})
