@@ -17,9 +17,25 @@ import (
 // touched after 2, 4, 8, 16 and 32 s on a node that is not busy.
 var touchPauses = [latchkey.MaxTouches]time.Duration{2 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
-// busyPause is added to each pause for every other pod of the node whose latch is still closed: a kubelet
-// that starts many pods at once is late with all of them, and each touch makes it later.
-const busyPause = 500 * time.Millisecond
+// Where other latches of the node are closed, too, the kubelet is busy, and reports late that a latch has
+// ended: with 100 pods at once on two cores 8 to 19 s late. A touch then delays it further, so a pause grows by
+// busyPause for every such latch, and lasts at least slowFactor times as long as the slowest latch of late.
+const (
+	busyPause  = 250 * time.Millisecond
+	slowFactor = 1.25
+	// touchLook is how often a due touch is looked for then: the pauses get shorter with each latch that ends.
+	touchLook = time.Second
+)
+
+// touchPause is the time between the write of a key, or a touch, and the next touch.
+func (d *decider) touchPause(touches int) time.Duration {
+	pause := touchPauses[touches]
+	if d.OthersClosed == 0 {
+		return pause
+	}
+	d.sooner(d.now.Add(touchLook))
+	return max(pause+time.Duration(d.OthersClosed)*busyPause, time.Duration(slowFactor*float64(d.SlowestLatch)))
+}
 
 // LatchClosedWords describe a pod whose gates have opened its latch while the latch has not ended.
 const LatchClosedWords = "gate open, latch still closed"
@@ -68,7 +84,7 @@ func (d *decider) touch(key *latchkey.Key) (touched bool) {
 		d.LatchStuck = d.after(since.Add(touchPauses[0]))
 		return false
 	}
-	if !d.after(since.Add(touchPauses[key.Touches] + time.Duration(d.OthersClosed)*busyPause)) {
+	if !d.after(since.Add(d.touchPause(key.Touches))) {
 		return false
 	}
 	key.Touches++

@@ -31,6 +31,9 @@ const maxPods = 2048
 // the node's boot: by then the kubelet, which has started the agent, has looked at all other pods.
 const settling = 2 * time.Minute
 
+// slowestFor is how long the slowest latch of the node counts.
+const slowestFor = time.Minute
+
 // Back-off of a pod whose write failed.
 const (
 	retryFirst = 50 * time.Millisecond
@@ -65,6 +68,9 @@ type Agent struct {
 
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*memory
+	// slowest is the longest time that a latch took to end after its key was written, as seen at slowestAt.
+	slowest   time.Duration
+	slowestAt time.Time
 }
 
 // memory is what the agent remembers of a pod: nothing that it would decide otherwise without, but that
@@ -162,7 +168,8 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	subject := a.subject(obj.(*corev1.Pod), a.Sources.Namespace(key.Namespace))
 	now := a.Clock.Now()
 	subject.Seen, subject.Written, subject.History = a.seen(subject, now)
-	subject.Delivers, subject.OthersClosed = true, a.othersClosed(key)
+	subject.Delivers = true
+	subject.OthersClosed, subject.SlowestLatch = a.latches(key, now)
 	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
 	if d.NeedsLiveRules(subject.Pod) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
@@ -188,16 +195,33 @@ func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Su
 	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
 }
 
-// othersClosed is the number of pods, other than this one, whose key is open and whose latch is closed.
-func (a *Agent) othersClosed(pod types.NamespacedName) (n int) {
+// latches are the number of pods, other than this one, whose key is open and whose latch is closed, and the
+// longest time that a latch of the node has taken in the last minute.
+func (a *Agent) latches(pod types.NamespacedName, now time.Time) (closed int, slowest time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for other, m := range a.pods {
 		if other != pod && !m.decision.LatchClosed.IsZero() {
-			n++
+			closed++
 		}
 	}
-	return n
+	if now.Sub(a.slowestAt) < slowestFor {
+		slowest = a.slowest
+	}
+	return closed, slowest
+}
+
+// timeLatch notes how long the latch of a pod took to end. A key that was touched tells nothing: the latch
+// may have ended because of any of the writes. The caller has the lock.
+func (a *Agent) timeLatch(pod *corev1.Pod, m *memory) {
+	key, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation])
+	if m.decision.LatchClosed.IsZero() || !gating.LatchEnded(pod) || m.written.IsZero() || key.Touches > 0 {
+		return
+	}
+	now := a.Clock.Now()
+	if took := now.Sub(m.written); took >= a.slowest || now.Sub(a.slowestAt) >= slowestFor {
+		a.slowest, a.slowestAt = took, now
+	}
 }
 
 // seen is since when the agent has known the pod's sandbox, when it last wrote the pod, and what it has
@@ -330,7 +354,9 @@ func (a *Agent) tellFirst(pod types.NamespacedName, rule string) bool {
 // remember keeps what was last decided.
 func (a *Agent) remember(pod *corev1.Pod, d gating.Decision) {
 	a.mu.Lock()
-	a.memoryOf(pod).decision = d
+	m := a.memoryOf(pod)
+	a.timeLatch(pod, m)
+	m.decision = d
 	a.mu.Unlock()
 	a.Changed()
 }
