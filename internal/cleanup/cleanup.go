@@ -82,10 +82,11 @@ func (r *run) all(ctx context.Context, config *rest.Config) error {
 // are not clean: with them everybody can see that something is left.
 func (r *run) removeAll(ctx context.Context) error {
 	failed := insist(ctx, r.removePolicies)
+	known, unread := r.ruleTaints(ctx)
 	if r.Rules == DeleteRules {
 		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, r.nodeRules()) }))
 	}
-	nodes := r.sweepNodes(ctx)
+	nodes := errors.Join(unread, r.sweepNodes(ctx, known))
 	r.unlisted.report(&r.summary)
 	failed = errors.Join(failed, nodes, r.removeConditions(ctx), r.removeGates(ctx))
 	if nodes != nil {

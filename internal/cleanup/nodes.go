@@ -2,7 +2,6 @@ package cleanup
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -29,15 +28,26 @@ func (r *run) everyNode() things[corev1.Node] {
 	}
 }
 
-// sweepNodes takes everything of rules off all nodes, but for completion records of rules that
-// stay.
-func (r *run) sweepNodes(ctx context.Context) error {
-	var listed readiness.RuleTaints
-	unread := insist(ctx, func(ctx context.Context) (err error) {
-		listed, _, err = ownership.Read(ctx, r.client, r.Namespace)
+// ruleTaints are the taints of the rules that exist and of those in the list of rule taints. It is read
+// before rules are deleted: a rule without a finalizer is gone then, and may be missing in the list.
+func (r *run) ruleTaints(ctx context.Context) (taints readiness.RuleTaints, err error) {
+	err = insist(ctx, func(ctx context.Context) error {
+		rules, err := r.listRules(ctx)
+		if err != nil {
+			return err
+		}
+		listed, _, err := ownership.Read(ctx, r.client, r.Namespace)
+		taints = readiness.NewRulebook(rules).Taints()
+		maps.Copy(taints, listed)
 		return err
 	})
-	return errors.Join(unread, untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
+	return taints, err
+}
+
+// sweepNodes takes everything of rules off all nodes, but for completion records of rules that
+// stay. Known are the taints of rules that may be gone by now.
+func (r *run) sweepNodes(ctx context.Context, known readiness.RuleTaints) error {
+	return untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
 		rules, err := r.listRules(ctx)
 		if err != nil {
 			return nil, err
@@ -45,9 +55,9 @@ func (r *run) sweepNodes(ctx context.Context) error {
 		// Past the cache, and nobody makes records: a rule that is not there does not exist.
 		book, now := readiness.NewRulebook(rules).Withdrawn(), time.Now()
 		book.Listed = book.Taints()
-		maps.Copy(book.Listed, listed)
+		maps.Copy(book.Listed, known)
 		return r.settle(func(n *readiness.Node) *readiness.Plan { return book.Plan(n, now) }), nil
-	}))
+	})
 }
 
 // removeList deletes the list of rule taints, when no node carries a record of a rule any more.

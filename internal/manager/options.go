@@ -43,7 +43,7 @@ type Options struct {
 	RequestTimeout time.Duration
 
 	// ListRest is how long an entry stays in the list of rule taints after nothing of its rule is left.
-	// Zero: as long as a write may still happen. Only tests set it, through a hidden flag.
+	// Zero: as long as a write may still happen. Only tests set it; there is no flag for it.
 	ListRest time.Duration
 
 	// ManagePolicies is whether the manager writes the policies readygate-births and readygate-gates. If
@@ -108,9 +108,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
 	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-births and readygate-gates in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
 	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
-
-	flags.DurationVar(&o.ListRest, "list-rest", o.ListRest, "For tests.")
-	_ = flags.MarkHidden("list-rest") // the flag exists
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
 	o.Logging.BindFlags(logging)

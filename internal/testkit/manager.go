@@ -16,20 +16,23 @@ import (
 
 // RunManager runs the manager in this process, as the user that its role is bound to, until
 // the returned function is called, which says how it ended. The registry has its metrics.
-func (c *Cluster) RunManager() (*prometheus.Registry, func() error, error) {
+func (c *Cluster) RunManager(change ...func(*manager.Options)) (*prometheus.Registry, func() error, error) {
 	config, err := c.ControlPlane.Config(ManagerUser)
 	if err != nil {
 		return nil, nil, err
 	}
-	registry, stop := RunManager(config)
+	registry, stop := RunManager(config, change...)
 	return registry, stop, nil
 }
 
 // RunManager is Cluster.RunManager for a manager that reaches its API server in another way.
-func RunManager(config *rest.Config) (*prometheus.Registry, func() error) {
+func RunManager(config *rest.Config, change ...func(*manager.Options)) (*prometheus.Registry, func() error) {
 	registry := prometheus.NewRegistry()
 	options := manager.NewOptions()
 	options.RestConfig, options.Registerer, options.HealthAddr = config, registry, "0"
+	for _, set := range change {
+		set(options)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- options.Run(ctx) }()

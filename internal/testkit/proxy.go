@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"log"
@@ -34,6 +35,8 @@ type Proxy struct {
 type Fault struct {
 	// Delay is how long a request rests before it is passed on or answered.
 	Delay time.Duration
+	// Hold returns when a request may be passed on or answered; nil: at once.
+	Hold func(context.Context)
 	// Code is the answer to a request, which is not passed on then; zero: it is.
 	Code int
 	// RetryAfter are the seconds after which the answer asks to come again; zero: it does not.
@@ -44,8 +47,10 @@ type Fault struct {
 
 // Arrival is one request as it arrives.
 type Arrival struct {
-	Verb, Resource, Subresource, Name string
-	At                                time.Time
+	Verb, Resource, Subresource, Name, Path string
+	// Continues says that the request asks for a further page of a list.
+	Continues bool
+	At        time.Time
 }
 
 // What is "patch nodes", or "patch nodereadinessrules/status".
@@ -148,6 +153,9 @@ func (p *Proxy) handler(next http.Handler) http.Handler {
 				return
 			}
 		}
+		if fault.Hold != nil {
+			fault.Hold(r.Context())
+		}
 		if fault.Code == 0 {
 			next.ServeHTTP(&beginning{ResponseWriter: w, answers: end}, r)
 			return
@@ -164,7 +172,7 @@ var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"
 
 // begin notes an arrival and says what to do to it.
 func (p *Proxy) begin(r *http.Request) (int, Fault) {
-	arrival := Arrival{Verb: r.Method, At: time.Now()}
+	arrival := Arrival{Verb: r.Method, Path: r.URL.Path, Continues: r.URL.Query().Has("continue"), At: time.Now()}
 	if info, err := infos.NewRequestInfo(r); err == nil {
 		arrival.Verb, arrival.Resource, arrival.Subresource, arrival.Name = info.Verb, info.Resource, info.Subresource, info.Name
 	}

@@ -289,6 +289,8 @@ func TestCleanupsRoleRefuses(t *testing.T) {
 		"deleting pods":                   {Verb: "delete", Resource: "pods", Namespace: own},
 		"writing pods":                    {Verb: "patch", Resource: "pods", Namespace: "default"},
 		"reading secrets":                 {Verb: "get", Resource: "secrets", Namespace: own},
+		"reading another ConfigMap":       {Verb: "get", Resource: "configmaps", Namespace: own, Name: "other"},
+		"deleting another ConfigMap":      {Verb: "delete", Resource: "configmaps", Namespace: own, Name: "other"},
 		"deleting leases elsewhere":       {Verb: "delete", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: v1alpha1.LeaseName},
 		"writing other leases":            {Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: own, Name: "other"},
 		"escalating":                      {Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},

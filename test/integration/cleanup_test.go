@@ -125,6 +125,7 @@ func wantUninstalled(t *testing.T, c *testkit.Cluster) {
 	wantAbsent(t, c, policy.BirthsBinding())
 	wantAbsent(t, c, policy.GatesPolicy())
 	wantAbsent(t, c, policy.GatesBinding())
+	wantAbsent(t, c, ruleTaints())
 	wantAbsent(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}})
 }
 
@@ -325,16 +326,17 @@ func wantLimited(t *testing.T, c *testkit.Cluster) {
 }
 
 // With --rules=delete nothing stays: no rule, no completion record; and with --conditions no word
-// of a reporter. Reporters are gone first, others' DaemonSets stay.
+// of a reporter. Reporters are gone first, others' DaemonSets stay. The clean-up knows what a rule put on
+// nodes even if the rule has no finalizer and is not in the list of rule taints.
 func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	c := u.Cluster
 	u.manager.Terminate()
 	u.leaveRecords(t)
-	c.Patch(t, u.always, func() {
-		u.always.Finalizers = slices.DeleteFunc(u.always.Finalizers, func(f string) bool { return f != v1alpha1.Finalizer })
-	})
+	c.Patch(t, u.always, func() { u.always.Finalizers = nil }) // it is gone as soon as it is deleted
+	list := ruleTaints()
+	c.Patch(t, list, func() { delete(list.Data, string(u.always.UID)) })
 	c.SetCondition(t, "released", "Ready", corev1.ConditionTrue)
 	ours := map[string]string{"app.kubernetes.io/part-of": "readygate", "app.kubernetes.io/component": "reporter"}
 	reporter, other := daemonSet("reporter", ours), daemonSet("other", map[string]string{"app": "other"})

@@ -2,15 +2,22 @@ package integration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/paging"
 	"github.com/readygate/readygate/internal/testkit"
 )
@@ -75,5 +82,69 @@ func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 	}
 	if expired != 1 {
 		t.Errorf("%d requests were answered with 410, want 1", expired)
+	}
+}
+
+// A manager whose list of all nodes takes longer than the API server remembers the state still learns how
+// many nodes are held, and counts none of them twice.
+func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
+	t.Parallel()
+	const fleet, limit = 205, 3 // more than a page
+	c := testkit.StartCluster(t, compacted...)
+	name := testkit.NameOf(t)
+	node := func(i int) string { return fmt.Sprintf("%s-%03d", name, i) }
+	for i := range fleet {
+		i = fleet - 1 - i // those of the second page are the oldest, and older than the rule
+		c.CreateNode(t, testkit.Node(node(i), testkit.Pool(name)), corev1.ConditionTrue)
+	}
+	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
+	c.Create(t, rule)
+	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := testkit.StartProxy(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	var pages atomic.Int32
+	proxy.Set(testkit.Fault{
+		Of: func(a testkit.Arrival) bool { return a.What() == "list nodes" && a.Continues },
+		Hold: func(context.Context) {
+			if pages.Add(1)%2 == 1 { // the page after an expired one is read at once
+				awaitExpiry(t, c)
+			}
+		},
+	})
+	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
+	_, stop := testkit.RunManager(proxy.Config())
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})
+	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	for i := range 2 * limit {
+		c.SetCondition(t, node(fleet-1-i), testkit.Condition, corev1.ConditionFalse)
+	}
+	testkit.Eventually(t, "as many nodes to be held as may be", func(context.Context) error {
+		if now := away.now(); len(now) != limit {
+			return errors.New(strings.Join(now, ", "))
+		}
+		return nil
+	})
+	c.EventuallyRule(t, rule.Name, "limited", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited))
+	if most := away.mostEver(); most != limit {
+		t.Errorf("%d nodes were held at one time, want %d", most, limit)
+	}
+	gone := 0
+	for _, r := range c.Requests(t, testkit.ManagerUser) {
+		if r.Verb == "list" && r.Resource == "nodes" && r.Code == http.StatusGone {
+			gone++
+		}
+	}
+	if gone == 0 {
+		t.Error("no continue token has expired")
 	}
 }

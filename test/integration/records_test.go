@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/manager"
 	"github.com/readygate/readygate/internal/ownership"
 	"github.com/readygate/readygate/internal/policy"
 	"github.com/readygate/readygate/internal/testkit"
@@ -274,7 +275,7 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	rule := testkit.Rule("listed")
 	c.Create(t, rule)
 	c.Create(t, testkit.Node("listed", testkit.Pool(rule.Name)))
-	p := c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s", "--list-rest=12s")
+	stop := runWithShortList(t, c)
 	c.EventuallyNode(t, "listed", "held", held(rule))
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 	entry := func(entries map[string]string) bool {
@@ -308,20 +309,37 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	}
 
 	// Deleted while no manager runs, it is complete before anything is swept.
-	p.Kill()
+	stop()
 	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
 		t.Fatal(err)
 	}
-	p = c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s", "--list-rest=12s")
+	stop = runWithShortList(t, c)
 	eventuallyListed(t, c, "has both rules", func(entries map[string]string) bool { return entry(entries) && entries[string(next.UID)] != "" })
-	p.Kill()
+	stop()
 	forceDelete(t, c, rule)
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s", "--list-rest=12s")
+	runWithShortList(t, c)
 	c.EventuallyNode(t, "listed", "swept", free(rule))
 	if err := c.Client.Delete(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
 	eventuallyListed(t, c, "has no rule any more", func(entries map[string]string) bool { return len(entries) == 0 })
+}
+
+// runWithShortList runs a manager that keeps entries of deleted rules for 12 s, until the returned function is
+// called.
+func runWithShortList(t *testing.T, c *testkit.Cluster) (stop func()) {
+	t.Helper()
+	_, end, err := c.RunManager(func(o *manager.Options) { o.SettleTime, o.ListRest = time.Second, 12*time.Second })
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = func() {
+		if err := end(); err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 // Where the manager may not read or write the list, it holds nodes all the same, sweeps nothing, and its

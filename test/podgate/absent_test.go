@@ -23,17 +23,7 @@ import (
 func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
-	definition := definitionOf(t)
-	if err := c.Client.Delete(t.Context(), definition.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "the CRD to be gone", func(context.Context) error {
-		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}
-		if _, err := clientOf(t, c.Config).RESTMapper().RESTMapping(kind, v1alpha1.GroupVersion.Version); !meta.IsNoMatchError(err) {
-			return fmt.Errorf("still there (%v)", err)
-		}
-		return nil
-	})
+	definition := removeDefinition(t, c)
 	if err := install(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +55,23 @@ func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	s.sandbox(pod, "127.0.13.1", longAgo())
 	s.wantGate(pod, rule.Spec.Gate, allReady)
 	s.wantRule(rule, "open", counts(v1alpha1.PodSummary{Gated: 1, Open: 1}))
+}
+
+// removeDefinition deletes the CRD of rules for pods, and returns it.
+func removeDefinition(t *testing.T, c *testkit.Cluster) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	definition := definitionOf(t)
+	if err := c.Client.Delete(t.Context(), definition.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the CRD to be gone", func(context.Context) error {
+		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}
+		if _, err := clientOf(t, c.Config).RESTMapper().RESTMapping(kind, v1alpha1.GroupVersion.Version); !meta.IsNoMatchError(err) {
+			return fmt.Errorf("still there (%v)", err)
+		}
+		return nil
+	})
+	return definition
 }
 
 // definitionOf is the CRD of rules for pods.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -144,13 +145,54 @@ func TestRulesThatAreDeletedTogetherShareOneSweep(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	lists := 0
+	if lists := len(sweepsOf(t, c)); lists != 1 {
+		t.Errorf("the pods of the cluster were listed %d times, want once", lists)
+	}
+}
+
+// sweepsOf are the times at which the manager began to list all pods of the cluster.
+func sweepsOf(t *testing.T, c *testkit.Cluster) (began []time.Time) {
+	t.Helper()
 	err := testkit.Audited(c.AuditLog(), testkit.ManagerUser, func(event *auditv1.Event) {
 		if event.Verb == "list" && event.ObjectRef != nil && event.ObjectRef.Resource == "pods" && !strings.Contains(event.RequestURI, "fieldSelector=") {
-			lists++
+			began = append(began, event.RequestReceivedTimestamp.Time)
 		}
 	})
-	if err != nil || lists != 1 {
-		t.Errorf("the pods of the cluster were listed %d times (%v), want once", lists, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return began
+}
+
+// A sweep that fails lists all pods again after pauses that grow, opens all other pods, and ends when the
+// last pod can be written.
+func TestAFailingSweepIsRepeatedWithGrowingPauses(t *testing.T) {
+	t.Parallel()
+	c := bareCluster(t)
+	proxy := proxyFor(t, c)
+	startManager(t, proxy)
+	s := stageOn(t, c)
+	rule := s.rule("web")
+	s.enforce(rule)
+	refused, other := s.pod("web", named("refused"), unscheduled), s.pod("web", named("other"), unscheduled)
+	proxy.Set(testkit.Fault{Code: http.StatusForbidden, Of: func(a testkit.Arrival) bool { return a.What() == "patch pods/status" && a.Name == refused.Name }})
+	if err := c.Client.Delete(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	var sweeps []time.Time
+	testkit.Eventually(t, "the third sweep", func(context.Context) error {
+		if sweeps = sweepsOf(t, c); len(sweeps) < 3 {
+			return fmt.Errorf("%d so far", len(sweeps))
+		}
+		return nil
+	})
+	for i := range sweeps[1:] {
+		if pause := sweeps[i+1].Sub(sweeps[i]); pause < time.Second<<i {
+			t.Errorf("sweep %d began %v after the one before, want at least %v", i+2, pause, time.Second<<i)
+		}
+	}
+	s.wantGate(other, rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted)
+	proxy.Set(testkit.Fault{})
+	s.wantGone(rule)
+	s.wantGate(refused, rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted)
 }
