@@ -108,14 +108,13 @@ func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	var pages atomic.Int32
+	var first atomic.Bool // the last request was for a first page
 	proxy.Set(testkit.Fault{
-		Of: func(a testkit.Arrival) bool { return a.What() == "list nodes" && a.Continues },
-		Hold: func(context.Context) {
-			if pages.Add(1)%2 == 1 { // the page after an expired one is read at once
-				awaitExpiry(t, c)
-			}
+		Of: func(a testkit.Arrival) bool {
+			// The second page of every list expires. A page after an expired one is read at once.
+			return a.What() == "list nodes" && first.Swap(!a.Continues) && a.Continues
 		},
+		Hold: func(context.Context) { awaitExpiry(t, c) },
 	})
 	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
 	_, stop := testkit.RunManager(proxy.Config())
