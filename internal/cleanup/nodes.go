@@ -30,15 +30,16 @@ func (r *run) everyNode() things[corev1.Node] {
 
 // ruleTaints are the taints of the rules that exist and of those in the list of rule taints. It is read
 // before rules are deleted: a rule without a finalizer is gone then, and may be missing in the list.
-func (r *run) ruleTaints(ctx context.Context) (taints readiness.RuleTaints, err error) {
-	err = insist(ctx, func(ctx context.Context) error {
+func (r *run) ruleTaints(ctx context.Context) (readiness.RuleTaints, error) {
+	taints := readiness.RuleTaints{}
+	err := insist(ctx, func(ctx context.Context) error {
 		rules, err := r.listRules(ctx)
 		if err != nil {
 			return err
 		}
 		listed, _, err := ownership.Read(ctx, r.client, r.Namespace)
-		taints = readiness.NewRulebook(rules).Taints()
 		maps.Copy(taints, listed)
+		maps.Copy(taints, readiness.NewRulebook(rules).Taints()) // a rule is surer than its entry
 		return err
 	})
 	return taints, err
@@ -54,8 +55,8 @@ func (r *run) sweepNodes(ctx context.Context, known readiness.RuleTaints) error 
 		}
 		// Past the cache, and nobody makes records: a rule that is not there does not exist.
 		book, now := readiness.NewRulebook(rules).Withdrawn(), time.Now()
-		book.Listed = book.Taints()
-		maps.Copy(book.Listed, known)
+		book.Listed = maps.Clone(known)
+		maps.Copy(book.Listed, book.Taints())
 		return r.settle(func(n *readiness.Node) *readiness.Plan { return book.Plan(n, now) }), nil
 	})
 }

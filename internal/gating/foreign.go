@@ -68,6 +68,15 @@ func (h *History) Record(s *Subject, d *Decision, now time.Time) {
 	}
 }
 
+// RecordUnanswered adds a decision whose write may have happened: the API server did not answer. As after a
+// restart, the reason and the latch annotation decide whether a gate of the write that is True is a decision.
+func (h *History) RecordUnanswered(s *Subject, d *Decision, now time.Time) {
+	h.Record(s, d, now)
+	for i := range d.Patch.Conditions {
+		delete(h.opened, string(d.Patch.Conditions[i].Type))
+	}
+}
+
 // due is when the next write against a foreign True may happen. It never refuses for good: the latch key
 // is still corrected after the last attempt, at most once per longest pause.
 func (h *History) due() time.Time {

@@ -469,3 +469,42 @@ func TestAForeignTrueOfAnOrphan(t *testing.T) {
 	w.write(gating.Orphan(w.rules, &w.subject, w.now).Patch)
 	w.expect("True AgentGone", "always AgentGone")
 }
+
+// The API server may have done what it did not answer. A gate that Readygate has opened so is its decision.
+func TestAnUnansweredWriteIsADecision(t *testing.T) {
+	w := newWorld(t, rule("network", startHold))
+	w.latched(runs(noon))
+	w.says("False")
+	w.settle()
+	w.says("True")
+	d := w.decide()
+	w.write(d.Patch)
+	w.subject.History.RecordUnanswered(&w.subject, &d, w.now)
+	w.pass(time.Second)
+	w.says("False")
+	w.settle()
+	w.expect("True AllComponentsReady", openKey)
+	if v := w.last.Verdicts[0]; v.Foreign || !v.Open {
+		t.Errorf("the verdict is %+v", v)
+	}
+}
+
+// Attempts to set a gate back count also if the API server does not answer.
+func TestAnUnansweredSetBackCounts(t *testing.T) {
+	w := newWorld(t, rule("network", startHold))
+	w.latched(runs(noon))
+	w.says("False")
+	w.settle()
+	attempts := 0
+	for range 600 {
+		w.pass(100 * time.Millisecond)
+		w.sets("Programmed")
+		if d := w.decide(); d.Patch != nil && len(d.Patch.Conditions) > 0 {
+			attempts++
+			w.subject.History.RecordUnanswered(&w.subject, &d, w.now)
+		}
+	}
+	if attempts != 3 {
+		t.Errorf("it was set back %d times, want 3", attempts)
+	}
+}

@@ -149,13 +149,17 @@ func (w *world) settle() {
 
 // step decides once, and says whether something was written.
 func (w *world) step() bool {
-	w.last = gating.Decide(w.rules, &w.subject, func(p gating.Probe) (gating.Answer, bool) {
-		answer, ok := w.answers[p.Path+p.URL+p.Address]
-		return answer, ok
-	}, w.now)
+	w.last = w.decide()
 	w.write(w.last.Patch)
 	w.subject.History.Record(&w.subject, &w.last, w.now)
 	return w.last.Patch != nil
+}
+
+func (w *world) decide() gating.Decision {
+	return gating.Decide(w.rules, &w.subject, func(p gating.Probe) (gating.Answer, bool) {
+		answer, ok := w.answers[p.Path+p.URL+p.Address]
+		return answer, ok
+	}, w.now)
 }
 
 func (w *world) write(patch *gating.Patch) {

@@ -59,6 +59,14 @@ func latchState(pod *corev1.Pod) *corev1.ContainerState {
 // LatchReported reports whether the kubelet has reported the state of the latch.
 func LatchReported(pod *corev1.Pod) bool { return latchState(pod) != nil }
 
+// LatchStarted is when the container of a latch that has ended was started; zero if it has not ended.
+func LatchStarted(pod *corev1.Pod) time.Time {
+	if !LatchEnded(pod) {
+		return time.Time{}
+	}
+	return latchState(pod).Terminated.StartedAt.Time
+}
+
 // LatchEnded reports whether the latch has let the containers of the pod start.
 func LatchEnded(pod *corev1.Pod) bool {
 	state := latchState(pod)
@@ -79,9 +87,9 @@ func (d *decider) touch(key *latchkey.Key) (touched bool) {
 	if !written || !d.Delivers || state.Running == nil {
 		return false
 	}
-	since := latest(latest(d.LatchClosed, state.Running.StartedAt.Time), d.Written)
+	since := latest(latest(d.past(d.LatchClosed), d.past(state.Running.StartedAt.Time)), d.Written)
 	if key.Touches == latchkey.MaxTouches {
-		d.LatchStuck = d.after(since.Add(touchPauses[0]))
+		d.LatchStuck = d.after(since.Add(d.touchPause(0)))
 		return false
 	}
 	if !d.after(since.Add(d.touchPause(key.Touches))) {
@@ -89,6 +97,15 @@ func (d *decider) touch(key *latchkey.Key) (touched bool) {
 	}
 	key.Touches++
 	return true
+}
+
+// past is a time of the pod's status, or zero if it is in the future: the clock of the node was set back, and
+// a pause must not last until that time.
+func (d *decider) past(t time.Time) time.Time {
+	if t.After(d.now) {
+		return time.Time{}
+	}
+	return t
 }
 
 // isWritten reports whether the pod has this open key already, with touches of podgate only.

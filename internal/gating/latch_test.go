@@ -105,6 +105,17 @@ func TestAKeyIsTouchedLaterOnABusyNode(t *testing.T) {
 	}
 }
 
+// A clock that is set back does not delay touches until it is again as late as it was.
+func TestAKeyIsTouchedAfterTheClockWasSetBack(t *testing.T) {
+	w := held(t)
+	w.pass(-time.Hour)
+	w.subject.Written = w.now // it has a monotonic reading
+	w.pass(2 * time.Second)
+	if !w.step() || !w.last.Patch.Touch {
+		t.Errorf("the patch is %+v", w.last.Patch)
+	}
+}
+
 // A pod whose latch has ended, or has not started, is not written again.
 func TestAKeyIsNotTouchedUnlessTheLatchRuns(t *testing.T) {
 	for name, change := range map[string]func(w *world){

@@ -41,7 +41,7 @@ type Subject struct {
 	// SlowestLatch is the longest time of late between the write of a key and the report that its latch has
 	// ended, of all pods of the node; zero: not known.
 	SlowestLatch time.Duration
-	// Written is when the agent last wrote the pod; zero: not since the agent started.
+	// Written is when the agent last wrote the latch key of the pod; zero: not since the agent started.
 	Written time.Time
 }
 

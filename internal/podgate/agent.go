@@ -2,12 +2,15 @@ package podgate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -31,8 +34,15 @@ const maxPods = 2048
 // the node's boot: by then the kubelet, which has started the agent, has looked at all other pods.
 const settling = 2 * time.Minute
 
-// slowestFor is how long the slowest latch of the node counts.
-const slowestFor = time.Minute
+// What the time of other latches of the node says about one that is closed.
+const (
+	// lately is how long a latch counts: one that has not ended by then waits for something else, and how
+	// long another one took says nothing any more.
+	lately = time.Minute
+	// slowestLatch is the longest time that counts: one that took longer missed its key, too, until the
+	// kubelet's next periodic sync.
+	slowestLatch = 20 * time.Second
+)
 
 // Back-off of a pod whose write failed.
 const (
@@ -83,7 +93,7 @@ type memory struct {
 	seen    time.Time
 	// decision is the last one, for the tallies.
 	decision gating.Decision
-	// written is when the agent last wrote the pod.
+	// written is when the agent last wrote the latch key of the pod.
 	written time.Time
 	// told are the rules that the pod's lateness was told of.
 	told []string
@@ -180,6 +190,9 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	a.remember(subject.Pod, d)
 	if d.Patch != nil {
 		if err := a.write(ctx, subject, &d, now); err != nil {
+			if unanswered(err) {
+				subject.History.RecordUnanswered(subject, &d, now)
+			}
 			return 0, err
 		}
 	}
@@ -195,31 +208,36 @@ func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Su
 	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
 }
 
-// latches are the number of pods, other than this one, whose key is open and whose latch is closed, and the
-// longest time that a latch of the node has taken in the last minute.
+// latches are the number of pods, other than this one, whose key was written lately and whose latch is
+// closed, and the longest time that a latch of the node has taken lately.
 func (a *Agent) latches(pod types.NamespacedName, now time.Time) (closed int, slowest time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for other, m := range a.pods {
-		if other != pod && !m.decision.LatchClosed.IsZero() {
+		since := m.written
+		if since.IsZero() { // by the agent before this one
+			since = m.decision.LatchClosed
+		}
+		if other != pod && !m.decision.LatchClosed.IsZero() && now.Sub(since) < lately {
 			closed++
 		}
 	}
-	if now.Sub(a.slowestAt) < slowestFor {
+	if now.Sub(a.slowestAt) < lately {
 		slowest = a.slowest
 	}
 	return closed, slowest
 }
 
-// timeLatch notes how long the latch of a pod took to end. A key that was touched tells nothing: the latch
-// may have ended because of any of the writes. The caller has the lock.
+// timeLatch notes how long the latch of a pod ran after its key was written. A key that was touched tells
+// nothing: the latch may have ended because of any of the writes. The caller has the lock.
 func (a *Agent) timeLatch(pod *corev1.Pod, m *memory) {
 	key, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation])
 	if m.decision.LatchClosed.IsZero() || !gating.LatchEnded(pod) || m.written.IsZero() || key.Touches > 0 {
 		return
 	}
 	now := a.Clock.Now()
-	if took := now.Sub(m.written); took >= a.slowest || now.Sub(a.slowestAt) >= slowestFor {
+	took := min(now.Sub(m.written), now.Sub(gating.LatchStarted(pod)), slowestLatch)
+	if took >= a.slowest || now.Sub(a.slowestAt) >= lately {
 		a.slowest, a.slowestAt = took, now
 	}
 }
@@ -270,15 +288,23 @@ func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision
 		return fmt.Errorf("writing the gates of the pod: %w", err)
 	}
 	a.overlay.Mutation(strip(written))
-	a.mu.Lock()
-	a.memoryOf(s.Pod).written = a.Clock.Now()
-	a.mu.Unlock()
+	if d.Patch.Key != s.Pod.Annotations[v1alpha1.LatchAnnotation] {
+		a.mu.Lock()
+		a.memoryOf(s.Pod).written = a.Clock.Now()
+		a.mu.Unlock()
+	}
 	if d.Patch.Touch {
 		a.Metrics.touches.Inc()
 		log.FromContext(ctx).Info("Latch key written again, because the latch is still closed", "pod", keyOf(s.Pod), "key", d.Patch.Key)
 	}
 	a.opened(ctx, s.Pod, d, now)
 	return nil
+}
+
+// unanswered reports whether a failed write may have happened: no API server has rejected it.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // opened tells of gates that the write has opened, and closed.

@@ -284,6 +284,6 @@ func (r *Reconciler) gone(node string, err error) (reconcile.Result, error) {
 	}
 	r.Failures.Clear(node)
 	r.Allotment.Absent(node)
-	r.unlisted.forget(node)
+	r.Metrics.unlistedNodes.Add(r.unlisted.forget(node))
 	return reconcile.Result{}, nil
 }

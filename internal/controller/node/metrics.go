@@ -18,7 +18,7 @@ type Metrics struct {
 	latencySeconds     *prometheus.HistogramVec
 	conditionFailures  *prometheus.CounterVec
 	conflicts          prometheus.Counter
-	unlistedRecords    prometheus.Counter
+	unlistedNodes      prometheus.Gauge
 }
 
 // NewMetrics makes the metrics and registers them.
@@ -59,13 +59,13 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "node_readiness_write_conflicts_total",
 			Help: "Writes of nodes that met somebody else's write and were decided again.",
 		}),
-		unlistedRecords: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "node_readiness_unlisted_records_total",
-			Help: "Reports of hold records on nodes that no rule wrote. The manager leaves them and their taints as they are.",
+		unlistedNodes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "node_readiness_nodes_with_unlisted_records",
+			Help: "Nodes with hold records that no rule wrote. The manager leaves them and their taints as they are.",
 		}),
 	}
 	registerer.MustRegister(m.operations, m.evaluationSeconds, m.failures, m.bootstrapCompleted,
-		m.bootstrapSeconds, m.latencySeconds, m.conditionFailures, m.conflicts, m.unlistedRecords)
+		m.bootstrapSeconds, m.latencySeconds, m.conditionFailures, m.conflicts, m.unlistedNodes)
 	return m
 }
 

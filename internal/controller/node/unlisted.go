@@ -3,7 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
-	"strings"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -19,47 +19,83 @@ import (
 // write a new record every second.
 const unlistedInterval = 10 * time.Minute
 
-// unlistedRecords remembers which records were reported. It keeps one entry per node.
+// unlistedRecords remembers which records were reported, of nodes that have such records now or had some in
+// the last unlistedInterval.
 type unlistedRecords struct {
 	mu     sync.Mutex
 	byNode map[string]unlistedReport
 }
 
 type unlistedReport struct {
-	count int
-	first string
-	at    time.Time
+	// records are a hash of those that were last reported, and at is when.
+	records uint64
+	at      time.Time
+	// now is whether the node has such records now.
+	now bool
 }
 
-// news reports whether these records of the node are to be reported now.
-func (u *unlistedRecords) news(node string, keys []string, now time.Time) bool {
+var unlistedSeed = maphash.MakeSeed()
+
+// update notes the records of a node. It returns whether they are to be reported now, and the change of the
+// number of nodes that have such records.
+func (u *unlistedRecords) update(node *readiness.Node, keys []string, now time.Time) (news bool, change float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	was, reported := u.byNode[node]
-	if reported && (was.count == len(keys) && was.first == keys[0] || now.Sub(was.at) < unlistedInterval) {
-		return false
+	report := u.byNode[node.Name]
+	was := report.now
+	if report.now = len(keys) > 0; !report.now {
+		report.records = 0
+	} else if records := hashOf(node, keys); records != report.records && (report.at.IsZero() || now.Sub(report.at) >= unlistedInterval) {
+		news, report.records, report.at = true, records, now
 	}
-	if u.byNode == nil {
-		u.byNode = map[string]unlistedReport{}
+	switch {
+	case !report.now && now.Sub(report.at) >= unlistedInterval:
+		delete(u.byNode, node.Name)
+	case u.byNode == nil:
+		u.byNode = map[string]unlistedReport{node.Name: report}
+	default:
+		u.byNode[node.Name] = report
 	}
-	u.byNode[node] = unlistedReport{count: len(keys), first: strings.Clone(keys[0]), at: now}
-	return true
+	return news, one(report.now) - one(was)
 }
 
-func (u *unlistedRecords) forget(node string) {
+func hashOf(node *readiness.Node, keys []string) uint64 {
+	var hash maphash.Hash
+	hash.SetSeed(unlistedSeed)
+	for _, key := range keys {
+		fmt.Fprintf(&hash, "%q=%q ", key, node.Annotations[key])
+	}
+	return hash.Sum64()
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// forget drops a node that is gone, and returns the change of the number of nodes.
+func (u *unlistedRecords) forget(node string) (change float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	was := u.byNode[node].now
 	delete(u.byNode, node)
+	return -one(was)
 }
 
 // reportUnlisted reports hold records that no rule wrote, with the commands that remove them. While
 // the list is not known, nothing can be said about records.
 func (r *Reconciler) reportUnlisted(ctx context.Context, d decision) {
-	keys := d.plan.Unlisted
-	if len(keys) == 0 || r.Owners.Taints() == nil || !r.unlisted.news(d.node.Name, keys, r.Clock.Now()) {
+	if r.Owners.Taints() == nil {
 		return
 	}
-	r.Metrics.unlistedRecords.Inc()
+	keys := d.plan.Unlisted
+	news, change := r.unlisted.update(d.node, keys, r.Clock.Now())
+	r.Metrics.unlistedNodes.Add(change)
+	if !news {
+		return
+	}
 	log.FromContext(ctx).Info("Left a hold record that no rule wrote, and its taint", "node", d.node.Name, "records", len(keys), "first", keys[0])
 	r.Events.Eventf(nodeObject(d.node), nil, corev1.EventTypeWarning, v1alpha1.EventUnlistedRecord, v1alpha1.ActionKeepRecord,
 		"%s", note.Cut(unlistedText(d.node, keys), note.Event))

@@ -94,7 +94,7 @@ func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue)
 
 func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, q queue) {
 	r.Failures.Clear(e.Object.GetName())
-	r.unlisted.forget(e.Object.GetName())
+	r.Metrics.unlistedNodes.Add(r.unlisted.forget(e.Object.GetName()))
 	add(q, r.Allotment.Gone(e.Object.(*corev1.Node)))
 }
 
