@@ -177,14 +177,14 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 	if !c.sight.Manual || !wanted && !stored || c.sight.Wanted.Keeps(uid, c.sight.Stored) {
 		return nil
 	}
-	difference, effect := "has another version of this rule", c.without
+	difference, effect := "has another version of this rule", "the stored policy applies as it is"
 	switch {
 	case !wanted:
 		difference, effect = "still has this rule, which is deleted or not enforced", "the manager removes what it adds"
 	case c.sight.Stored.Edited():
 		difference = "was edited, or compiled by another version of Readygate or with another --latch-image"
 	case !stored:
-		difference = "does not have this rule"
+		difference, effect = "does not have this rule", c.without
 	}
 	return &Gap{Reason: v1alpha1.ReasonPolicyOutdated, Message: fmt.Sprintf("the MutatingAdmissionPolicy %s %s; an administrator must apply it: %s; until then %s",
 		c.policy, difference, ApplyCommand, effect)}

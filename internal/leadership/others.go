@@ -99,7 +99,7 @@ func (o *Others) Condition() *metav1.Condition {
 	return &metav1.Condition{
 		Type: v1alpha1.ConditionSoleController, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOtherLease,
 		Message: fmt.Sprintf("more than one lease %s is renewed, in namespaces %s; readygate-manager enforces the rule all the same. "+
-			"If another controller of this API runs in one of them, stop it: both write the same taints. Otherwise delete the lease there. "+
+			"If another controller of this API runs in one of them, stop it: both write the same taints. Otherwise delete the lease, except where readygate-manager runs. "+
 			"Find them with: kubectl get leases -A --field-selector metadata.name=%s", v1alpha1.LeaseName, o.named(o.published), v1alpha1.LeaseName),
 	}
 }
