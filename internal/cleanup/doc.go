@@ -11,7 +11,8 @@
 package cleanup
 
 // What the cleanup may do, and nothing else. On nodes the policy readygate-cleanup limits it
-// further, to removals, and on pods readygate-openers, to opening gates. It can stop the manager and
+// further, to removals, on pods readygate-openers, to opening gates, and on rules readygate-rules, to
+// removing the finalizer; it can delete rules. It can stop the manager and
 // not change it; of the policies, it can delete those that taint nodes and gate pods; DaemonSets and
 // leases it can delete in its own namespace only, where a role cannot say which.
 //

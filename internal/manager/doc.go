@@ -9,7 +9,7 @@ package manager
 // In its own namespace it keeps the ConfigMap readygate-rule-taints; creation cannot be limited to a name.
 // Leases are used in its own namespace only, with those of the agents; the list over all namespaces,
 // of the one name, is to see another controller of this API. On pods the policy readygate-openers
-// limits it further, to opening gates.
+// limits it further, to opening gates, and on rules readygate-rules, to its finalizer.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list

@@ -6,6 +6,7 @@
 //   - readygate-conflicts refuses a rule that conflicts with an existing one.
 //   - readygate-manager limits the manager's own account to what it needs on nodes.
 //   - readygate-cleanup limits the account that uninstalls to removals.
+//   - readygate-rules limits both accounts, on rules, to adding and removing their finalizer.
 //   - readygate-removal warns who removes a part that others need.
 //   - readygate-advice warns who creates a rule that could evict everything.
 //   - readygate-tolerations lets DaemonSets that a rule names tolerate its taint.

@@ -9,6 +9,7 @@ func Installed() []runtime.Object {
 		Conflicts(), ConflictsBinding(),
 		Manager(), ManagerBinding(),
 		Cleanup(), CleanupBinding(),
+		Rules(), RulesBinding(),
 		Removal(), RemovalBinding(),
 		Advice(), AdviceBinding(),
 		Tolerations(), TolerationsBinding(),

@@ -20,6 +20,7 @@ const (
 	GatesName       = "readygate-gates"
 	PodgateName     = "readygate-podgate"
 	OpenersName     = "readygate-openers"
+	RulesName       = "readygate-rules"
 
 	ReservedGatesName = "readygate-reserved-gates"
 )

@@ -63,7 +63,7 @@ func PodgateBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 // reasons for which nobody else would: they close none. Both are asked about, and nobody else.
 func Openers() *admissionv1.ValidatingAdmissionPolicy {
 	reasons := []string{v1alpha1.ReasonAgentGone, v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}
-	policy := limit(OpenersName, ManagerNamespace, ManagerAccount, admissionv1.ValidatingAdmissionPolicySpec{
+	return limitBoth(OpenersName, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"pods", "pods/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
 		Variables:        gateVariables(),
 		Validations: []admissionv1.Validation{
@@ -86,8 +86,6 @@ func Openers() *admissionv1.ValidatingAdmissionPolicy {
 			gateFields("the manager or the clean-up"),
 		},
 	})
-	policy.Spec.MatchConditions[0].Expression = username + " in " + quoteAll([]string{ManagerUser, CleanupUser})
-	return policy
 }
 
 // OpenersBinding puts Openers in force.

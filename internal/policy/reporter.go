@@ -92,6 +92,13 @@ func limit(name, namespace, account string, spec admissionv1.ValidatingAdmission
 	return &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec}
 }
 
+// limitBoth makes a policy about the manager and the clean-up and no other account, which fails closed.
+func limitBoth(name string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
+	policy := limit(name, ManagerNamespace, ManagerAccount, spec)
+	policy.Spec.MatchConditions[0].Expression = username + " in " + quoteAll([]string{ManagerUser, CleanupUser})
+	return policy
+}
+
 // nodeOfToken is the node of the pod that the requester's token is bound to; empty if there is
 // none. API servers say it since 1.30.
 var nodeOfToken = admissionv1.Variable{

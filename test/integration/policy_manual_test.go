@@ -27,7 +27,13 @@ import (
 // managerByToken is a client and a kubeconfig with a token of the manager's service account.
 func managerByToken(t *testing.T, c *testkit.Cluster) (as client.Client, kubeconfig string) {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.ManagerAccount}}
+	return accountByToken(t, c, policy.ManagerAccount)
+}
+
+// accountByToken is a client and a kubeconfig with a token of a service account in the manager's namespace.
+func accountByToken(t *testing.T, c *testkit.Cluster, name string) (as client.Client, kubeconfig string) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: name}}
 	c.Create(t, account)
 	token := c.Token(t, account.Namespace, account.Name, nil)
 	config := *c.Config

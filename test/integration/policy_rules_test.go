@@ -1,0 +1,136 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// The role of the manager and that of the clean-up grant patch on rules. With a token of either account,
+// of a rule only the finalizer of Readygate and the status can be changed, also if one of the two CRDs is
+// not installed. An administrator is not limited.
+func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartCluster(t)
+	install(t, c)
+	permitCleanup(t, c)
+	manager, _ := managerByToken(t, c)
+	cleanup, _ := accountByToken(t, c, policy.CleanupAccount)
+	accounts := map[string]client.Client{"manager": manager, "clean-up": cleanup}
+	nodes, pods := testkit.Rule("nodes"), gateRule("pods")
+	for _, rule := range []client.Object{nodes, pods} {
+		rule.SetLabels(map[string]string{"example.com/team": "a"})
+		rule.SetAnnotations(map[string]string{"example.com/note": "a"})
+		rule.SetFinalizers([]string{"example.com/keep"})
+		c.Create(t, rule)
+	}
+
+	eventuallyRulesLimited(t, accounts, nodes)
+	for who, as := range accounts {
+		t.Run("the "+who+" on a rule for nodes", func(t *testing.T) {
+			limitedToTheFinalizer(t, c, as, nodes, v1alpha1.Finalizer, map[string]string{
+				"dryRun":         `{"spec": {"dryRun": true}}`,
+				"maxUnavailable": `{"spec": {"maxUnavailable": 1}}`,
+			})
+		})
+		t.Run("the "+who+" on a rule for pods", func(t *testing.T) {
+			limitedToTheFinalizer(t, c, as, pods, podv1alpha1.Finalizer, map[string]string{
+				"the selectors": `{"spec": {"podSelector": {"matchLabels": {"app": "other"}}, "namespaceSelector": {"matchLabels": {"team": "other"}}}}`,
+				"the components": `{"spec": {"reopen": "Always", "components": [{"name": "never", "nodeCondition": {"type": "example.com/Never"}},` +
+					` {"name": "local", "http": {"url": "http://localhost:8080/"}}]}}`,
+			})
+		})
+	}
+
+	crd := crdObject()
+	crd.Name = podv1alpha1.CRDName
+	c.Patch(t, pods, func() { pods.Finalizers = nil })
+	if err := c.Client.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the CRD of rules for pods to be gone", func(ctx context.Context) error {
+		if err := c.Client.List(ctx, &podv1alpha1.PodReadinessRuleList{}); err == nil {
+			return errors.New("still there")
+		}
+		return nil
+	})
+	for who, as := range accounts {
+		t.Run("the "+who+" without the CRD of rules for pods", func(t *testing.T) {
+			limitedToTheFinalizer(t, c, as, nodes, v1alpha1.Finalizer, map[string]string{"dryRun": `{"spec": {"dryRun": true}}`})
+		})
+	}
+}
+
+// refusedRule reports whether an answer is a refusal by the policy because of this field.
+func refusedRule(answer error, field string) bool {
+	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+policy.RulesName+"'") &&
+		strings.Contains(answer.Error(), "the manager and the clean-up may add and remove their finalizer on rules, and not change "+field+" (")
+}
+
+// eventuallyRulesLimited waits until the policy is in force.
+func eventuallyRulesLimited(t *testing.T, accounts map[string]client.Client, rule client.Object) {
+	t.Helper()
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`))
+	testkit.Eventually(t, "the policy to be in force", func(ctx context.Context) error {
+		for who, as := range accounts {
+			if err := as.Patch(ctx, rule.DeepCopyObject().(client.Object), label, client.DryRunAll); !refusedRule(err, "metadata.labels") {
+				return fmt.Errorf("the answer to the %s is %v", who, err)
+			}
+		}
+		return nil
+	})
+}
+
+// limitedToTheFinalizer checks that the account is refused these changes of the spec and changes of the
+// metadata, which an administrator may do, and that it can add and remove the finalizer and write the status.
+func limitedToTheFinalizer(t *testing.T, c *testkit.Cluster, as client.Client, rule client.Object, finalizer string, specs map[string]string) {
+	t.Helper()
+	refused := map[string]struct{ patch, field string }{
+		"a label added":               {`{"metadata": {"labels": {"a": "b"}}}`, "metadata.labels"},
+		"all labels removed":          {`{"metadata": {"labels": null}}`, "metadata.labels"},
+		"an annotation changed":       {`{"metadata": {"annotations": {"example.com/note": "b"}}}`, "metadata.annotations"},
+		"an owner given":              {`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "` + strangeUID + `"}]}}`, "metadata.ownerReferences"},
+		"another's finalizer removed": {`{"metadata": {"finalizers": null}}`, "finalizers of others"},
+		"another's finalizer added":   {`{"metadata": {"finalizers": ["example.com/keep", "example.com/new"]}}`, "finalizers of others"},
+	}
+	for name, patch := range specs {
+		refused[name+" changed"] = struct{ patch, field string }{patch, "spec"}
+	}
+	for name, tc := range refused {
+		patch := client.RawPatch(types.MergePatchType, []byte(tc.patch))
+		if err := c.Client.Patch(t.Context(), rule.DeepCopyObject().(client.Object), patch, client.DryRunAll); err != nil {
+			t.Errorf("%s: an administrator is refused, too: %v", name, err)
+		}
+		if err := as.Patch(t.Context(), rule.DeepCopyObject().(client.Object), patch, client.DryRunAll); !refusedRule(err, tc.field) {
+			t.Errorf("%s: must be refused because of %s, got %v", name, tc.field, err)
+		}
+	}
+
+	for _, finalizers := range []string{`["example.com/keep", "` + finalizer + `"]`, `["example.com/keep"]`} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`))
+		if err := as.Patch(t.Context(), rule.DeepCopyObject().(client.Object), patch); err != nil {
+			t.Errorf("the finalizers %s are refused: %v", finalizers, err)
+		}
+	}
+	// The API server ignores metadata and spec in a write of the status.
+	status := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"dryRun": true, "reopen": "Always"}, "metadata": {"labels": {"a": "b"}}, "status": {"conditions": [{"type": "Accepted", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": %q}]}}`,
+		metav1.Now().UTC().Format("2006-01-02T15:04:05Z")))
+	written := rule.DeepCopyObject().(client.Object)
+	if err := as.Status().Patch(t.Context(), written, status); err != nil {
+		t.Errorf("the status is refused: %v", err)
+	}
+	if written.GetLabels()["a"] != "" || written.GetGeneration() != rule.GetGeneration() {
+		t.Errorf("a write of the status changed the labels to %v, and the generation from %d to %d", written.GetLabels(), rule.GetGeneration(), written.GetGeneration())
+	}
+}
