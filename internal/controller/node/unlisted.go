@@ -60,12 +60,11 @@ func (u *unlistedRecords) update(node *readiness.Node, keys []string, now time.T
 }
 
 func hashOf(node *readiness.Node, keys []string) uint64 {
-	var hash maphash.Hash
-	hash.SetSeed(unlistedSeed)
+	var records []string
 	for _, key := range keys {
-		fmt.Fprintf(&hash, "%q=%q ", key, node.Annotations[key])
+		records = append(records, key, node.Annotations[key])
 	}
-	return hash.Sum64()
+	return maphash.Comparable(unlistedSeed, fmt.Sprintf("%q", records))
 }
 
 func one(is bool) float64 {
