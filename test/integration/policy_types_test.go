@@ -33,7 +33,7 @@ func TestNoPolicyHasATypeWarning(t *testing.T) {
 		}
 		return nil
 	})
-	if len(list.Items) != 9 {
+	if len(list.Items) != 10 {
 		t.Errorf("%d validating policies", len(list.Items))
 	}
 	for _, policy := range list.Items {
