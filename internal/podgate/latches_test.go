@@ -3,6 +3,7 @@ package podgate
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -66,6 +67,72 @@ func TestTheSlowestLatchOfTheNode(t *testing.T) {
 			now.Step(time.Minute)
 			if _, slowest := a.latches(types.NamespacedName{}, now.Now()); slowest != 0 {
 				t.Errorf("the slowest took %v a minute later", slowest)
+			}
+		})
+	}
+}
+
+// A kubelet that is late with a hundred latches costs few touches, however late it is. On a node with two
+// cores that start a hundred pods at once it was 8 to 40 s late.
+func TestALateKubeletCausesFewTouches(t *testing.T) {
+	const crowd, component = 100, "example.com/programmed"
+	rules := gating.NewRules([]*v1alpha1.PodReadinessRule{{
+		ObjectMeta: metav1.ObjectMeta{Name: "crowd"},
+		Spec:       v1alpha1.PodReadinessRuleSpec{StartHold: true, Components: []v1alpha1.Component{{Name: "c", PodCondition: &v1alpha1.ConditionComponent{Type: component}}}},
+	}})
+	for _, late := range []time.Duration{5 * time.Second, 15 * time.Second, 40 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			now := testclock.NewFakeClock(time.Unix(1e9, 0))
+			a := &Agent{Clock: now, Changed: func() {}}
+			held := func(i int) *corev1.Pod { // whose gate is open and whose latch runs
+				since := metav1.NewTime(now.Now().Truncate(time.Second))
+				pod := latchedPod("p"+strconv.Itoa(i), "open 10.0.0.7 b1 "+since.UTC().Format(time.RFC3339), corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: since}})
+				pod.Annotations[v1alpha1.GatesAnnotation] = v1alpha1.DefaultGate
+				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.DefaultGate}}
+				pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.LatchName}}
+				pod.Status.PodIP = "10.0.0.7"
+				for kind, reason := range map[corev1.PodConditionType]string{corev1.PodReadyToStartContainers: "", component: "", v1alpha1.DefaultGate: v1alpha1.ReasonAllReady} {
+					pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: since})
+				}
+				a.memoryOf(pod).written = now.Now()
+				return pod
+			}
+			var pods []*corev1.Pod
+			var opened []time.Time
+			touches := 0
+			for step := 0; step < 1500; step++ {
+				now.Step(100 * time.Millisecond)
+				if step%4 == 0 && len(pods) < crowd {
+					pods, opened = append(pods, held(len(pods))), append(opened, now.Now())
+				}
+				for i, pod := range pods {
+					if now.Since(opened[i]) >= late {
+						pod.Status.InitContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(opened[i])}}
+					}
+					s := &gating.Subject{Pod: pod, Node: gating.Node{BootID: "b1"}, Delivers: true}
+					s.Seen, s.Written, s.History = a.seen(s, now.Now())
+					s.OthersClosed, s.SlowestLatch = a.latches(keyOf(pod), now.Now())
+					d := gating.Decide(rules, s, nil, now.Now())
+					a.remember(pod, d)
+					if d.Patch == nil {
+						continue
+					}
+					if !d.Patch.Touch {
+						t.Fatalf("the patch is %+v", d.Patch)
+					}
+					touches++
+					pod.Annotations[v1alpha1.LatchAnnotation] = d.Patch.Key
+					a.memoryOf(pod).written = now.Now()
+				}
+			}
+			t.Logf("%d touches", touches)
+			if touches > crowd/5 {
+				t.Errorf("%d touches of %d pods", touches, crowd)
+			}
+			for i, pod := range pods {
+				if !gating.LatchEnded(pod) {
+					t.Fatalf("pod %d has not ended", i)
+				}
 			}
 		})
 	}
