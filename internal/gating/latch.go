@@ -19,7 +19,7 @@ var touchPauses = [latchkey.MaxTouches]time.Duration{2 * time.Second, 2 * time.S
 
 // Where other latches of the node are closed, too, the kubelet is busy, and reports late that a latch has
 // ended: with 100 pods at once on two cores 8 to 19 s late. A touch then delays it further, so a pause grows by
-// busyPause for every such latch, and lasts at least slowFactor times as long as the slowest latch of late.
+// busyPause for every such latch, and lasts at least slowFactor times as long as the slowest latch of the last minute.
 const (
 	busyPause  = 250 * time.Millisecond
 	slowFactor = 1.25

@@ -38,8 +38,8 @@ type Subject struct {
 	Delivers bool
 	// OthersClosed is the number of other pods of the node whose key is open and whose latch is closed.
 	OthersClosed int
-	// SlowestLatch is the longest time of late between the write of a key and the report that its latch has
-	// ended, of all pods of the node; zero: not known.
+	// SlowestLatch is the longest time in the last minute between the write of a key and the report that its
+	// latch has ended, of all pods of the node; zero: not known.
 	SlowestLatch time.Duration
 	// Written is when the agent last wrote the latch key of the pod; zero: not since the agent started.
 	Written time.Time

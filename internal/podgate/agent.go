@@ -246,7 +246,7 @@ func (a *Agent) noteSlow(took time.Duration, now time.Time) {
 	}
 }
 
-// seen is since when the agent has known the pod's sandbox, when it last wrote the pod, and what it has
+// seen is since when the agent has known the pod's sandbox, when it last wrote the latch key, and what it has
 // decided of the pod before.
 func (a *Agent) seen(s *gating.Subject, now time.Time) (seen, written time.Time, history *gating.History) {
 	a.mu.Lock()
@@ -387,7 +387,7 @@ func (a *Agent) remember(pod *corev1.Pod, d gating.Decision) {
 	m := a.memoryOf(pod)
 	a.timeLatch(pod, m)
 	if d.Patch != nil && d.Patch.Touch && !m.written.IsZero() {
-		// The kubelet may only be late: the next touch, of whichever pod, waits longer. So a crowd of pods
+		// The kubelet may only be late: the next touch, of any pod of the node, waits longer. So a crowd of pods
 		// whose kubelet is late costs a few touches, however late it is.
 		now := a.Clock.Now()
 		a.noteSlow(now.Sub(m.written), now)

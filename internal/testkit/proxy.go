@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -63,6 +64,21 @@ func (a Arrival) What() string {
 
 // IsWork says whether the request is neither a watch, which lasts, nor about a lease.
 func (a Arrival) IsWork() bool { return a.Verb != "watch" && a.Resource != "leases" }
+
+// ManagerProxy is a proxy for the manager. It is closed when the test ends.
+func (c *Cluster) ManagerProxy(t testing.TB) *Proxy {
+	t.Helper()
+	config, err := c.ControlPlane.Config(ManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := StartProxy(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return proxy
+}
 
 // StartProxy starts a proxy on loopback that is, for the API server, who the configuration says.
 func StartProxy(upstream *rest.Config) (*Proxy, error) {

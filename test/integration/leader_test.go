@@ -271,15 +271,7 @@ func TestAMissingCRDIsSaid(t *testing.T) {
 func TestAStopWaitsForAWriteThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
-	config, err := c.ControlPlane.Config(testkit.ManagerUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := testkit.StartProxy(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
+	proxy := c.ManagerProxy(t)
 	proxy.Set(testkit.Fault{Delay: 3 * time.Second, Of: func(a testkit.Arrival) bool { return a.What() == "patch nodereadinessrules/status" }})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, proxy.Config()); err != nil {

@@ -99,15 +99,7 @@ func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	}
 	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
 	c.Create(t, rule)
-	config, err := c.ControlPlane.Config(testkit.ManagerUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := testkit.StartProxy(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
+	proxy := c.ManagerProxy(t)
 	var first atomic.Bool // the last request was for a first page
 	proxy.Set(testkit.Fault{
 		Of: func(a testkit.Arrival) bool {

@@ -34,21 +34,6 @@ func bareCluster(t *testing.T) *testkit.Cluster {
 	return c
 }
 
-// proxyFor is a proxy for the manager.
-func proxyFor(t *testing.T, c *testkit.Cluster) *testkit.Proxy {
-	t.Helper()
-	config, err := c.ControlPlane.Config(testkit.ManagerUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := testkit.StartProxy(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	return proxy
-}
-
 // startManager starts the manager's binary with leader election. It reaches the API server through the
 // proxy.
 func startManager(t *testing.T, proxy *testkit.Proxy) *testkit.Process {
@@ -69,7 +54,7 @@ func startManager(t *testing.T, proxy *testkit.Proxy) *testkit.Process {
 func TestASweepEndsWithTheManager(t *testing.T) {
 	t.Parallel()
 	c := bareCluster(t)
-	proxy := proxyFor(t, c)
+	proxy := c.ManagerProxy(t)
 	leader := startManager(t, proxy)
 	s := stageOn(t, c)
 	rule := s.rule("web")
@@ -169,7 +154,7 @@ func sweepsOf(t *testing.T, c *testkit.Cluster) (began []time.Time) {
 func TestAFailingSweepIsRepeatedWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	c := bareCluster(t)
-	proxy := proxyFor(t, c)
+	proxy := c.ManagerProxy(t)
 	startManager(t, proxy)
 	s := stageOn(t, c)
 	rule := s.rule("web")

@@ -33,7 +33,7 @@ func TestWhatIsOffOrLostIsVisible(t *testing.T) {
 	t.Parallel()
 	c := bareCluster(t)
 	definition := removeDefinition(t, c)
-	proxy := proxyFor(t, c)
+	proxy := c.ManagerProxy(t)
 	p := startManager(t, proxy)
 	testkit.Eventually(t, "a manager that is ready without rules for pods", func(ctx context.Context) error {
 		code, body, err := fetch(ctx, p.Health, "/readyz")
