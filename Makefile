@@ -17,6 +17,11 @@ CRDS    := api/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml api/crds/rea
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(shell test "$$($(GO) env CGO_ENABLED)" = 1 && command -v $$($(GO) env CC) >/dev/null && echo -race)
 
+# The tests that README.md names for what it promises. TestInput… stands for all tests with this prefix.
+PROMISES = $(shell sed -n '/^## What it promises/,/^## Working/p' README.md | grep -oE '`Test[A-Za-z]+…?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
+# Packages in which the race detector finds nothing: functions without goroutines, and tests that only drive programs.
+NO_RACE := ./internal/allotment ./internal/policy ./internal/readiness ./test/architecture ./test/chart ./test/cli ./test/demo ./test/examples ./test/setup
+
 ##@ Main
 
 .PHONY: help
@@ -29,11 +34,19 @@ build: ## Build the binaries into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: kube cni helm ## Run every test: pure core, then a real API server, then the page in a browser. Those of the canary need root, or are skipped.
-	@hack/browser >/dev/null || echo "test: the tests of the page will be skipped"
-	@echo "test: unit tests, then integration tests on a real API server: about half an hour on 2 cores"
-	$(GO) -C hack/images test $(RACE) -count=1 ./...
-	$(GO) test $(RACE) -timeout 45m ./...
+test: ## Test the core, and what the README promises on a real API server: no root, Helm or browser (a few minutes).
+	@hack/kube/build $(KUBE) etcd kube-apiserver kube-scheduler kubectl
+	@echo "test: the core, then one test or more for each promise of the README, on a real API server: up to 6 minutes on 2 cores"
+	CGO_ENABLED=0 $(GO) test -short ./internal/...
+	CGO_ENABLED=0 $(GO) test -short -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
+
+.PHONY: test-all
+test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
+	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
+	@echo "test-all: every test: about 25 minutes on 2 cores"
+	$(GO) -C hack/images test -count=1 ./...
+	CGO_ENABLED=0 $(GO) test -timeout 30m $(NO_RACE)
+	$(GO) test $(RACE) -timeout 30m ./test/integration $$($(GO) list ./... | grep -vxFf <($(GO) list ./test/integration $(NO_RACE)))
 
 .PHONY: demo
 demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
@@ -112,7 +125,7 @@ chart: helm kube ## Lint, render and test the chart with Helm 3 and 4; write ins
 ##@ Control plane
 
 .PHONY: kube
-kube: ## Build kube-apiserver, etcd, kubectl, KWOK and others from source into bin/kube/.
+kube: ## Download kube-apiserver, etcd, kubectl, KWOK and others into bin/kube/, or build them from source (KUBE_FROM=release or source: only that).
 	@hack/kube/build $(KUBE)
 
 .PHONY: cni

@@ -44,7 +44,12 @@ type ControlPlane struct {
 	etcdURL   string
 	apiserver *process
 	others    []*process // replicas and components, in the order of their start
+	killed    bool       // the API server
 }
+
+// Pristine says whether the control plane is as Start returned it: with an API server that never ended, and
+// without replicas and other components.
+func (c *ControlPlane) Pristine() bool { return !c.killed && len(c.others) == 0 }
 
 // Start starts etcd and an API server and returns when the API server is ready. Stop ends
 // them and removes their files.
@@ -130,6 +135,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 
 // KillAPIServer ends the API server without warning.
 func (c *ControlPlane) KillAPIServer() error {
+	c.killed = true
 	return c.apiserver.kill()
 }
 

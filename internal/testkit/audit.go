@@ -28,15 +28,25 @@ func (r Request) IsWrite() bool { return slices.Contains(writes, r.Verb) }
 func (c *Cluster) Requests(t testing.TB, user string) []Request {
 	t.Helper()
 	var requests []Request
-	err := Audited(c.AuditLog(), user, func(event *auditv1.Event) {
+	c.Audited(t, user, func(event *auditv1.Event) {
 		if event.ObjectRef != nil {
 			requests = append(requests, requestOf(event))
+		}
+	})
+	return requests
+}
+
+// Audited visits all finished requests of a user since the test began to use the control plane.
+func (c *Cluster) Audited(t testing.TB, user string, visit func(*auditv1.Event)) {
+	t.Helper()
+	err := Audited(c.AuditLog(), user, func(event *auditv1.Event) {
+		if event.RequestReceivedTimestamp.After(c.since) {
+			visit(event)
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return requests
 }
 
 // Audited visits all finished requests of a user in an audit log.

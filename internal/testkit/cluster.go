@@ -47,6 +47,9 @@ type Cluster struct {
 	// Client may do everything, and reads past any cache.
 	Client client.WithWatch
 	Config *rest.Config
+
+	installed map[object]metav1.ObjectMeta // before the first test
+	since     time.Time                    // when the current test began to use it
 }
 
 // Root is the root of the repository.
@@ -67,17 +70,6 @@ func Binaries() string {
 var setScheme = sync.OnceValue(func() error {
 	return errors.Join(apiextensionsv1.AddToScheme(scheme.Scheme), v1alpha1.AddToScheme(scheme.Scheme), podv1alpha1.AddToScheme(scheme.Scheme))
 })
-
-// StartCluster starts a control plane of the test's own. It is gone when the test ends.
-func StartCluster(t testing.TB, apiServerArgs ...string) *Cluster {
-	t.Helper()
-	c, err := NewCluster(t.Context(), apiServerArgs...)
-	if err != nil {
-		t.Fatalf("starting a control plane: %v", err)
-	}
-	t.Cleanup(func() { _ = c.Stop() })
-	return c
-}
 
 // NewCluster starts a control plane that the caller stops.
 func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {

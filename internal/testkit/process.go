@@ -44,8 +44,9 @@ func build(name string) (string, error) {
 	return path, nil
 }
 
-// CleanUp removes what tests built. It is for TestMain, when all of them have ended.
+// CleanUp removes what tests built, and stops control planes. It is for TestMain, when all tests have ended.
 func CleanUp() {
+	stopIdle()
 	builds.mu.Lock()
 	defer builds.mu.Unlock()
 	if builds.dir != "" {

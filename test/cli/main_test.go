@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
+	testkit.CleanUp()
 	_ = os.RemoveAll(plugin)
 	os.Exit(code)
 }

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
+	testkit.CleanUp()
 	os.Exit(code)
 }
 

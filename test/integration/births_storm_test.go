@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,37 +12,38 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/testkit"
 )
 
 const (
-	joinNodes  = 500
 	joinBursts = 10
-	burstSize  = joinNodes / joinBursts
-	// joinPods fill all nodes: until the last node is released, there are pods that want it.
-	joinPods = 4 * joinNodes
+	// podsPerNode fill a node: until the last node is released, there are pods that want it.
+	podsPerNode = 4
 	// reportAfter is how long a node could take pods before its network is up.
 	reportAfter = 3 * time.Second
 )
 
-// The real scheduler, 2,000 waiting pods, and nodes that join in bursts while the manager is
+// The real scheduler, 2,000 waiting pods, and 500 nodes that join in bursts while the manager is
 // killed again and again and the API server is restarted twice: no pod is bound to a node
 // before the rule releases it, and all have a node in the end.
+//
+// With -short 80 pods and 20 nodes in four bursts, and the test does what controller manager and KWOK do.
 func TestNoPodIsEarlyInAStormOfJoins(t *testing.T) {
 	t.Parallel()
 	t.Run("with the policies no pod is early", func(t *testing.T) {
-		early, bornHeld := runJoinStorm(t, true)
+		s, early := runJoinStorm(t, true)
 		if len(early) > 0 {
 			t.Errorf("%d early pods, e.g. %s", len(early), early[0])
 		}
-		if bornHeld != joinNodes {
-			t.Errorf("%d of %d nodes were born without the taint", joinNodes-bornHeld, joinNodes)
+		if s.witness.bornHeld != s.nodes {
+			t.Errorf("%d of %d nodes were born without the taint", s.nodes-s.witness.bornHeld, s.nodes)
 		}
 	})
 	t.Run("without them some are, so this test can fail", func(t *testing.T) {
-		if early, _ := runJoinStorm(t, false); len(early) == 0 {
+		if _, early := runJoinStorm(t, false); len(early) == 0 {
 			t.Error("no early pod: whatever kept them away, it was not the policies")
 		}
 	})
@@ -55,32 +57,32 @@ type joinStorm struct {
 	witness *witness
 	manager *testkit.Process
 
-	kills, restarts int
+	nodes, pods, bursts int
+	kills, restarts     int
 }
 
-// runJoinStorm returns the pods that were bound before their node was released, and how many
-// nodes carried the taint from the first.
-func runJoinStorm(t *testing.T, policies bool) (early []string, bornHeld int) {
+// runJoinStorm returns the pods that were bound before their node was released.
+func runJoinStorm(t *testing.T, policies bool) (s *joinStorm, early []string) {
 	t.Helper()
-	s := newJoinStorm(t, policies)
+	s = newJoinStorm(t, policies)
 	start := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	var reports sync.WaitGroup
 	reports.Go(func() { s.report(ctx) })
-	for burst := range joinBursts {
+	for burst := range s.bursts {
 		s.burst(burst)
 	}
 	// That they run is not asked for: on a busy machine KWOK forgets pods that were bound to a
 	// node before it knew the node.
 	s.witness.eventually(t, "all nodes released and all pods bound", func(w *witness) bool {
-		return len(w.released) == joinNodes && len(w.bound) == joinPods
+		return len(w.released) == s.nodes && len(w.bound) == s.pods
 	})
 	cancel()
 	reports.Wait()
-	early, bornHeld = s.witness.verdict()
+	early = s.witness.verdict()
 	t.Logf("%d nodes (%d held at birth), %d pods, %d early; manager killed %d times, API server %d times; %.0f s",
-		joinNodes, bornHeld, joinPods, len(early), s.kills, s.restarts, time.Since(start).Seconds())
-	return early, bornHeld
+		s.nodes, s.witness.bornHeld, s.pods, len(early), s.kills, s.restarts, time.Since(start).Seconds())
+	return s, early
 }
 
 // newJoinStorm returns when all pods wait, and nodes may join.
@@ -94,17 +96,23 @@ func newJoinStorm(t *testing.T, policies bool) *joinStorm {
 			t.Fatal(err)
 		}
 	}
-	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly)}
+	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 500, bursts: joinBursts}
+	components := []func(context.Context) error{c.StartScheduler, c.StartControllerManager, c.StartKWOK}
+	if testing.Short() {
+		s.nodes, s.bursts, components = 20, 4, components[:1]
+		c.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
+	}
+	s.pods = podsPerNode * s.nodes
 	c.Create(t, s.rule)
 	s.manager = c.StartProcess(t, testkit.ManagerUser)
-	s.witness = newWitness(t, c, s.rule)
-	for _, start := range []func(context.Context) error{c.StartControllerManager, c.StartScheduler, c.StartKWOK} {
+	s.witness = newWitness(t, c, s.rule, s.nodes)
+	for _, start := range components {
 		if err := start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.createPods()
-	s.witness.eventually(t, "all pods waiting for a node", func(w *witness) bool { return len(w.waiting) == joinPods })
+	s.witness.eventually(t, "all pods waiting for a node", func(w *witness) bool { return len(w.waiting) == s.pods })
 	c.EventuallyRule(t, s.rule.Name, "settled", settled)
 	return s
 }
@@ -115,7 +123,7 @@ func (s *joinStorm) createPods() {
 	var wait sync.WaitGroup
 	for creator := range creators {
 		wait.Go(func() {
-			for i := creator; i < joinPods; i += creators {
+			for i := creator; i < s.pods; i += creators {
 				err := s.c.Client.Create(s.t.Context(), &corev1.Pod{
 					ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("storm-%04d", i)},
 					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
@@ -144,9 +152,10 @@ func (s *joinStorm) burst(burst int) {
 		}
 		s.restarts++
 	}
+	size := s.nodes / s.bursts
 	var joins sync.WaitGroup
-	for i := range burstSize {
-		joins.Go(func() { s.join(s.t.Context(), fmt.Sprintf("storm-%03d", burst*burstSize+i)) })
+	for i := range size {
+		joins.Go(func() { s.join(s.t.Context(), fmt.Sprintf("storm-%03d", burst*size+i)) })
 	}
 	if restart {
 		if err := s.c.StartAPIServer(s.t.Context()); err != nil {
@@ -154,7 +163,7 @@ func (s *joinStorm) burst(burst int) {
 		}
 	}
 	joins.Wait()
-	s.witness.eventually(s.t, "nodes that could take pods", func(w *witness) bool { return len(w.open) == (burst+1)*burstSize })
+	s.witness.eventually(s.t, "nodes that could take pods", func(w *witness) bool { return len(w.open) == (burst+1)*size })
 	pause(s.t.Context(), reportAfter/2) // the scheduler's chance
 	if alone {
 		s.manager = s.c.StartProcess(s.t, testkit.ManagerUser)
@@ -166,17 +175,34 @@ func (s *joinStorm) join(ctx context.Context, name string) {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("4"),
 		corev1.ResourceMemory: resource.MustParse("16Gi"),
-		corev1.ResourcePods:   *resource.NewQuantity(joinPods/joinNodes, resource.DecimalSI),
+		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
 	}
 	untilDone(ctx, func() error {
 		err := s.c.Client.Create(ctx, testkit.Node(name, testkit.Pool(s.rule.Name), func(n *corev1.Node) {
 			n.Status.Capacity, n.Status.Allocatable = room, room
+			if testing.Short() {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			}
 		}))
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the answer was lost, not the request
 		}
 		return err
 	})
+	if testing.Short() {
+		untilDone(ctx, func() error { return s.removeNotReady(ctx, name) })
+	}
+}
+
+// removeNotReady removes the taint that every new node has, as the controller manager does for nodes that are
+// Ready.
+func (s *joinStorm) removeNotReady(ctx context.Context, name string) error {
+	var node corev1.Node
+	if err := s.c.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return err
+	}
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
+	return s.c.Client.Update(ctx, &node)
 }
 
 // report says of each node that its network is up, a while after it could take pods.

@@ -28,7 +28,7 @@ type witness struct {
 	opened chan string // each node, when nothing but the rule keeps pods away any more
 
 	mu       sync.Mutex
-	bornHeld int
+	bornHeld int // nodes that carried the taint in their first revision
 	open     map[string]bool
 	released map[string]uint64 // node → first revision with the condition and without the taint
 	waiting  map[string]bool   // pods that the scheduler found no node for
@@ -40,12 +40,12 @@ type binding struct {
 	revision uint64
 }
 
-func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) *witness {
+func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, nodes int) *witness {
 	t.Helper()
 	reader := c.Replica(t)
 	w := &witness{
 		taint:  rule.Spec.Taint.Key,
-		opened: make(chan string, joinNodes),
+		opened: make(chan string, nodes),
 		open:   map[string]bool{}, released: map[string]uint64{},
 		waiting: map[string]bool{}, bound: map[string]binding{},
 	}
@@ -117,9 +117,8 @@ func (w *witness) seePod(pod *corev1.Pod) {
 	}
 }
 
-// verdict is which pods were bound before their node was released, and how many nodes
-// carried the taint in their first revision.
-func (w *witness) verdict() (early []string, bornHeld int) {
+// verdict is which pods were bound before their node was released.
+func (w *witness) verdict() (early []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for pod, b := range w.bound {
@@ -127,7 +126,7 @@ func (w *witness) verdict() (early []string, bornHeld int) {
 			early = append(early, fmt.Sprintf("%s, bound to %s at revision %d, released at %d", pod, b.node, b.revision, released))
 		}
 	}
-	return early, w.bornHeld
+	return early
 }
 
 // eventually waits until the witness has seen it.

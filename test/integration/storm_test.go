@@ -194,7 +194,11 @@ func TestNothingOfForeignWritersIsLost(t *testing.T) {
 		}
 	})
 	s := newStorm(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), stormTime)
+	duration := stormTime
+	if testing.Short() {
+		duration = stormTime / 6
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
 	s.blow(ctx)
 	s.calm()
@@ -202,7 +206,7 @@ func TestNothingOfForeignWritersIsLost(t *testing.T) {
 }
 
 // The manager is killed thirty times at random moments, and the API server once: whatever
-// was half done is finished by the next look.
+// was half done is finished by the next look. With -short the manager is killed five times.
 func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
@@ -210,7 +214,10 @@ func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	wait.Go(func() { s.blow(ctx) })
-	const crashes = 30
+	crashes := 30
+	if testing.Short() {
+		crashes = 5
+	}
 	for i := range crashes {
 		p := c.StartProcess(t, testkit.ManagerUser)
 		wrote := patchCount(t, c)

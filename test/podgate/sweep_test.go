@@ -138,14 +138,11 @@ func TestRulesThatAreDeletedTogetherShareOneSweep(t *testing.T) {
 // sweepsOf are the times at which the manager began to list all pods of the cluster.
 func sweepsOf(t *testing.T, c *testkit.Cluster) (began []time.Time) {
 	t.Helper()
-	err := testkit.Audited(c.AuditLog(), testkit.ManagerUser, func(event *auditv1.Event) {
+	c.Audited(t, testkit.ManagerUser, func(event *auditv1.Event) {
 		if event.Verb == "list" && event.ObjectRef != nil && event.ObjectRef.Resource == "pods" && !strings.Contains(event.RequestURI, "fieldSelector=") {
 			began = append(began, event.RequestReceivedTimestamp.Time)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return began
 }
 

@@ -1,0 +1,286 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// idle are the control planes that tests of this process have given back. At most as many start as tests of
+// the package run at once.
+var idle struct {
+	mu       sync.Mutex
+	clusters []*Cluster
+}
+
+// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs
+// and the manager's role. It starts one, or takes one that an earlier test of the package has given back.
+// A control plane with API server arguments is used by one test only.
+func StartCluster(t testing.TB, apiServerArgs ...string) *Cluster {
+	t.Helper()
+	if c := takeIdle(apiServerArgs); c != nil {
+		t.Cleanup(func() { c.giveBack(t) })
+		return c
+	}
+	c, err := NewCluster(t.Context(), apiServerArgs...)
+	if err != nil {
+		t.Fatalf("starting a control plane: %v", err)
+	}
+	if len(apiServerArgs) > 0 {
+		t.Cleanup(func() { _ = c.Stop() })
+		return c
+	}
+	if c.installed, err = c.inventory(t.Context()); err != nil {
+		t.Fatal(errors.Join(err, c.Stop()))
+	}
+	t.Cleanup(func() { c.giveBack(t) })
+	return c
+}
+
+func takeIdle(apiServerArgs []string) *Cluster {
+	idle.mu.Lock()
+	defer idle.mu.Unlock()
+	if len(apiServerArgs) > 0 || len(idle.clusters) == 0 {
+		return nil
+	}
+	c := idle.clusters[len(idle.clusters)-1]
+	idle.clusters = idle.clusters[:len(idle.clusters)-1]
+	c.since = time.Now()
+	return c
+}
+
+// giveBack removes everything that a test has created, and keeps the control plane for the next test. It
+// stops the control plane if that is not possible, and after a test that failed, restarted the API server,
+// started other components or changed what was installed.
+func (c *Cluster) giveBack(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if t.Failed() || !c.Pristine() {
+		_ = c.Stop()
+		return
+	}
+	if err := c.reset(ctx); err != nil {
+		t.Logf("the control plane is not used by other tests: %v", err)
+		_ = c.Stop()
+		return
+	}
+	idle.mu.Lock()
+	defer idle.mu.Unlock()
+	idle.clusters = append(idle.clusters, c)
+}
+
+func stopIdle() {
+	idle.mu.Lock()
+	defer idle.mu.Unlock()
+	for _, c := range idle.clusters {
+		_ = c.Stop()
+	}
+	idle.clusters = nil
+}
+
+// object is the identity of one object.
+type object struct {
+	schema.GroupVersionResource
+	types.NamespacedName
+}
+
+// managed are resources whose objects the API server creates and deletes itself.
+var managed = sets.New(
+	schema.GroupResource{Resource: "endpoints"},
+	schema.GroupResource{Resource: "componentstatuses"},
+	schema.GroupResource{Resource: "events"}, // the same as those of events.k8s.io
+	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"},
+	schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"},
+)
+
+// inventory is the metadata of all objects.
+func (c *Cluster) inventory(ctx context.Context) (map[object]metav1.ObjectMeta, error) {
+	resources, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := resources.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	found := map[object]metav1.ObjectMeta{}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete", "patch"}}, lists) {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			kind := group.WithResource(resource.Name)
+			if managed.Has(kind.GroupResource()) {
+				continue
+			}
+			items, err := objects.Resource(kind).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
+			}
+			for i := range items.Items {
+				meta := items.Items[i].ObjectMeta
+				found[object{kind, types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}}] = meta
+			}
+		}
+	}
+	return found, nil
+}
+
+// reset deletes what is there besides what was installed. It fails if something of that has changed.
+func (c *Cluster) reset(ctx context.Context) error {
+	objects, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	hadPolicies := false
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		present, err := c.inventory(ctx)
+		if err != nil {
+			return false, err
+		}
+		for key, was := range c.installed {
+			if is, ok := present[key]; !ok || changed(key, was, is) {
+				return false, fmt.Errorf("%s %s is not as it was", key.Resource, key.NamespacedName)
+			}
+			delete(present, key)
+		}
+		// Policies first, as they can reject the other requests.
+		keys := slices.SortedFunc(maps.Keys(present), func(a, b object) int {
+			return rank(a) - rank(b)
+		})
+		for _, key := range keys {
+			hadPolicies = hadPolicies || rank(key) == 0
+			if err := c.remove(ctx, objects.Resource(key.GroupVersionResource).Namespace(key.Namespace), key, len(present[key].Finalizers) > 0); err != nil {
+				return false, err
+			}
+		}
+		return len(keys) == 0, nil
+	})
+	if err != nil || !hadPolicies {
+		return err
+	}
+	return c.awaitAdmission(ctx)
+}
+
+func rank(key object) int {
+	switch {
+	case key.Group == admissionv1.GroupName:
+		return 0
+	case key.Resource == "namespaces":
+		return 2
+	}
+	return 1
+}
+
+// changed says whether somebody changed an object. The API server itself renews leases and writes the status
+// of CRDs.
+func changed(key object, was, is metav1.ObjectMeta) bool {
+	switch {
+	case was.UID != is.UID || is.DeletionTimestamp != nil:
+		return true
+	case key.Resource == "leases":
+		return false
+	case was.Generation > 0:
+		return was.Generation != is.Generation
+	}
+	return was.ResourceVersion != is.ResourceVersion
+}
+
+// remove deletes an object, whatever its finalizers are.
+func (c *Cluster) remove(ctx context.Context, objects metadata.ResourceInterface, key object, finalizers bool) error {
+	if finalizers {
+		_, err := objects.Patch(ctx, key.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	err := objects.Delete(ctx, key.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64), PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return err
+	}
+	if key.Resource != "namespaces" {
+		return nil
+	}
+	all, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	_, err = all.CoreV1().Namespaces().Finalize(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Name}}, metav1.UpdateOptions{})
+	return client.IgnoreNotFound(err)
+}
+
+// awaitAdmission returns when the API server no longer applies policies that were deleted before. It reads
+// policies about once a second, all of one kind together: so it has noticed the deletions when it applies a
+// policy that was created after them.
+func (c *Cluster) awaitAdmission(ctx context.Context) error {
+	const name = "admission-of-deleted-policies"
+	probe := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+	}
+	match := &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		ResourceNames: []string{name},
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		},
+	}}}
+	meta := metav1.ObjectMeta{Name: name}
+	policies := []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: match, Validations: []admissionv1.Validation{{Expression: "!has(object.data) || object.data['probe'] != 'validate'", Message: name}},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}},
+		&admissionv1.MutatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: match, ReinvocationPolicy: admissionv1.NeverReinvocationPolicy, Mutations: []admissionv1.Mutation{{
+				PatchType:          admissionv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: `Object{data: {"mutated": "true"}}`},
+			}},
+		}},
+		&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}},
+	}
+	for _, policy := range policies {
+		if err := c.Client.Create(ctx, policy); err != nil {
+			return err
+		}
+	}
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		mutated := probe()
+		if err := c.Client.Create(ctx, mutated, client.DryRunAll); err != nil {
+			return false, err
+		}
+		rejected := probe()
+		rejected.Data = map[string]string{"probe": "validate"}
+		return mutated.Data["mutated"] == "true" && c.Client.Create(ctx, rejected, client.DryRunAll) != nil, nil
+	})
+	for _, policy := range policies {
+		err = errors.Join(err, c.Client.Delete(ctx, policy))
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+// Package setup_test tests the scripts that make runs before it builds or tests anything.
+package setup_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// goStub replaces go build, which takes minutes, and passes everything else to the real command: what it
+// "builds" are scripts that print "source". The real build runs wherever make kube finds no release.
+const goStub = `#!/usr/bin/env bash
+set -euo pipefail
+[[ $1 == build ]] || exec "$REAL_GO" "$@"
+echo "$*" >>"$BUILDS"
+sleep "${BUILD_TIME:-0}"
+while [[ $1 != -o ]]; do shift; done
+to=$2
+shift 2
+for package; do
+  file=$to
+  [[ $to != */ ]] || file=$to${package##*/}
+  printf '#!/bin/sh\necho source\n' >"$file"
+  chmod 755 "$file"
+done
+`
+
+const program = "#!/bin/sh\necho release\n"
+
+// site serves the releases that hack/kube/build looks for.
+type site struct {
+	*httptest.Server
+	t     *testing.T
+	files map[string]string // by base name
+}
+
+func sumOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, files: map[string]string{}}
+	for _, name := range []string{"kube-apiserver", "kubectl"} {
+		s.files[name], s.files[name+".sha256"] = program, sumOf(program)
+	}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		content, ok := s.files[name]
+		switch {
+		case ok:
+		case strings.HasPrefix(name, "etcd-v"):
+			content = archive(t, strings.TrimSuffix(name, ".tar.gz")+"/etcd")
+		case name == "SHA256SUMS":
+			etcd := "etcd-" + path.Base(path.Dir(r.URL.Path)) + "-" + runtime.GOOS + "-" + runtime.GOARCH
+			content = sumOf("other") + "  other.tar.gz\n" + sumOf(archive(t, etcd+"/etcd")) + "  " + etcd + ".tar.gz\n"
+		case strings.HasPrefix(name, "kwok-"):
+			content = program
+		case strings.HasPrefix(name, "v") && strings.HasPrefix(r.URL.Path, "/tags/"):
+			content = fmt.Sprintf(`{"name": %q, "assets": [{"name": "kwokctl-%[2]s", "uploader": {"id": 1}, "digest": "sha256:%[3]s"},
+				{"name": "kwok-%[2]s", "uploader": {"id": 1}, "digest": "sha256:%[4]s"}]}`, name, runtime.GOOS+"-"+runtime.GOARCH, sumOf("other"), sumOf(program))
+		default:
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, content)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func archive(t *testing.T, member string) string {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	files := tar.NewWriter(zipped)
+	err := files.WriteHeader(&tar.Header{Name: member, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))})
+	_, errWrite := io.WriteString(files, program)
+	if err := errors.Join(err, errWrite, files.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.String()
+}
+
+// run is one directory that hack/kube/build fills.
+type run struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newRun(t *testing.T, url string) *run {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("hack/kube/build downloads with curl, which is not installed")
+	}
+	dir, stub := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(stub, "go"), []byte(goStub), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	realGo, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &run{t: t, dir: dir, env: append(os.Environ(),
+		"PATH="+stub+":"+os.Getenv("PATH"), "REAL_GO="+realGo, "BUILDS="+filepath.Join(stub, "builds"), "KUBEBUILDER_ASSETS=",
+		"KUBE_RELEASES="+url, "ETCD_RELEASES="+url, "KWOK_RELEASES="+url+"/tags", "KWOK_DOWNLOADS="+url)}
+}
+
+// build runs the script and returns what it printed.
+func (r *run) build(env string, binaries ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(testkit.Root(), "hack", "kube", "build"), append([]string{r.dir}, binaries...)...)
+	cmd.Env = append(r.env, env)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// mustBuild is build that has to print this.
+func (r *run) mustBuild(env, print string, binaries ...string) {
+	r.t.Helper()
+	if out, err := r.build(env, binaries...); err != nil || !strings.Contains(out, print) {
+		r.t.Fatalf("hack/kube/build %v printed, without %q (%v):\n%s", binaries, print, err, out)
+	}
+}
+
+// want checks where a binary is from; empty: that it is not there, nor parts of it.
+func (r *run) want(binary, from string) {
+	r.t.Helper()
+	out, err := exec.Command(filepath.Join(r.dir, binary)).Output()
+	if from == "" {
+		if !errors.Is(err, os.ErrNotExist) {
+			r.t.Errorf("%s is there and prints %q (%v)", binary, out, err)
+		}
+	} else if string(out) != from+"\n" {
+		r.t.Errorf("%s prints %q (%v), want %q", binary, out, err, from)
+	}
+	if parts, _ := filepath.Glob(filepath.Join(r.dir, ".download*")); len(parts) > 0 {
+		r.t.Errorf("parts of downloads are left: %v", parts)
+	}
+}
+
+func TestReleaseBinariesAreDownloadedAndVerified(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, newSite(t).URL)
+	all := []string{"etcd", "kube-apiserver", "kubectl", "kwok"}
+	r.mustBuild("", "downloading release binaries", all...)
+	for _, binary := range all {
+		r.want(binary, "release")
+	}
+	r.mustBuild("", "", all...)
+	r.mustBuild("KUBE_FROM=source", "building kubectl from source", "kubectl")
+	r.want("kubectl", "source")
+	r.want("etcd", "release")
+}
+
+// What cannot be downloaded, or is not what was released, is built from source, unless KUBE_FROM forbids it.
+func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := "http://" + closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(s *site)
+		url    string
+		print  string
+	}{
+		"wrong checksum":   {change: func(s *site) { s.files["kubectl"] = "replaced" }, print: "has the SHA-256 sum " + sumOf("replaced") + ", must be " + sumOf(program)},
+		"no checksum":      {change: func(s *site) { delete(s.files, "kubectl.sha256") }, print: "404"},
+		"a page for login": {change: func(s *site) { s.files["kubectl.sha256"] = "<html>" }, print: "no SHA-256 sum is published for "},
+		"no file":          {change: func(s *site) { delete(s.files, "kubectl") }, print: "404"},
+		"no network":       {change: func(*site) {}, url: nowhere, print: "kube: not all release binaries can be downloaded"},
+		"no name service":  {change: func(*site) {}, url: "http://releases.invalid", print: "kube: not all release binaries can be downloaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			c.change(s)
+			if c.url == "" {
+				c.url = s.URL
+			}
+			r := newRun(t, c.url)
+			out, err := r.build("KUBE_FROM=release", "kubectl")
+			if err == nil || !strings.Contains(out, c.print) || !strings.Contains(out, "KUBE_FROM=release does not build") {
+				t.Errorf("with KUBE_FROM=release it printed, without %q (%v):\n%s", c.print, err, out)
+			}
+			r.want("kubectl", "")
+			r.mustBuild("", c.print, "kubectl")
+			r.want("kubectl", "source")
+		})
+	}
+}
+
+func TestTwoBuildsOfOneDirectoryWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("flock"); err != nil {
+		t.Skip("there is no flock")
+	}
+	r := newRun(t, "http://127.0.0.1:1")
+	r.env = append(r.env, "BUILD_TIME=2")
+	var waited [2]string
+	var wg sync.WaitGroup
+	for i := range waited {
+		wg.Go(func() {
+			var err error
+			if waited[i], err = r.build("KUBE_FROM=source", "kubectl"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := strings.Count(strings.Join(waited[:], ""), "waiting for another run"); n != 1 {
+		t.Errorf("%d runs waited, want 1: %q", n, waited)
+	}
+	if n := strings.Count(strings.Join(waited[:], ""), "building kubectl"); n != 1 {
+		t.Errorf("kubectl was built %d times, want once", n)
+	}
+	r.want("kubectl", "source")
+}
+
+func TestABadKubeFromIsRejected(t *testing.T) {
+	t.Parallel()
+	out, err := newRun(t, "").build("KUBE_FROM=releases", "kubectl")
+	if err == nil || !strings.Contains(out, "KUBE_FROM is 'releases', must be release or source") {
+		t.Errorf("it printed %q (%v)", out, err)
+	}
+}
