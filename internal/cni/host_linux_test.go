@@ -99,6 +99,9 @@ func (n network) bridge(edit ...func(bridge, ipam map[string]any)) map[string]an
 // newNetwork needs root, and the plugins from source.
 func newNetwork(t *testing.T) network {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs root and the CNI plugins: make test-all runs it")
+	}
 	if os.Getenv(hostEnv) == "" {
 		t.Skip("needs root with CAP_SYS_ADMIN, to make network namespaces")
 	}

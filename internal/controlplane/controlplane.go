@@ -44,12 +44,7 @@ type ControlPlane struct {
 	etcdURL   string
 	apiserver *process
 	others    []*process // replicas and components, in the order of their start
-	killed    bool       // the API server
 }
-
-// Pristine says whether the control plane is as Start returned it: with an API server that never ended, and
-// without replicas and other components.
-func (c *ControlPlane) Pristine() bool { return !c.killed && len(c.others) == 0 }
 
 // Start starts etcd and an API server and returns when the API server is ready. Stop ends
 // them and removes their files.
@@ -112,13 +107,23 @@ func (c *ControlPlane) newAPIServer(port int, log, auditLog string, args ...stri
 
 // Stop ends every process and removes every file of the control plane.
 func (c *ControlPlane) Stop() error {
-	var errs []error
-	for _, p := range append(c.others, c.apiserver, c.etcd) {
+	errs := []error{c.StopOthers()}
+	for _, p := range []*process{c.apiserver, c.etcd} {
 		if p != nil {
 			errs = append(errs, p.kill())
 		}
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}
+
+// StopOthers ends everything but etcd and the API server that Start started.
+func (c *ControlPlane) StopOthers() error {
+	var errs []error
+	for _, p := range c.others {
+		errs = append(errs, p.kill())
+	}
+	c.others = nil
+	return errors.Join(errs...)
 }
 
 // StartAPIServer starts the API server where it was before and waits until it is ready.
@@ -135,7 +140,6 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 
 // KillAPIServer ends the API server without warning.
 func (c *ControlPlane) KillAPIServer() error {
-	c.killed = true
 	return c.apiserver.kill()
 }
 

@@ -52,7 +52,7 @@ func waitReady(ctx context.Context, apiserver *process, admin *rest.Config) erro
 func (p *process) await(ctx context.Context, check func(context.Context) error) error {
 	name := filepath.Base(p.path)
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
 		if exited, state := p.exited(); exited {
 			return false, fmt.Errorf("%s %s:\n%s", name, state, p.tail())
 		}

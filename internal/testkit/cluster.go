@@ -48,8 +48,8 @@ type Cluster struct {
 	Client client.WithWatch
 	Config *rest.Config
 
-	installed map[object]metav1.ObjectMeta // before the first test
-	since     time.Time                    // when the current test began to use it
+	bare, installed inventory // of the control plane, before and after the CRDs and the manager's role
+	since           time.Time // when the current test began to use it
 }
 
 // Root is the root of the repository.
@@ -133,7 +133,13 @@ func (c *Cluster) Replica(t testing.TB, args ...string) client.WithWatch {
 	return other
 }
 
-func (c *Cluster) install(ctx context.Context) error {
+// install installs the CRDs and the manager's role.
+func (c *Cluster) install(ctx context.Context) (err error) {
+	if c.bare == nil {
+		if c.bare, err = c.inventory(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
@@ -141,7 +147,11 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, namespace); err != nil {
 		return err
 	}
-	return c.installRole(ctx)
+	if err := c.installRole(ctx); err != nil {
+		return err
+	}
+	c.installed, err = c.inventory(ctx)
+	return err
 }
 
 func (c *Cluster) installCRDs(ctx context.Context) error {

@@ -44,14 +44,13 @@ func StartCluster(t testing.TB, apiServerArgs ...string) *Cluster {
 	if err != nil {
 		t.Fatalf("starting a control plane: %v", err)
 	}
-	if len(apiServerArgs) > 0 {
-		t.Cleanup(func() { _ = c.Stop() })
-		return c
-	}
-	if c.installed, err = c.inventory(t.Context()); err != nil {
-		t.Fatal(errors.Join(err, c.Stop()))
-	}
-	t.Cleanup(func() { c.giveBack(t) })
+	t.Cleanup(func() {
+		if len(apiServerArgs) > 0 {
+			_ = c.Stop()
+		} else {
+			c.giveBack(t)
+		}
+	})
 	return c
 }
 
@@ -68,16 +67,15 @@ func takeIdle(apiServerArgs []string) *Cluster {
 }
 
 // giveBack removes everything that a test has created, and keeps the control plane for the next test. It
-// stops the control plane if that is not possible, and after a test that failed, restarted the API server,
-// started other components or changed what was installed.
+// stops the control plane if that is not possible, and after a test that failed.
 func (c *Cluster) giveBack(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if t.Failed() || !c.Pristine() {
+	if t.Failed() {
 		_ = c.Stop()
 		return
 	}
-	if err := c.reset(ctx); err != nil {
+	if err := errors.Join(c.StopOthers(), c.reset(ctx)); err != nil {
 		t.Logf("the control plane is not used by other tests: %v", err)
 		_ = c.Stop()
 		return
@@ -114,7 +112,9 @@ var managed = sets.New(
 )
 
 // inventory is the metadata of all objects.
-func (c *Cluster) inventory(ctx context.Context) (map[object]metav1.ObjectMeta, error) {
+type inventory map[object]metav1.ObjectMeta
+
+func (c *Cluster) inventory(ctx context.Context) (inventory, error) {
 	resources, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (c *Cluster) inventory(ctx context.Context) (map[object]metav1.ObjectMeta, 
 	if err != nil {
 		return nil, err
 	}
-	found := map[object]metav1.ObjectMeta{}
+	found := inventory{}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete", "patch"}}, lists) {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -139,11 +139,17 @@ func (c *Cluster) inventory(ctx context.Context) (map[object]metav1.ObjectMeta, 
 				continue
 			}
 			items, err := objects.Resource(kind).List(ctx, metav1.ListOptions{})
+			if apierrors.IsNotFound(err) {
+				continue // its CRD has just been deleted
+			}
 			if err != nil {
 				return nil, fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
 			}
 			for i := range items.Items {
 				meta := items.Items[i].ObjectMeta
+				if resource.Name == "leases" && meta.Namespace == metav1.NamespaceSystem {
+					continue // of API servers
+				}
 				found[object{kind, types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}}] = meta
 			}
 		}
@@ -151,61 +157,85 @@ func (c *Cluster) inventory(ctx context.Context) (map[object]metav1.ObjectMeta, 
 	return found, nil
 }
 
-// reset deletes what is there besides what was installed. It fails if something of that has changed.
+// without is what is there besides the objects of another inventory. It fails if one of those has changed.
+func (i inventory) without(other inventory) ([]object, error) {
+	rest := maps.Clone(i)
+	for key, was := range other {
+		if is, ok := i[key]; !ok || changed(was, is) {
+			return nil, fmt.Errorf("%s %s is not as it was", key.Resource, key.NamespacedName)
+		}
+		delete(rest, key)
+	}
+	return slices.SortedFunc(maps.Keys(rest), func(a, b object) int { return rank(a) - rank(b) }), nil
+}
+
+// reset deletes what is there besides what was installed. If a test has changed what was installed, it deletes
+// and installs that, too.
 func (c *Cluster) reset(ctx context.Context) error {
+	present, err := c.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := present.without(c.installed); err == nil {
+		return c.deleteAllBut(ctx, c.installed)
+	}
+	if err := c.deleteAllBut(ctx, c.bare); err != nil {
+		return err
+	}
+	before := len(c.installed)
+	if err := c.install(ctx); err != nil {
+		return err
+	}
+	if after := len(c.installed); after != before {
+		return fmt.Errorf("%d objects after the installation, want %d", after, before)
+	}
+	return nil
+}
+
+func (c *Cluster) deleteAllBut(ctx context.Context, keep inventory) error {
 	objects, err := metadata.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}
-	hadPolicies := false
+	policies := false
 	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		present, err := c.inventory(ctx)
 		if err != nil {
 			return false, err
 		}
-		for key, was := range c.installed {
-			if is, ok := present[key]; !ok || changed(key, was, is) {
-				return false, fmt.Errorf("%s %s is not as it was", key.Resource, key.NamespacedName)
-			}
-			delete(present, key)
-		}
-		// Policies first, as they can reject the other requests.
-		keys := slices.SortedFunc(maps.Keys(present), func(a, b object) int {
-			return rank(a) - rank(b)
-		})
-		for _, key := range keys {
-			hadPolicies = hadPolicies || rank(key) == 0
+		rest, err := present.without(keep)
+		for _, key := range rest {
+			policies = policies || key.Group == admissionv1.GroupName
 			if err := c.remove(ctx, objects.Resource(key.GroupVersionResource).Namespace(key.Namespace), key, len(present[key].Finalizers) > 0); err != nil {
 				return false, err
 			}
 		}
-		return len(keys) == 0, nil
+		return len(rest) == 0, err
 	})
-	if err != nil || !hadPolicies {
+	if err != nil || !policies {
 		return err
 	}
 	return c.awaitAdmission(ctx)
 }
 
+// rank is the order of deletions: policies first, as they can reject the others, and last what contains others.
 func rank(key object) int {
 	switch {
 	case key.Group == admissionv1.GroupName:
 		return 0
-	case key.Resource == "namespaces":
+	case key.Resource == "namespaces" || key.Resource == "customresourcedefinitions":
 		return 2
 	}
 	return 1
 }
 
-// changed says whether somebody changed an object. The API server itself renews leases and writes the status
-// of CRDs.
-func changed(key object, was, is metav1.ObjectMeta) bool {
-	switch {
-	case was.UID != is.UID || is.DeletionTimestamp != nil:
+// changed says whether somebody changed an object. Of objects with a generation the API server writes the
+// status itself.
+func changed(was, is metav1.ObjectMeta) bool {
+	if was.UID != is.UID || is.DeletionTimestamp != nil {
 		return true
-	case key.Resource == "leases":
-		return false
-	case was.Generation > 0:
+	}
+	if was.Generation > 0 {
 		return was.Generation != is.Generation
 	}
 	return was.ResourceVersion != is.ResourceVersion
@@ -213,7 +243,7 @@ func changed(key object, was, is metav1.ObjectMeta) bool {
 
 // remove deletes an object, whatever its finalizers are.
 func (c *Cluster) remove(ctx context.Context, objects metadata.ResourceInterface, key object, finalizers bool) error {
-	if finalizers {
+	if finalizers && key.Resource != "customresourcedefinitions" { // the API server deletes its objects first
 		_, err := objects.Patch(ctx, key.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
@@ -252,7 +282,7 @@ func (c *Cluster) awaitAdmission(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: name}
 	policies := []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: match, Validations: []admissionv1.Validation{{Expression: "!has(object.data) || object.data['probe'] != 'validate'", Message: name}},
+			MatchConstraints: match, Validations: []admissionv1.Validation{{Expression: "!has(object.data) || !('rejected' in object.data)", Message: name}},
 		}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -276,7 +306,7 @@ func (c *Cluster) awaitAdmission(ctx context.Context) error {
 			return false, err
 		}
 		rejected := probe()
-		rejected.Data = map[string]string{"probe": "validate"}
+		rejected.Data = map[string]string{"rejected": "true"}
 		return mutated.Data["mutated"] == "true" && c.Client.Create(ctx, rejected, client.DryRunAll) != nil, nil
 	})
 	for _, policy := range policies {

@@ -34,7 +34,7 @@ func TestTheFirstNodeAfterAStartIsBornHeld(t *testing.T) {
 	}
 	createCovered(t, c, rule)
 	manager.Kill()
-	for round := range 4 {
+	for round := range sized(4, 1) {
 		joined := joinAtStart(t, c, rule, fmt.Sprintf("start-%d", round))
 		t.Logf("round %d: %d nodes; the first %v after the start, ready after %v", round, joined.nodes, joined.first.Round(time.Millisecond), joined.ready.Round(time.Millisecond))
 	}
@@ -100,7 +100,7 @@ func joinAtStart(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessR
 
 // Rules come and go, so the policy is written all the time, while API server and manager are
 // killed at random moments. From when a rule says that births are covered until somebody
-// deletes it, the answer to every creation is tainted.
+// deletes it, the answer to every creation is tainted. With -short each is killed once.
 func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
 	t.Parallel()
 	c := testkit.StartCluster(t)
@@ -117,7 +117,7 @@ func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
 	for i := range 2 {
 		wait.Go(func() { h.join(ctx, fmt.Sprintf("hubbub-%d", i)) })
 	}
-	for range 4 {
+	for range sized(4, 1) {
 		pause(ctx, time.Duration(rand.IntN(8000))*time.Millisecond)
 		restart(t, c)
 		pause(ctx, time.Duration(rand.IntN(8000))*time.Millisecond)

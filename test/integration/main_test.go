@@ -59,5 +59,13 @@ func cluster(t *testing.T) *testkit.Cluster {
 	return shared.cluster
 }
 
+// sized is how often something happens: less often with -short, as in make test.
+func sized(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 // nameOf is a name that no other test uses.
 var nameOf = testkit.NameOf

@@ -56,7 +56,7 @@ func TestALeaderThatSleptTakesNobodyAway(t *testing.T) {
 		return *lease.Spec.HolderIdentity
 	}
 	holder := await("a leader", func(h string) bool { return h != "" })
-	for range 2 {
+	for range sized(2, 1) {
 		next := c.StartProcess(t, testkit.SecondManagerUser, elect...)
 		testkit.Eventually(t, "somebody to be away", func(context.Context) error {
 			if len(away.now()) == 0 {

@@ -194,11 +194,7 @@ func TestNothingOfForeignWritersIsLost(t *testing.T) {
 		}
 	})
 	s := newStorm(t, c)
-	duration := stormTime
-	if testing.Short() {
-		duration = stormTime / 6
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), duration)
+	ctx, cancel := context.WithTimeout(t.Context(), stormTime/time.Duration(sized(1, 6)))
 	defer cancel()
 	s.blow(ctx)
 	s.calm()
@@ -214,10 +210,7 @@ func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	wait.Go(func() { s.blow(ctx) })
-	crashes := 30
-	if testing.Short() {
-		crashes = 5
-	}
+	crashes := sized(30, 5)
 	for i := range crashes {
 		p := c.StartProcess(t, testkit.ManagerUser)
 		wrote := patchCount(t, c)

@@ -1,0 +1,94 @@
+package integration_test
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/testkit"
+)
+
+// A test that takes over the control plane of another finds nothing of it: no object, with finalizers or
+// without, no policy that the API server still applies, and no request in the audit log. What the other test
+// has changed is as it was.
+//
+// It does not run in parallel with others, which would take over the control plane first.
+func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
+	name := nameOf(t)
+	for what, leave := range map[string]func(*testing.T, *testkit.Cluster) error{
+		"a rule, policies, finalizers": func(t *testing.T, c *testkit.Cluster) error { return leaveObjects(t, c, name) },
+		"changed CRDs": func(t *testing.T, c *testkit.Cluster) error {
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodereadinessrules." + v1alpha1.GroupVersion.Group}}
+			return errors.Join(c.Client.Create(t.Context(), testkit.Rule(name)), c.Client.Delete(t.Context(), crd))
+		},
+		"a restart, and a scheduler": func(t *testing.T, c *testkit.Cluster) error {
+			return errors.Join(c.StartScheduler(t.Context()), c.KillAPIServer(), c.StartAPIServer(t.Context()))
+		},
+	} {
+		var first *testkit.Cluster
+		t.Run(what, func(t *testing.T) {
+			first = testkit.StartCluster(t)
+			if err := leave(t, first); err != nil {
+				t.Fatal(err)
+			}
+		})
+		t.Run("after "+what, func(t *testing.T) {
+			c := testkit.StartCluster(t)
+			if c.ControlPlane != first.ControlPlane {
+				t.Fatal("it has another control plane")
+			}
+			wantAsNew(t, c, name)
+		})
+	}
+}
+
+func leaveObjects(t *testing.T, c *testkit.Cluster, name string) error {
+	t.Helper()
+	if err := c.InstallPolicies(t.Context()); err != nil {
+		return err
+	}
+	_, stop, err := c.RunManager()
+	if err != nil {
+		return err
+	}
+	defer stop() //nolint:errcheck // that it ran is enough
+	node := testkit.Node(name, testkit.Pool(name))
+	node.Finalizers = []string{"example.com/stays"}
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: name, Finalizers: node.Finalizers}}, testkit.Rule(name), node,
+	} {
+		if err := c.Client.Create(t.Context(), obj); err != nil {
+			return err
+		}
+	}
+	c.EventuallyRule(t, name, "nodes born with the taint", covered)
+	return nil
+}
+
+func wantAsNew(t *testing.T, c *testkit.Cluster, name string) {
+	t.Helper()
+	for _, gone := range []client.Object{&corev1.Namespace{}, &v1alpha1.NodeReadinessRule{}} {
+		if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, gone); !apierrors.IsNotFound(err) {
+			t.Errorf("%T is there (%v)", gone, err)
+		}
+	}
+	node := testkit.Node(name, testkit.Pool(name)) // the policy of the deleted rule selects it
+	for _, obj := range []client.Object{node, testkit.Rule(name)} {
+		if err := c.Client.Create(t.Context(), obj); err != nil {
+			t.Error(err)
+		}
+	}
+	if testkit.HasTaint(node, testkit.TaintKey(name)) {
+		t.Error("the API server applies a policy of the first test")
+	}
+	if requests := c.Requests(t, testkit.ManagerUser); len(requests) > 0 {
+		t.Errorf("%d requests of the manager of the first test, e.g. %+v", len(requests), requests[0])
+	}
+}
