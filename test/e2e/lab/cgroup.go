@@ -8,23 +8,44 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// controllers are those that kubelet and runc use; each is a hierarchy of its own.
+// controllers are those of cgroup v1 that kubelet and runc use; each is a hierarchy of its own.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"}
 
-func haveControllers() bool {
-	return !slices.ContainsFunc(controllers, func(c string) bool {
-		_, err := os.Stat(filepath.Join(cgroupRoot, c, "cgroup.procs"))
-		return err != nil
-	})
+// Unified reports whether the host has cgroup v2: one hierarchy with all controllers.
+func Unified() bool { return exists(filepath.Join(cgroupRoot, "cgroup.controllers")) }
+
+// missingControllers returns what kubelet and runc need and the host does not have.
+func missingControllers() string {
+	var needed []string
+	var available func(controller string) bool
+	version := "v1"
+	if Unified() {
+		version, needed = "v2", []string{"cpu", "memory", "pids"}
+		data, _ := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
+		available = func(c string) bool { return slices.Contains(strings.Fields(string(data)), c) }
+	} else {
+		needed = controllers
+		available = func(c string) bool { return exists(filepath.Join(cgroupRoot, c, "cgroup.procs")) }
+	}
+	needed = slices.DeleteFunc(slices.Clone(needed), available)
+	if len(needed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("cgroup %s controllers %s in %s", version, strings.Join(needed, ", "), cgroupRoot)
 }
 
-// hierarchies are where processes are to be moved: the controllers, and those without any.
+// hierarchies are where processes are to be moved: on v1 the controllers, and those without any; on
+// v2 the only one, which has no name.
 func hierarchies() []string {
+	if Unified() {
+		return []string{""}
+	}
 	all := slices.Clone(controllers)
 	for _, other := range []string{"systemd", "unified"} {
 		if _, err := os.Stat(filepath.Join(cgroupRoot, other, "cgroup.procs")); err == nil {
@@ -42,16 +63,52 @@ func joinCgroup(name string, pid int) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if h == "cpuset" {
-			if err := inheritCPUs(dir); err != nil {
-				return err
-			}
+		var err error
+		switch h {
+		case "cpuset":
+			err = inheritCPUs(dir)
+		case "":
+			err = delegateTo(dir)
+		}
+		if err != nil {
+			return err
 		}
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
 			return fmt.Errorf("moving a process into a cgroup: %w", err)
 		}
 	}
 	return nil
+}
+
+// delegateTo enables all controllers of cgroup v2 in a cgroup, from the root down.
+func delegateTo(dir string) error {
+	if dir == cgroupRoot {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if err := delegateTo(parent); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for controller := range strings.FieldsSeq(string(data)) {
+		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("enabling the controller %s below %s: %w", controller, parent, err)
+		}
+	}
+	return nil
+}
+
+// leaveRoot moves a machine's first process, and so all that it starts, out of the machine's root
+// cgroup: on v2 a cgroup with processes in it cannot give controllers to cgroups below it.
+func leaveRoot() error {
+	dir := filepath.Join(cgroupRoot, "init")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o644)
 }
 
 // inheritCPUs gives a cpuset, which is born empty and then takes no process, what its parent has.

@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +21,7 @@ func (m *machine) mountAll() error {
 	if err := mount("proc", "/proc", "proc", ""); err != nil {
 		return err
 	}
-	for _, step := range []func() error{m.mountOverlays, m.mountSettings, mountSys, mountRun, m.mountDisks} {
+	for _, step := range []func() error{m.mountOverlays, m.mountSettings, m.mountClockSpeed, mountSys, mountRun, m.mountDisks} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -82,11 +84,32 @@ func (m *machine) mountSettings() error {
 	return nil
 }
 
+// mountClockSpeed adds the clock speed where the kernel does not report one, as user-mode Linux does
+// not: a kubelet does not start without.
+func (m *machine) mountClockSpeed() error {
+	const path = "/proc/cpuinfo"
+	info, err := os.ReadFile(path)
+	if err != nil || runtime.GOARCH != "amd64" || bytes.Contains(info, []byte("cpu MHz")) {
+		return err
+	}
+	file := filepath.Join(m.Disk, "settings", "cpuinfo")
+	if err := os.WriteFile(file, append([]byte("cpu MHz\t\t: 1000.000\n"), info...), 0o644); err != nil {
+		return err
+	}
+	return bind(file, path)
+}
+
 // mountSys shows the machine its own network devices and its own cgroups.
 func mountSys() error {
 	all := hierarchies() // asked for before /sys is covered
 	if err := mount("sysfs", "/sys", "sysfs", ""); err != nil {
 		return err
+	}
+	if all[0] == "" {
+		if err := mount("cgroup2", cgroupRoot, "cgroup2", ""); err != nil {
+			return err
+		}
+		return leaveRoot()
 	}
 	if err := mount("tmpfs", cgroupRoot, "tmpfs", "mode=755"); err != nil {
 		return err
@@ -96,7 +119,7 @@ func mountSys() error {
 		switch h {
 		case "systemd":
 			options = "none,name=systemd"
-		case "unified": // a node is one of cgroup v1
+		case "unified": // the host has v1 controllers, so a node is one of cgroup v1
 			continue
 		}
 		dir := filepath.Join(cgroupRoot, h)

@@ -217,8 +217,11 @@ func (n *Node) Try(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Cgroup is where the host sees a file of a v1 controller on the machine, e.g. memory, "/kubepods".
+// Cgroup is where the host sees a file of a controller on the machine, e.g. memory, "/kubepods".
 func (n *Node) Cgroup(controller, path string) string {
+	if Unified() {
+		controller = ""
+	}
 	return filepath.Join(cgroupRoot, controller, n.cgroup(), path)
 }
 

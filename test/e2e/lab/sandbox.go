@@ -72,8 +72,8 @@ func missing() string {
 		return "real nodes need Linux"
 	case os.Geteuid() != 0:
 		return "real nodes need root, for namespaces and mounts: sudo make e2e"
-	case !haveControllers():
-		return "real nodes need cgroup v1 with the controllers " + strings.Join(controllers, ", ") + " mounted in " + cgroupRoot
+	case missingControllers() != "":
+		return "real nodes need " + missingControllers()
 	}
 	for _, tool := range []string{"ip", "nft", "nsenter", "mount", "runc"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 )
@@ -29,8 +30,17 @@ func (m *machine) kubeProxy() service {
 	return service{"kube-proxy", []string{
 		m.binary("kube/kube-proxy"),
 		"--kubeconfig", m.config("kube-proxy.kubeconfig"), "--hostname-override", m.Name,
-		"--proxy-mode", "nftables", "--cluster-cidr", pods, "--conntrack-max-per-core=0", "--conntrack-min=0",
+		"--proxy-mode", proxyMode(), "--cluster-cidr", pods, "--conntrack-max-per-core=0", "--conntrack-min=0",
 	}}
+}
+
+// proxyMode is nftables, but iptables where the kernel has no nftables for IPv4.
+func proxyMode() string {
+	if out, err := exec.Command("nft", "add table ip probe; delete table ip probe").CombinedOutput(); err != nil {
+		fmt.Printf("kube-proxy uses iptables: nft: %v: %s", err, out)
+		return "iptables"
+	}
+	return "nftables"
 }
 
 func (m *machine) binary(name string) string { return filepath.Join(m.Assets, name) }
