@@ -20,24 +20,14 @@ var controllers = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "fre
 // Unified reports whether the host has cgroup v2: one hierarchy with all controllers.
 func Unified() bool { return exists(filepath.Join(cgroupRoot, "cgroup.controllers")) }
 
-// missingControllers returns what kubelet and runc need and the host does not have.
-func missingControllers() string {
-	var needed []string
-	var available func(controller string) bool
-	version := "v1"
+// missingControllers are those that kubelet and runc need and the host does not have.
+func missingControllers() []string {
 	if Unified() {
-		version, needed = "v2", []string{"cpu", "memory", "pids"}
 		data, _ := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
-		available = func(c string) bool { return slices.Contains(strings.Fields(string(data)), c) }
-	} else {
-		needed = controllers
-		available = func(c string) bool { return exists(filepath.Join(cgroupRoot, c, "cgroup.procs")) }
+		available := strings.Fields(string(data))
+		return slices.DeleteFunc([]string{"cpu", "memory", "pids"}, func(c string) bool { return slices.Contains(available, c) })
 	}
-	needed = slices.DeleteFunc(slices.Clone(needed), available)
-	if len(needed) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("cgroup %s controllers %s in %s", version, strings.Join(needed, ", "), cgroupRoot)
+	return slices.DeleteFunc(slices.Clone(controllers), func(c string) bool { return exists(filepath.Join(cgroupRoot, c, "cgroup.procs")) })
 }
 
 // hierarchies are where processes are to be moved: on v1 the controllers, and those without any; on

@@ -9,5 +9,6 @@
 // and files, the process that waits outside removes.
 //
 // Nothing on the host changes: nodes see the host's files through overlays, and files where a
-// kubelet would write settings that are the whole machine's.
+// kubelet would write settings that are the whole machine's. One exception: on cgroup v2 the lab
+// enables the host's controllers for the cgroups below the root, as runc does, and they stay enabled.
 package lab

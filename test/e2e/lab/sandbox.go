@@ -72,8 +72,8 @@ func missing() string {
 		return "real nodes need Linux"
 	case os.Geteuid() != 0:
 		return "real nodes need root, for namespaces and mounts: sudo make e2e"
-	case missingControllers() != "":
-		return "real nodes need " + missingControllers()
+	case len(missingControllers()) > 0:
+		return fmt.Sprintf("real nodes need the cgroup controllers %s in %s", strings.Join(missingControllers(), ", "), cgroupRoot)
 	}
 	for _, tool := range []string{"ip", "nft", "nsenter", "mount", "runc"} {
 		if _, err := exec.LookPath(tool); err != nil {
