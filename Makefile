@@ -115,7 +115,7 @@ able:
 	  echo "e2e: real nodes need cgroup v2 with the controllers cpu, memory and pids, or cgroup v1; /sys/fs/cgroup has $$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null || echo neither)" >&2; exit 1; }
 
 .PHONY: e2e-cgroup-v2
-e2e-cgroup-v2: kube helm images node ## Run the lab's own test and two stories on cgroup v2, under Debian's user-mode-linux: about 20 minutes. Needs root.
+e2e-cgroup-v2: kube helm images node ## Run the lab's own test and two stories on cgroup v2, under Debian's user-mode-linux: about 15 minutes. Needs root.
 	@mkdir -p bin/e2e
 	$(GO) test -c -o bin/e2e/ ./test/e2e ./test/e2e/lab
 	cd test/e2e/lab && $(UML) ../../../bin/e2e/lab.test -test.v -test.timeout 30m
