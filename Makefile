@@ -39,7 +39,7 @@ test: ## Test the core, and what the README promises on a real API server: no ro
 	@hack/kube/build $(KUBE) etcd kube-apiserver kube-scheduler kubectl
 	@echo "test: the core, then one test or more for each promise of the README, on a real API server: up to 6 minutes on 2 cores"
 	CGO_ENABLED=0 $(GO) test -short -vet=off ./internal/...
-	CGO_ENABLED=0 $(GO) test -short -vet=off -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
+	CGO_ENABLED=0 $(GO) test -short -vet=off -parallel 4 -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
 
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.

@@ -18,6 +18,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -129,7 +130,7 @@ func newRun(t *testing.T, url string) *run {
 // build runs the script and returns what it printed.
 func (r *run) build(env string, binaries ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(testkit.Root(), "hack", "kube", "build"), append([]string{r.dir}, binaries...)...)
-	cmd.Env = append(r.env, env)
+	cmd.Env = slices.Concat(r.env, []string{env})
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
