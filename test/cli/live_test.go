@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -105,18 +104,9 @@ func TestUIServesTheDashboard(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	code, body, err := testkit.Get(t.Context(), url)
+	if err != nil || code != http.StatusOK {
+		t.Errorf("%s: %d, %v", url, code, err)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("%s: %s, %v", url, response.Status, err)
-	}
-	return string(body)
+	return body
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -119,18 +118,13 @@ func ready(t *testing.T, p *testkit.Process) {
 	})
 }
 
+// get is what a manager answers; 0 and the error if it does not.
 func get(ctx context.Context, address, path string) (int, string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	code, body, err := testkit.Get(ctx, "http://"+address+path)
 	if err != nil {
 		return 0, err.Error()
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer answer.Body.Close() //nolint:errcheck // only read
-	body, _ := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(body)
+	return code, body
 }
 
 // Another controller of this API is active in its own namespace: we wait, say so, write

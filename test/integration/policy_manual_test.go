@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -169,19 +167,9 @@ func wantOutdated(t *testing.T, address string, value int) {
 	t.Helper()
 	line := fmt.Sprintf("readygate_policy_outdated{policy=%q} %d\n", policy.BirthsName, value)
 	testkit.Eventually(t, "the metric "+line, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-		if err != nil {
-			return err
+		if _, text := get(ctx, address, "/metrics"); !strings.Contains(text, line) {
+			return errors.New("another value")
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		if err == nil && !strings.Contains(string(text), line) {
-			err = errors.New("another value")
-		}
-		return err
+		return nil
 	})
 }

@@ -3,7 +3,6 @@ package podgate_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,21 +10,6 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/testkit"
 )
-
-// fetch is the answer of an endpoint of the manager.
-func fetch(ctx context.Context, address, path string) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	body, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(body), err
-}
 
 // A manager that cannot find out whether there are rules for pods logs it, is not ready, and starts with
 // them when it can. Events on pods that the API server refuses are counted, as those on nodes are.
@@ -36,7 +20,7 @@ func TestWhatIsOffOrLostIsVisible(t *testing.T) {
 	proxy := c.ManagerProxy(t)
 	p := startManager(t, proxy)
 	testkit.Eventually(t, "a manager that is ready without rules for pods", func(ctx context.Context) error {
-		code, body, err := fetch(ctx, p.Health, "/readyz")
+		code, body, err := testkit.Get(ctx, "http://"+p.Health+"/readyz")
 		if log := p.Log(); err != nil || code != http.StatusOK || !strings.Contains(log, "they are on when the CRD "+v1alpha1.CRDName+" is installed") {
 			return fmt.Errorf("%d %s (%v):\n%s", code, body, err, log)
 		}
@@ -45,7 +29,7 @@ func TestWhatIsOffOrLostIsVisible(t *testing.T) {
 	proxy.Set(testkit.Fault{Code: http.StatusServiceUnavailable, Of: func(a testkit.Arrival) bool { return strings.HasPrefix(a.Path, "/apis/"+v1alpha1.GroupVersion.Group) }})
 	const reason = "looking up PodReadinessRule failed"
 	testkit.Eventually(t, "a manager that is not ready", func(ctx context.Context) error {
-		code, body, err := fetch(ctx, p.Health, "/readyz/podrules")
+		code, body, err := testkit.Get(ctx, "http://"+p.Health+"/readyz/podrules")
 		if err != nil || code == http.StatusOK || !strings.Contains(body, reason) {
 			return fmt.Errorf("%d %s (%v)", code, body, err)
 		}
@@ -63,13 +47,13 @@ func TestWhatIsOffOrLostIsVisible(t *testing.T) {
 	s := stageOn(t, c)
 	rule := s.rule("web", deadline(10, v1alpha1.DeadlineReport))
 	s.enforce(rule)
-	if code, body, err := fetch(t.Context(), p.Health, "/readyz/podrules"); err != nil || code != http.StatusOK {
+	if code, body, err := testkit.Get(t.Context(), "http://"+p.Health+"/readyz/podrules"); err != nil || code != http.StatusOK {
 		t.Errorf("not ready with rules for pods: %d %s (%v)", code, body, err)
 	}
 	s.died()
 	s.sandbox(s.pod("web"), "127.0.14.1", longAgo())
 	testkit.Eventually(t, "a dropped event that is counted", func(ctx context.Context) error {
-		_, body, err := fetch(ctx, p.Metrics, "/metrics")
+		_, body, err := testkit.Get(ctx, "http://"+p.Metrics+"/metrics")
 		if err != nil || proxy.Counts()["create events"] == 0 || !strings.Contains(body, "node_readiness_events_dropped_total 1") {
 			return fmt.Errorf("%d events were sent (%v)", proxy.Counts()["create events"], err)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,24 +94,15 @@ var counted = regexp.MustCompile(`(?m)^node_readiness_reporter_check_duration_se
 
 // checks is how often the reporter has checked so far.
 func (o *outpost) checks(ctx context.Context) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.pod+"/metrics", nil)
+	_, text, err := testkit.Get(ctx, "http://"+o.pod+"/metrics")
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err
-	}
-	found := counted.FindSubmatch(text)
+	found := counted.FindStringSubmatch(text)
 	if found == nil {
 		return 0, errors.New("no count of checks among the metrics")
 	}
-	return strconv.Atoi(string(found[1]))
+	return strconv.Atoi(found[1])
 }
 
 // checked waits until the reporter has checked so often again.

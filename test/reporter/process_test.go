@@ -265,17 +265,8 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 func wantMetric(t *testing.T, p *testkit.Process, line string) {
 	t.Helper()
 	testkit.Eventually(t, line, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Metrics+"/metrics", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close() //nolint:errcheck // only read
-		text, err := io.ReadAll(response.Body)
-		if err == nil && !strings.Contains(string(text), "\n"+line+"\n") {
+		_, text, err := testkit.Get(ctx, "http://"+p.Metrics+"/metrics")
+		if err == nil && !strings.Contains(text, "\n"+line+"\n") {
 			err = fmt.Errorf("it shows\n%s", text)
 		}
 		return err
@@ -325,14 +316,7 @@ func TestConnectionsToTheReporterAreLimited(t *testing.T) {
 		t.Errorf("it has %d files open", most)
 	}
 	testkit.Eventually(t, "an answer for others", func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Health+"/healthz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		return response.Body.Close()
+		_, _, err := testkit.Get(ctx, "http://"+p.Health+"/healthz")
+		return err
 	})
 }
