@@ -49,7 +49,10 @@ type Cluster struct {
 	Config *rest.Config
 
 	bare, installed inventory // of the control plane, before and after the CRDs and the manager's role
-	since           time.Time // when the current test began to use it
+
+	mu         sync.Mutex
+	auditStart int64                 // size of the audit log when the current test began to use the control plane
+	tails      map[string]*auditTail // by user
 }
 
 // Root is the root of the repository.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -62,7 +63,6 @@ func takeIdle(apiServerArgs []string) *Cluster {
 	}
 	c := idle.clusters[len(idle.clusters)-1]
 	idle.clusters = idle.clusters[:len(idle.clusters)-1]
-	c.since = time.Now()
 	return c
 }
 
@@ -80,6 +80,13 @@ func (c *Cluster) giveBack(t testing.TB) {
 		_ = c.Stop()
 		return
 	}
+	log, err := os.Stat(c.AuditLog())
+	if err != nil {
+		_ = c.Stop()
+		return
+	}
+	c.auditStart = log.Size()
+	clear(c.tails)
 	idle.mu.Lock()
 	defer idle.mu.Unlock()
 	idle.clusters = append(idle.clusters, c)

@@ -23,7 +23,7 @@ const patience = 3 * time.Minute
 func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 25*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if last == nil || ctx.Err() == nil { // what fails because time is up says nothing
 			last = err
