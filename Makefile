@@ -47,7 +47,7 @@ test-all: kube cni helm ## Run every test, with the race detector, storms, every
 	@echo "test-all: every test: about 25 minutes on 2 cores"
 	$(GO) -C hack/images test -count=1 ./...
 	CGO_ENABLED=0 $(GO) test -vet=off -timeout 30m $(NO_RACE)
-	$(GO) test $(RACE) -vet=off -timeout 30m ./test/integration $$($(GO) list ./... | grep -vxFf <($(GO) list ./test/integration $(NO_RACE)))
+	$(GO) test $(RACE) -vet=off -timeout 30m $$($(GO) list ./... | grep -vxFf <($(GO) list $(NO_RACE)))
 
 .PHONY: demo
 demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
