@@ -34,31 +34,37 @@ var idle struct {
 
 // StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs
 // and the manager's role. It starts one, or takes one that an earlier test of the package has given back.
-// A control plane with API server arguments is used by one test only.
-func StartCluster(t testing.TB, apiServerArgs ...string) *Cluster {
+func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
-	if c := takeIdle(apiServerArgs); c != nil {
-		t.Cleanup(func() { c.giveBack(t) })
-		return c
+	c := takeIdle()
+	if c == nil {
+		c = newCluster(t)
 	}
+	t.Cleanup(func() { c.giveBack(t) })
+	return c
+}
+
+// StartOwnCluster starts a control plane that only this test uses: for tests whose API server is special.
+func StartOwnCluster(t testing.TB, apiServerArgs ...string) *Cluster {
+	t.Helper()
+	c := newCluster(t, apiServerArgs...)
+	t.Cleanup(func() { _ = c.Stop() })
+	return c
+}
+
+func newCluster(t testing.TB, apiServerArgs ...string) *Cluster {
+	t.Helper()
 	c, err := NewCluster(t.Context(), apiServerArgs...)
 	if err != nil {
 		t.Fatalf("starting a control plane: %v", err)
 	}
-	t.Cleanup(func() {
-		if len(apiServerArgs) > 0 {
-			_ = c.Stop()
-		} else {
-			c.giveBack(t)
-		}
-	})
 	return c
 }
 
-func takeIdle(apiServerArgs []string) *Cluster {
+func takeIdle() *Cluster {
 	idle.mu.Lock()
 	defer idle.mu.Unlock()
-	if len(apiServerArgs) > 0 || len(idle.clusters) == 0 {
+	if len(idle.clusters) == 0 {
 		return nil
 	}
 	c := idle.clusters[len(idle.clusters)-1]

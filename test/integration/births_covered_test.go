@@ -332,7 +332,7 @@ const withoutTheAPI = "--disable-admission-plugins=MutatingAdmissionPolicy " +
 func TestBirthsNeedTheAPIAndNothingElseDoes(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
-	c := testkit.StartCluster(t)
+	c := testkit.StartOwnCluster(t)
 	for _, obj := range policy.Installed() {
 		if _, validating := obj.(*admissionv1.ValidatingAdmissionPolicy); validating {
 			c.Create(t, obj.(client.Object))

@@ -230,7 +230,7 @@ func handsOff(node, user string) []client.Object {
 func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
-	c := testkit.StartCluster(t)
+	c := testkit.StartOwnCluster(t)
 	permitCleanup(t, c)
 	enter(t, c, strangeUID, "readiness.k8s.io/left")
 	c.Create(t, testkit.Node("left", nil, testkit.WithTaint("example.com/foreign"), testkit.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {

@@ -49,7 +49,7 @@ func awaitExpiry(t *testing.T, c *testkit.Cluster) {
 // object twice. New objects do not matter.
 func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t, compacted...)
+	c := testkit.StartOwnCluster(t, compacted...)
 	var want []string
 	for i := range 7 {
 		name := fmt.Sprintf("n%d", i)
@@ -90,7 +90,7 @@ func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 205, 3 // more than a page
-	c := testkit.StartCluster(t, compacted...)
+	c := testkit.StartOwnCluster(t, compacted...)
 	name := testkit.NameOf(t)
 	node := func(i int) string { return fmt.Sprintf("%s-%03d", name, i) }
 	for i := range fleet {
