@@ -30,11 +30,12 @@ const (
 // killed again and again and the API server is restarted twice: no pod is bound to a node
 // before the rule releases it, and all have a node in the end.
 //
-// With -short 80 pods and 20 nodes in four bursts, and the test does what controller manager and KWOK do.
+// With -short, and without the policies, 80 pods and 20 nodes join in four bursts, and the test does what
+// controller manager and KWOK do.
 func TestNoPodIsEarlyInAStormOfJoins(t *testing.T) {
 	t.Parallel()
 	t.Run("with the policies no pod is early", func(t *testing.T) {
-		s, early := runJoinStorm(t, true)
+		s, early := runJoinStorm(t, true, testing.Short())
 		if len(early) > 0 {
 			t.Errorf("%d early pods, e.g. %s", len(early), early[0])
 		}
@@ -46,7 +47,7 @@ func TestNoPodIsEarlyInAStormOfJoins(t *testing.T) {
 		if testing.Short() {
 			t.Skip("make test-all runs it")
 		}
-		if _, early := runJoinStorm(t, false); len(early) == 0 {
+		if _, early := runJoinStorm(t, false, true); len(early) == 0 {
 			t.Error("no early pod: whatever kept them away, it was not the policies")
 		}
 	})
@@ -60,14 +61,15 @@ type joinStorm struct {
 	witness *witness
 	manager *testkit.Process
 
+	small               bool
 	nodes, pods, bursts int
 	kills, restarts     int
 }
 
 // runJoinStorm returns the pods that were bound before their node was released.
-func runJoinStorm(t *testing.T, policies bool) (s *joinStorm, early []string) {
+func runJoinStorm(t *testing.T, policies, small bool) (s *joinStorm, early []string) {
 	t.Helper()
-	s = newJoinStorm(t, policies)
+	s = newJoinStorm(t, policies, small)
 	start := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	var reports sync.WaitGroup
@@ -89,7 +91,7 @@ func runJoinStorm(t *testing.T, policies bool) (s *joinStorm, early []string) {
 }
 
 // newJoinStorm returns when all pods wait, and nodes may join.
-func newJoinStorm(t *testing.T, policies bool) *joinStorm {
+func newJoinStorm(t *testing.T, policies, small bool) *joinStorm {
 	t.Helper()
 	c := testkit.StartCluster(t)
 	settled := testkit.Enforced
@@ -101,7 +103,7 @@ func newJoinStorm(t *testing.T, policies bool) *joinStorm {
 	}
 	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 500, bursts: joinBursts}
 	components := []func(context.Context) error{c.StartScheduler, c.StartControllerManager, c.StartKWOK}
-	if testing.Short() {
+	if s.small = small; small {
 		s.nodes, s.bursts, components = 20, 4, components[:1]
 		c.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
 	}
@@ -183,7 +185,7 @@ func (s *joinStorm) join(ctx context.Context, name string) {
 	untilDone(ctx, func() error {
 		err := s.c.Client.Create(ctx, testkit.Node(name, testkit.Pool(s.rule.Name), func(n *corev1.Node) {
 			n.Status.Capacity, n.Status.Allocatable = room, room
-			if testing.Short() {
+			if s.small {
 				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			}
 		}))
@@ -192,7 +194,7 @@ func (s *joinStorm) join(ctx context.Context, name string) {
 		}
 		return err
 	})
-	if testing.Short() {
+	if s.small {
 		untilDone(ctx, func() error { return s.removeNotReady(ctx, name) })
 	}
 }
