@@ -44,10 +44,10 @@ test: ## Test the core, and what the README promises on a real API server: no ro
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
-	@echo "test-all: every test: about 25 minutes on 2 cores"
+	@echo "test-all: every test: about 35 minutes on 2 cores"
 	$(GO) -C hack/images test -count=1 ./...
-	CGO_ENABLED=0 $(GO) test -vet=off -timeout 30m $(NO_RACE)
-	$(GO) test $(RACE) -vet=off -timeout 30m $$($(GO) list ./... | grep -vxFf <($(GO) list $(NO_RACE)))
+	CGO_ENABLED=0 $(GO) test -vet=off -timeout 45m $(NO_RACE)
+	$(GO) test $(RACE) -vet=off -timeout 45m $$($(GO) list ./... | grep -vxFf <($(GO) list $(NO_RACE)))
 
 .PHONY: demo
 demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
