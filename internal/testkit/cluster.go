@@ -76,15 +76,24 @@ var setScheme = sync.OnceValue(func() error {
 
 // NewCluster starts a control plane that the caller stops.
 func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
+	c, err := startBare(ctx, apiServerArgs...)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.install(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// startBare starts a control plane on which nothing is installed.
+func startBare(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: Binaries(), APIServerArgs: apiServerArgs})
 	if err != nil {
 		return nil, err
 	}
 	c, err := Connect(cp)
 	if err != nil {
-		return nil, errors.Join(err, cp.Stop())
-	}
-	if err := c.install(ctx); err != nil {
 		return nil, errors.Join(err, cp.Stop())
 	}
 	return c, nil
@@ -137,12 +146,7 @@ func (c *Cluster) Replica(t testing.TB, args ...string) client.WithWatch {
 }
 
 // install installs the CRDs and the manager's role.
-func (c *Cluster) install(ctx context.Context) (err error) {
-	if c.bare == nil {
-		if c.bare, err = c.inventory(ctx); err != nil {
-			return err
-		}
-	}
+func (c *Cluster) install(ctx context.Context) error {
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
@@ -150,11 +154,7 @@ func (c *Cluster) install(ctx context.Context) (err error) {
 	if err := c.Client.Create(ctx, namespace); err != nil {
 		return err
 	}
-	if err := c.installRole(ctx); err != nil {
-		return err
-	}
-	c.installed, err = c.inventory(ctx)
-	return err
+	return c.installRole(ctx)
 }
 
 func (c *Cluster) installCRDs(ctx context.Context) error {

@@ -49,8 +49,8 @@ const program = "#!/bin/sh\necho release\n"
 // site serves the releases that hack/kube/build looks for.
 type site struct {
 	*httptest.Server
-	t     *testing.T
-	files map[string]string // by base name
+	files  map[string]string // by base name
+	member string            // of the archive of etcd
 }
 
 func sumOf(content string) string {
@@ -60,7 +60,7 @@ func sumOf(content string) string {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, files: map[string]string{}}
+	s := &site{files: map[string]string{}, member: "etcd"}
 	for _, name := range []string{"kube-apiserver", "kubectl"} {
 		s.files[name], s.files[name+".sha256"] = program, sumOf(program)
 	}
@@ -70,10 +70,10 @@ func newSite(t *testing.T) *site {
 		switch {
 		case ok:
 		case strings.HasPrefix(name, "etcd-v"):
-			content = archive(t, strings.TrimSuffix(name, ".tar.gz")+"/etcd")
+			content = archive(t, strings.TrimSuffix(name, ".tar.gz")+"/"+s.member)
 		case name == "SHA256SUMS":
 			etcd := "etcd-" + path.Base(path.Dir(r.URL.Path)) + "-" + runtime.GOOS + "-" + runtime.GOARCH
-			content = sumOf("other") + "  other.tar.gz\n" + sumOf(archive(t, etcd+"/etcd")) + "  " + etcd + ".tar.gz\n"
+			content = sumOf("other") + "  other.tar.gz\n" + sumOf(archive(t, etcd+"/"+s.member)) + "  " + etcd + ".tar.gz\n"
 		case strings.HasPrefix(name, "kwok-"):
 			content = program
 		case strings.HasPrefix(name, "v") && strings.HasPrefix(r.URL.Path, "/tags/"):
@@ -213,6 +213,18 @@ func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
 			r.want("kubectl", "source")
 		})
 	}
+}
+
+// An archive that was verified and does not contain the binary is not installed as the binary.
+func TestAnArchiveWithoutTheBinaryIsNotInstalled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.member = "README.md"
+	r := newRun(t, s.URL)
+	if out, err := r.build("KUBE_FROM=release", "etcd"); err == nil {
+		t.Errorf("it succeeds:\n%s", out)
+	}
+	r.want("etcd", "")
 }
 
 func TestTwoBuildsOfOneDirectoryWaitForEachOther(t *testing.T) {

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"sync"
-	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -24,88 +21,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// idle are the control planes that tests of this process have given back. At most as many start as tests of
-// the package run at once.
-var idle struct {
-	mu       sync.Mutex
-	clusters []*Cluster
-}
-
-// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs
-// and the manager's role. It starts one, or takes one that an earlier test of the package has given back.
-func StartCluster(t testing.TB) *Cluster {
-	t.Helper()
-	c := takeIdle()
-	if c == nil {
-		c = newCluster(t)
-	}
-	t.Cleanup(func() { c.giveBack(t) })
-	return c
-}
-
-// StartOwnCluster starts a control plane that only this test uses: for tests whose API server is special.
-func StartOwnCluster(t testing.TB, apiServerArgs ...string) *Cluster {
-	t.Helper()
-	c := newCluster(t, apiServerArgs...)
-	t.Cleanup(func() { _ = c.Stop() })
-	return c
-}
-
-func newCluster(t testing.TB, apiServerArgs ...string) *Cluster {
-	t.Helper()
-	c, err := NewCluster(t.Context(), apiServerArgs...)
-	if err != nil {
-		t.Fatalf("starting a control plane: %v", err)
-	}
-	return c
-}
-
-func takeIdle() *Cluster {
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
-	if len(idle.clusters) == 0 {
-		return nil
-	}
-	c := idle.clusters[len(idle.clusters)-1]
-	idle.clusters = idle.clusters[:len(idle.clusters)-1]
-	return c
-}
-
-// giveBack removes everything that a test has created, and keeps the control plane for the next test. It
-// stops the control plane if that is not possible, and after a test that failed.
-func (c *Cluster) giveBack(t testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if t.Failed() {
-		_ = c.Stop()
-		return
-	}
-	if err := errors.Join(c.StopOthers(), c.reset(ctx)); err != nil {
-		t.Logf("the control plane is not used by other tests: %v", err)
-		_ = c.Stop()
-		return
-	}
-	log, err := os.Stat(c.AuditLog())
-	if err != nil {
-		_ = c.Stop()
-		return
-	}
-	c.auditStart = log.Size()
-	clear(c.tails)
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
-	idle.clusters = append(idle.clusters, c)
-}
-
-func stopIdle() {
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
-	for _, c := range idle.clusters {
-		_ = c.Stop()
-	}
-	idle.clusters = nil
-}
 
 // object is the identity of one object.
 type object struct {
@@ -170,39 +85,48 @@ func (c *Cluster) inventory(ctx context.Context) (inventory, error) {
 	return found, nil
 }
 
-// without is what is there besides the objects of another inventory. It fails if one of those has changed.
+// errChanged means that an object is not as it was.
+var errChanged = errors.New("changed or deleted")
+
+// without returns the objects that another inventory does not have. It fails if an object of the other one has
+// changed.
 func (i inventory) without(other inventory) ([]object, error) {
 	rest := maps.Clone(i)
 	for key, was := range other {
 		if is, ok := i[key]; !ok || changed(was, is) {
-			return nil, fmt.Errorf("%s %s is not as it was", key.Resource, key.NamespacedName)
+			return nil, fmt.Errorf("%s %s: %w", key.Resource, key.NamespacedName, errChanged)
 		}
 		delete(rest, key)
 	}
 	return slices.SortedFunc(maps.Keys(rest), func(a, b object) int { return rank(a) - rank(b) }), nil
 }
 
-// reset deletes what is there besides what was installed. If a test has changed what was installed, it deletes
-// and installs that, too.
+// reset deletes everything that was not installed. If a test has changed what was installed, reset deletes that
+// also, and installs it again.
 func (c *Cluster) reset(ctx context.Context) error {
-	present, err := c.inventory(ctx)
-	if err != nil {
+	if err := c.deleteAllBut(ctx, c.installed); !errors.Is(err, errChanged) {
 		return err
-	}
-	if _, err := present.without(c.installed); err == nil {
-		return c.deleteAllBut(ctx, c.installed)
 	}
 	if err := c.deleteAllBut(ctx, c.bare); err != nil {
 		return err
 	}
 	before := len(c.installed)
-	if err := c.install(ctx); err != nil {
+	if err := c.installAndList(ctx); err != nil {
 		return err
 	}
 	if after := len(c.installed); after != before {
 		return fmt.Errorf("%d objects after the installation, want %d", after, before)
 	}
 	return nil
+}
+
+// installAndList installs the CRDs and the manager's role, and records all objects that exist then.
+func (c *Cluster) installAndList(ctx context.Context) (err error) {
+	if err := c.install(ctx); err != nil {
+		return err
+	}
+	c.installed, err = c.inventory(ctx)
+	return err
 }
 
 func (c *Cluster) deleteAllBut(ctx context.Context, keep inventory) error {
@@ -225,10 +149,10 @@ func (c *Cluster) deleteAllBut(ctx context.Context, keep inventory) error {
 		}
 		return len(rest) == 0, err
 	})
-	if err != nil || !policies {
-		return err
+	if policies {
+		err = errors.Join(err, c.awaitAdmission(ctx))
 	}
-	return c.awaitAdmission(ctx)
+	return err
 }
 
 // rank is the order of deletions: policies first, as they can reject the others, and last what contains others.
@@ -242,8 +166,8 @@ func rank(key object) int {
 	return 1
 }
 
-// changed says whether somebody changed an object. Of objects with a generation the API server writes the
-// status itself.
+// changed reports whether a test has changed or replaced an object. The API server itself writes the status of
+// objects with a generation.
 func changed(was, is metav1.ObjectMeta) bool {
 	if was.UID != is.UID || is.DeletionTimestamp != nil {
 		return true
