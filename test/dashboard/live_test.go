@@ -35,9 +35,8 @@ func serveCluster(t *testing.T, c *testkit.Cluster) string {
 func TestThePageFollowsARealCluster(t *testing.T) {
 	tab(t) // no browser, no cluster
 	c, name := cluster(t), testkit.NameOf(t)
-	c.Create(t, testkit.Rule(name))
-	c.EventuallyRule(t, name, "enforced", testkit.Enforced)
 	c.CreateNode(t, testkit.Node(name, testkit.Pool(name)), corev1.ConditionFalse)
+	c.Create(t, testkit.Rule(name)) // after the node: the manager adds the taint, and records since when
 	c.EventuallyNode(t, name, "held", func(n *corev1.Node) bool { return testkit.HasTaint(n, testkit.TaintKey(name)) })
 	p := open(t, serveCluster(t, c), 1280, 800)
 	p.run("window.loadedOnce = true")
