@@ -19,16 +19,18 @@ CRDS    := api/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml api/crds/rea
 RACE := $(shell test "$$($(GO) env CGO_ENABLED)" = 1 && command -v $$($(GO) env CC) >/dev/null && echo -race)
 
 # The tests that README.md names for what it promises. TestInput… stands for all tests with this prefix.
-PROMISES = $(shell sed -n '/^## What it promises/,/^## Working/p' README.md | grep -oE '`Test[A-Za-z]+…?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
-# Packages in which the race detector finds nothing: functions without goroutines, and tests that only run programs.
-NO_RACE := ./internal/policy ./internal/readiness ./test/architecture ./test/demo ./test/setup
+PROMISES = $(shell sed -n '/^## What it promises/,/^## Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
+# Packages that need no race detector: functions without goroutines, and tests that run programs. The manager
+# that test/chart runs in its process runs with the race detector in test/integration.
+PURE     := ./internal/policy ./internal/readiness
+PROGRAMS := ./test/architecture ./test/chart ./test/demo ./test/setup
 
 ##@ Main
 
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSet KUBEBUILDER_ASSETS to use control plane binaries of your own instead of building them.\n'
+	@printf '\nSet KUBEBUILDER_ASSETS to use control plane binaries of your own (etcd, kube-apiserver, kube-scheduler, kubectl, for demo and test-all also kube-controller-manager and kwok) instead of downloading or building them.\n'
 
 .PHONY: build
 build: ## Build the binaries into bin/.
@@ -39,16 +41,36 @@ test: ## Test the core, and what the README promises on a real API server: no ro
 	@[[ -n '$(PROMISES)' ]] || { echo "test: README.md names no tests below \"What it promises\": adjust PROMISES in the Makefile" >&2; exit 1; }
 	@hack/kube/build $(KUBE) etcd kube-apiserver kube-scheduler kubectl
 	@echo "test: the core, then the tests that the README names for its promises, on a real API server: 7 to 8 minutes on 2 cores"
+	@$(MAKE) -k -j 2 test-core test-promises # both at once
+
+.PHONY: test-core test-promises
+test-core:
 	CGO_ENABLED=0 $(GO) test -short -vet=off ./internal/...
+
+test-promises:
 	CGO_ENABLED=0 $(GO) test -short -vet=off -parallel 4 -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
 
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
 	@echo "test-all: every test: up to 45 minutes on 2 cores"
+	@$(MAKE) -k -j 2 test-integration test-servers test-programs test-race # two at a time
+
+# Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
+.PHONY: test-integration test-programs test-race test-servers
+test-integration:
+	$(GO) test $(RACE) -vet=off -count=1 -parallel 3 -timeout 45m ./test/integration
+
+test-programs:
 	$(GO) -C hack/images test -count=1 ./...
-	CGO_ENABLED=0 $(GO) test -vet=off -timeout 45m $(NO_RACE)
-	$(GO) test $(RACE) -vet=off -timeout 45m $$($(GO) list ./... | grep -vxFf <($(GO) list $(NO_RACE)))
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 -timeout 45m $(PROGRAMS)
+
+test-race:
+	CGO_ENABLED=0 $(GO) test -vet=off $(PURE)
+	$(GO) test $(RACE) -vet=off -timeout 20m $$($(GO) list ./... | grep -v /test/ | grep -vxFf <($(GO) list $(PURE)))
+
+test-servers:
+	$(GO) test $(RACE) -vet=off -count=1 -parallel 3 -timeout 45m $$($(GO) list ./test/... | grep -vxFf <($(GO) list $(PROGRAMS) ./test/integration))
 
 .PHONY: demo
 demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
@@ -115,8 +137,13 @@ able:
 	@[[ -e /sys/fs/cgroup/memory/cgroup.procs ]] || grep -qsE '\bcpu\b.*\bmemory\b.*\bpids\b' /sys/fs/cgroup/cgroup.controllers || { \
 	  echo "e2e: real nodes need cgroup v2 with the controllers cpu, memory and pids, or cgroup v1; /sys/fs/cgroup has $$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null || echo neither)" >&2; exit 1; }
 
+.PHONY: able-uml
+able-uml:
+	@[[ $$(id -u) == 0 ]] || { echo "e2e-cgroup-v2: needs root, for namespaces and mounts: sudo make e2e-cgroup-v2" >&2; exit 1; }
+	@command -v linux.uml apt-get >/dev/null || { echo "e2e-cgroup-v2: needs Debian's user-mode-linux, kmod and iptables: install these packages first" >&2; exit 1; }
+
 .PHONY: e2e-cgroup-v2
-e2e-cgroup-v2: kube helm images node ## Run the lab's own test and two stories on cgroup v2, under Debian's user-mode-linux: about 15 minutes. Needs root.
+e2e-cgroup-v2: able-uml kube helm images node ## Run the lab's own test and two stories on cgroup v2, under Debian's user-mode-linux: about 15 minutes. Needs root.
 	@mkdir -p bin/e2e
 	$(GO) test -c -o bin/e2e/ ./test/e2e ./test/e2e/lab
 	cd test/e2e/lab && $(UML) ../../../bin/e2e/lab.test -test.v -test.timeout 30m
@@ -130,7 +157,7 @@ helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.
 chart: helm kube ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
 	@hack/chart/plain bin/chart/helm dist
 	@echo "chart: linting, rendering, and installing on a real API server: about 2 minutes"
-	$(GO) test $(RACE) ./test/chart
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 ./test/chart
 
 ##@ Control plane
 
@@ -143,7 +170,7 @@ cni: ## Build the CNI plugins that tests use from source into bin/node/cni/.
 	@hack/node/build bin/node/cni
 
 .PHONY: node
-node: ## Build what a real node has (kubelet, containerd, flannel) from source into bin/node/.
+node: ## Build what a real node has (kubelet, containerd, flannel) into bin/node/, most of it from source.
 	@hack/node/machine bin/node
 
 .PHONY: cluster

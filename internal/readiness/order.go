@@ -89,7 +89,8 @@ func cyclic(path []string) string {
 }
 
 // Defer lets verdicts wait for those that they depend on and that take the node away now: what a limit
-// allows is known only once it was asked. It returns those that it changed.
+// allows is known only once it was asked. A rule that only previews takes nothing away. It returns those that it
+// changed.
 func Defer(verdicts []Verdict, node *Node) []Verdict {
 	var changed []Verdict
 	for i := range verdicts {
@@ -97,7 +98,7 @@ func Defer(verdicts []Verdict, node *Node) []Verdict {
 		if v.State == NotSelected || v.Completed || v.Cause == CauseDependency {
 			continue
 		}
-		first := slices.IndexFunc(verdicts, func(other Verdict) bool { return other.Takes(node) && slices.Contains(v.Rule.after, other.Rule) })
+		first := slices.IndexFunc(verdicts, func(other Verdict) bool { return other.Rule.Active() && other.Takes(node) && slices.Contains(v.Rule.after, other.Rule) })
 		if first < 0 {
 			continue
 		}

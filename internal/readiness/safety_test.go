@@ -436,12 +436,10 @@ func TestACycleIsSaidAndReleasesNobody(t *testing.T) {
 	}
 }
 
-// A rule with a limit that takes a node away is waited for like any other.
+// A rule with a limit that takes a node away is waited for like any other, and not if it only previews.
 func TestWhoIsTakenAwayIsWaitedFor(t *testing.T) {
-	book := readiness.NewRulebook(rules(
-		rule("net", maxUnavailable("1")),
-		rule("disk", younger, taintKey("readiness.k8s.io/DiskReady"), requires(requirement("DiskReady", True)), dependsOn("net")),
-	))
+	disk := rule("disk", younger, taintKey("readiness.k8s.io/DiskReady"), requires(requirement("DiskReady", True)), dependsOn("net"))
+	book := readiness.NewRulebook(rules(rule("net", maxUnavailable("1")), disk))
 	n := worker(reports("Ready", True), reports(network, False), reports("DiskReady", False), born(dayOne.Add(-time.Hour)))
 	verdicts := book.Verdicts(n, noon)
 	changed := readiness.Defer(verdicts, n)
@@ -456,5 +454,9 @@ func TestWhoIsTakenAwayIsWaitedFor(t *testing.T) {
 	verdicts[0].Limit() // as many are away as may be
 	if changed := readiness.Defer(verdicts, n); len(changed) != 0 || verdicts[1].State != readiness.Held {
 		t.Errorf("a rule that leaves the node released holds disk up: %+v", changed)
+	}
+	verdicts = readiness.NewRulebook(rules(rule("net", maxUnavailable("1"), dryRun), disk)).Verdicts(n, noon)
+	if changed := readiness.Defer(verdicts, n); len(changed) != 0 || verdicts[1].State != readiness.Held {
+		t.Errorf("a rule that only previews holds disk up: %+v", changed)
 	}
 }

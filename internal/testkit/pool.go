@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// idle are the control planes that tests of this process have given back. At most as many start as tests of
-// the package run at once.
+// idle holds control planes that no test uses at the moment, and that were reset. At most as many start as tests
+// of the package run at once.
 var idle struct {
 	mu       sync.Mutex
 	clusters []*Cluster
@@ -44,7 +44,7 @@ func startReusable(t testing.TB) *Cluster {
 	return c
 }
 
-// StartOwnCluster starts a control plane that only this test uses: for tests whose API server is special.
+// StartOwnCluster starts a control plane that only this test uses: for tests that need other API server flags.
 func StartOwnCluster(t testing.TB, apiServerArgs ...string) *Cluster {
 	t.Helper()
 	c, err := NewCluster(t.Context(), apiServerArgs...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -101,21 +102,29 @@ func (i inventory) without(other inventory) ([]object, error) {
 	return slices.SortedFunc(maps.Keys(rest), func(a, b object) int { return rank(a) - rank(b) }), nil
 }
 
-// reset deletes everything that was not installed. If a test has changed what was installed, reset deletes that
-// also, and installs it again.
+// reset deletes everything that was not installed, and returns when the API server no longer applies policies of
+// the test. If a test has changed what was installed, reset deletes that also, and installs it again.
 func (c *Cluster) reset(ctx context.Context) error {
-	if err := c.deleteAllBut(ctx, c.installed); !errors.Is(err, errChanged) {
+	err := c.deleteAllBut(ctx, c.installed)
+	if errors.Is(err, errChanged) {
+		err = c.reinstall(ctx)
+	}
+	if err != nil {
 		return err
 	}
+	return c.awaitAdmission(ctx)
+}
+
+func (c *Cluster) reinstall(ctx context.Context) error {
 	if err := c.deleteAllBut(ctx, c.bare); err != nil {
 		return err
 	}
-	before := len(c.installed)
+	before := c.installed
 	if err := c.installAndList(ctx); err != nil {
 		return err
 	}
-	if after := len(c.installed); after != before {
-		return fmt.Errorf("%d objects after the installation, want %d", after, before)
+	if !maps.EqualFunc(before, c.installed, func(_, _ metav1.ObjectMeta) bool { return true }) {
+		return fmt.Errorf("other objects after the installation than before: %d, want %d", len(c.installed), len(before))
 	}
 	return nil
 }
@@ -134,25 +143,20 @@ func (c *Cluster) deleteAllBut(ctx context.Context, keep inventory) error {
 	if err != nil {
 		return err
 	}
-	policies := false
+	var failed error // a policy that was deleted a moment ago may still reject a deletion: try again
 	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		present, err := c.inventory(ctx)
 		if err != nil {
 			return false, err
 		}
 		rest, err := present.without(keep)
+		failed = nil
 		for _, key := range rest {
-			policies = policies || key.Group == admissionv1.GroupName
-			if err := c.remove(ctx, objects.Resource(key.GroupVersionResource).Namespace(key.Namespace), key, len(present[key].Finalizers) > 0); err != nil {
-				return false, err
-			}
+			failed = errors.Join(failed, c.remove(ctx, objects.Resource(key.GroupVersionResource).Namespace(key.Namespace), key, len(present[key].Finalizers) > 0))
 		}
 		return len(rest) == 0, err
 	})
-	if policies {
-		err = errors.Join(err, c.awaitAdmission(ctx))
-	}
-	return err
+	return errors.Join(err, failed)
 }
 
 // rank is the order of deletions: policies first, as they can reject the others, and last what contains others.
@@ -167,13 +171,13 @@ func rank(key object) int {
 }
 
 // changed reports whether a test has changed or replaced an object. The API server itself writes the status of
-// objects with a generation.
+// objects with a generation, and the finalizers of CRDs.
 func changed(was, is metav1.ObjectMeta) bool {
 	if was.UID != is.UID || is.DeletionTimestamp != nil {
 		return true
 	}
 	if was.Generation > 0 {
-		return was.Generation != is.Generation
+		return was.Generation != is.Generation || !maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
 	}
 	return was.ResourceVersion != is.ResourceVersion
 }
@@ -205,7 +209,7 @@ func (c *Cluster) remove(ctx context.Context, objects metadata.ResourceInterface
 // policies about once a second, all of one kind together: so it has noticed the deletions when it applies a
 // policy that was created after them.
 func (c *Cluster) awaitAdmission(ctx context.Context) error {
-	const name = "admission-of-deleted-policies"
+	const name, message = "admission-of-deleted-policies", "policies that were created now are applied"
 	probe := func() *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
 	}
@@ -219,7 +223,7 @@ func (c *Cluster) awaitAdmission(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: name}
 	policies := []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: match, Validations: []admissionv1.Validation{{Expression: "!has(object.data) || !('rejected' in object.data)", Message: name}},
+			MatchConstraints: match, Validations: []admissionv1.Validation{{Expression: "!has(object.data) || !('rejected' in object.data)", Message: message}},
 		}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -238,13 +242,13 @@ func (c *Cluster) awaitAdmission(ctx context.Context) error {
 		}
 	}
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		mutated := probe()
-		if err := c.Client.Create(ctx, mutated, client.DryRunAll); err != nil {
-			return false, err
-		}
-		rejected := probe()
+		mutated, rejected := probe(), probe()
 		rejected.Data = map[string]string{"rejected": "true"}
-		return mutated.Data["mutated"] == "true" && c.Client.Create(ctx, rejected, client.DryRunAll) != nil, nil
+		if err := c.Client.Create(ctx, mutated, client.DryRunAll); err != nil || mutated.Data["mutated"] != "true" {
+			return false, nil //nolint:nilerr // a policy that was deleted may still reject it
+		}
+		err := c.Client.Create(ctx, rejected, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), message), nil
 	})
 	for _, policy := range policies {
 		err = errors.Join(err, c.Client.Delete(ctx, policy))

@@ -95,6 +95,7 @@ func (h helm) output(t *testing.T, verb, values string, args ...string) string {
 
 // TestInstallUpgradeAndUninstall with both Helms, on a cluster each.
 func TestInstallUpgradeAndUninstall(t *testing.T) {
+	t.Parallel()
 	for _, binary := range helms {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
@@ -292,6 +293,7 @@ var takeOver = map[string][]string{"helm": {"--take-ownership", "--force-conflic
 
 // TestTakeOverACluster that has the CRD of another controller of these rules, and rules.
 func TestTakeOverACluster(t *testing.T) {
+	t.Parallel()
 	c := emptyCluster(t)
 	data, err := crds.Files.ReadFile("readiness.node.x-k8s.io_nodereadinessrules.yaml")
 	if err != nil {

@@ -77,10 +77,24 @@ func runHelm(t testing.TB, binary, values string, env []string, args ...string) 
 	return stdout.String(), nil
 }
 
+// rendered are the results of template, by its arguments: many tests render the chart with the same values.
+var rendered sync.Map
+
+type rendering struct {
+	text string
+	err  error
+}
+
 // template renders the chart with these values, hooks included.
 func template(t testing.TB, binary, values string, args ...string) (string, error) {
 	t.Helper()
-	return runHelm(t, binary, values, nil, append([]string{"template", release, chartDir(), "--namespace", namespace, "-f", "-", "--kube-version", "v1.37.0"}, args...)...)
+	key := strings.Join(append([]string{binary, values}, args...), "\x00")
+	if known, ok := rendered.Load(key); ok {
+		return known.(rendering).text, known.(rendering).err
+	}
+	text, err := runHelm(t, binary, values, nil, append([]string{"template", release, chartDir(), "--namespace", namespace, "-f", "-", "--kube-version", "v1.37.0"}, args...)...)
+	rendered.Store(key, rendering{text, err})
+	return text, err
 }
 
 // objects are what a chart rendered, as the types of the API.

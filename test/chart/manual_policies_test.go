@@ -55,6 +55,7 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 // TestHelmKeepsPoliciesThatAnAdministratorApplied, whether the release installed them first or not. The
 // manager's token can update them exactly while it manages them.
 func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
+	t.Parallel()
 	for _, binary := range helms {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // TestPlainManifestsApply: install.yaml is all that kubectl needs, and uninstall.yaml adds the
 // clean-up to it.
 func TestPlainManifestsApply(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(filepath.Join(testkit.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir)
 	cmd.Dir = testkit.Root()

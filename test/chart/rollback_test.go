@@ -23,6 +23,7 @@ var rollbackFlags = map[string][]string{"helm": {"--force-conflicts"}}
 // TestRollbackWhileAManagerRuns: Helm writes the births policy as it was before there were rules,
 // and the manager puts it right.
 func TestRollbackWhileAManagerRuns(t *testing.T) {
+	t.Parallel()
 	for _, binary := range helms {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()

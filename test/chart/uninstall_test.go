@@ -20,6 +20,7 @@ import (
 
 // TestUninstallAgain when no node took the clean-up: docs/uninstall.md says how to go on.
 func TestUninstallAgain(t *testing.T) {
+	t.Parallel()
 	for _, binary := range helms {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()

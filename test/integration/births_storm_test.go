@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	joinBursts = 10
 	// podsPerNode fill a node: until the last node is released, there are pods that want it.
 	podsPerNode = 4
 	// reportAfter is how long a node could take pods before its network is up.
@@ -30,8 +29,8 @@ const (
 // killed again and again and the API server is restarted twice: no pod is bound to a node
 // before the rule releases it, and all have a node in the end.
 //
-// With -short, and without the policies, 80 pods and 20 nodes join in four bursts, and the test does what
-// controller manager and KWOK do.
+// With -short, and without the policies, 20 nodes join in four bursts while 80 pods wait. The test sets Ready
+// and removes the not-ready taint; controller manager and KWOK do not run.
 func TestNoPodIsEarlyInAStormOfJoins(t *testing.T) {
 	t.Parallel()
 	t.Run("with the policies no pod is early", func(t *testing.T) {
@@ -101,7 +100,7 @@ func newJoinStorm(t *testing.T, policies, small bool) *joinStorm {
 			t.Fatal(err)
 		}
 	}
-	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 500, bursts: joinBursts}
+	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 500, bursts: 10}
 	components := []func(context.Context) error{c.StartScheduler, c.StartControllerManager, c.StartKWOK}
 	if s.small = small; small {
 		s.nodes, s.bursts, components = 20, 4, components[:1]

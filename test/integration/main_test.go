@@ -59,7 +59,7 @@ func cluster(t *testing.T) *testkit.Cluster {
 	return shared.cluster
 }
 
-// sized is how often something happens: less often with -short, as in make test.
+// sized returns full, or short with -short, as in make test.
 func sized(full, short int) int {
 	if testing.Short() {
 		return short
