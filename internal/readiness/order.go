@@ -98,7 +98,9 @@ func Defer(verdicts []Verdict, node *Node) []Verdict {
 		if v.State == NotSelected || v.Completed || v.Cause == CauseDependency {
 			continue
 		}
-		first := slices.IndexFunc(verdicts, func(other Verdict) bool { return other.Rule.Active() && other.Takes(node) && slices.Contains(v.Rule.after, other.Rule) })
+		first := slices.IndexFunc(verdicts, func(other Verdict) bool {
+			return other.Rule.Active() && other.Takes(node) && slices.Contains(v.Rule.after, other.Rule)
+		})
 		if first < 0 {
 			continue
 		}
