@@ -37,10 +37,10 @@ build: ## Build the binaries into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: ## Test the core, and what the README promises on a real API server: no root, Helm or browser (a few minutes).
+test: ## Test the core, and what the README promises on a real API server: no root, Helm or browser (about 6 minutes).
 	@[[ -n '$(PROMISES)' ]] || { echo "test: README.md names no tests below \"What it promises\": adjust PROMISES in the Makefile" >&2; exit 1; }
 	@hack/kube/build $(KUBE) etcd kube-apiserver kube-scheduler kubectl
-	@echo "test: the core, then the tests that the README names for its promises, on a real API server: 7 to 8 minutes on 2 cores"
+	@echo "test: the core, and the tests that the README names for its promises, on a real API server: about 6 minutes on 2 cores"
 	@$(MAKE) -k -j 2 test-core test-promises # both at once
 
 .PHONY: test-core test-promises
@@ -53,7 +53,7 @@ test-promises:
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
-	@echo "test-all: every test: up to 45 minutes on 2 cores"
+	@echo "test-all: every test: about half an hour on 2 cores"
 	@$(MAKE) -k -j 2 test-integration test-servers test-programs test-race # two at a time
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
