@@ -53,8 +53,8 @@ test-promises:
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
-	@echo "test-all: every test: about half an hour on 2 cores"
-	@$(MAKE) -k -j 2 test-integration test-servers test-programs test-race # two at a time
+	@echo "test-all: every test: about 35 minutes on 2 cores"
+	@$(MAKE) -k test-integration test-servers test-programs test-race
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
 .PHONY: test-integration test-programs test-race test-servers
