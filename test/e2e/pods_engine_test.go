@@ -205,10 +205,11 @@ func (c *calls) repeat(ctx context.Context, address string) {
 	}
 }
 
-// fetch asks a server of a workload for its page, which is the name of its pod. Where the network
-// lets a connection through, the answer may take its time: the machine may be busy.
+// fetch asks a server of a workload for its page, which is the name of its pod. TCP sends a lost packet again
+// after a second: one that a busy machine loses does not fail the call. Where the network lets a connection
+// through, the answer may take its time.
 func fetch(ctx context.Context, address string) (string, error) {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return "", err
 	}
