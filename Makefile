@@ -53,7 +53,7 @@ test-promises:
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
-	@echo "test-all: every test: about 35 minutes on 2 cores"
+	@echo "test-all: every test: 30 to 45 minutes on 2 cores"
 	@$(MAKE) -k test-integration test-servers test-programs test-race
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
@@ -79,7 +79,7 @@ demo: kube ## Play a story on a real control plane: nodes join, are held, and ar
 	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))
 
 .PHONY: bench
-bench: kube build ## Run the benchmarks: hot paths, node creation, reporters, the manager at scale, then pods at once on a real node (SHORT=1: count only, about 8 minutes, as CI does).
+bench: kube build ## Run the benchmarks: hot paths, node creation, reporters, the manager at scale, then pods at once on a real node (SHORT=1: count only, 8 to 10 minutes, as CI does).
 	@mkdir -p bin/scale
 	@$(GO) build -o bin/scale/scale ./test/scale
 ifeq ($(SHORT),)
@@ -89,7 +89,7 @@ ifeq ($(SHORT),)
 	bin/scale/scale run --plan full --out $(or $(OUT),bin/scale/results.json)
 	@$(MAKE) bench-pods
 else
-	@echo "bench: small clusters, and only counts are asserted: about 8 minutes on 2 cores"
+	@echo "bench: small clusters, and only counts are asserted: 8 to 10 minutes on 2 cores"
 	bin/scale/scale run --plan short --check --out bin/scale/short.json
 endif
 
@@ -156,7 +156,7 @@ helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.
 .PHONY: chart
 chart: helm kube ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
 	@hack/chart/plain bin/chart/helm dist
-	@echo "chart: linting, rendering, and installing on a real API server: about 2 minutes"
+	@echo "chart: linting, rendering, and installing on a real API server: 5 to 7 minutes"
 	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 ./test/chart
 
 ##@ Control plane

@@ -27,8 +27,8 @@ func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodereadinessrules." + v1alpha1.GroupVersion.Group}}
 			return errors.Join(c.Client.Create(t.Context(), testkit.Rule(name)), c.Client.Delete(t.Context(), crd))
 		},
-		"a restart": func(t *testing.T, c *testkit.Cluster) error {
-			return errors.Join(c.KillAPIServer(), c.StartAPIServer(t.Context()))
+		"a restart, and a scheduler": func(t *testing.T, c *testkit.Cluster) error {
+			return errors.Join(c.StartScheduler(t.Context()), c.KillAPIServer(), c.StartAPIServer(t.Context()))
 		},
 	} {
 		var first *testkit.Cluster

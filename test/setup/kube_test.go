@@ -27,7 +27,8 @@ import (
 )
 
 // goStub replaces go build, which takes minutes, and passes everything else to the real command: what it
-// "builds" are scripts that print "source", or nothing if BUILD_FAILS is set. The real build runs wherever make kube finds no release.
+// "builds" are scripts that print "source". With BUILD_FAILS it fails. The real build runs wherever make kube
+// finds no release.
 const goStub = `#!/usr/bin/env bash
 set -euo pipefail
 [[ $1 != "list" || $2 != -deps ]] || exit 0
@@ -276,6 +277,9 @@ func TestTwoBuildsOfOneDirectoryWaitForEachOther(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if n := strings.Count(strings.Join(waited[:], ""), "waiting for another run"); n != 1 {
+		t.Errorf("%d runs waited, want 1: %q", n, waited)
+	}
 	if n := strings.Count(strings.Join(waited[:], ""), "building kubectl"); n != 1 {
 		t.Errorf("kubectl was built %d times, want once", n)
 	}
