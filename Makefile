@@ -24,6 +24,8 @@ PROMISES = $(shell sed -n '/^## What it promises/,/^## Working/p' README.md | gr
 # that test/chart runs in its process runs with the race detector in test/integration.
 PURE     := ./internal/policy ./internal/readiness
 PROGRAMS := ./test/architecture ./test/chart ./test/demo ./test/setup
+# The largest tests of test/integration with managers only in processes of their own.
+STORMS := ^(TestALeaderThatSleptTakesNobodyAway|TestAManagerThatLeadsAfterTheCRDWentCleansUp|TestAManagerWithoutItsCRDSaysHowToFreeNodes|TestBirthsNeedTheAPIAndNothingElseDoes|TestCleanupCanBeKilledAnywhere|TestCleanupNamesWhatItCannotDo|TestCost|TestCrashesAtAnyMomentAreRepaired|TestKubeletsAreRefusedNothing|TestNeverTwoWriters|TestNoBirthIsMissedWhateverHappens|TestNoPodIsEarlyInAStormOfJoins|TestNoRuleIsBlockedForGood|TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows|TestReadygateCanBeRemovedInAnyOrder|TestRecordsOnManyNodesCostFewLists|TestTheFirstNodeAfterAStartIsBornHeld|TestTheRuleSaysWhyBirthsAreNotCovered|TestWhatARuleSaysIsTrueOfEveryAPIServer)$$
 
 ##@ Main
 
@@ -54,23 +56,30 @@ test-promises:
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
 	@echo "test-all: every test: 30 to 45 minutes on 2 cores"
-	@$(MAKE) -k test-integration test-servers test-programs test-race
+	@$(MAKE) -k -j 2 test-without-race test-with-race # both at once
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
-.PHONY: test-integration test-programs test-race test-servers
-test-integration:
-	$(GO) test $(RACE) -vet=off -count=1 -parallel 3 -timeout 45m ./test/integration
+.PHONY: test-programs test-race test-servers test-storms test-with-race test-without-race
+test-with-race:
+	@$(MAKE) -k -j 1 test-servers test-race
+
+test-without-race:
+	@$(MAKE) -k -j 1 test-storms test-programs
+
+test-storms:
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 2 -timeout 45m -run '$(STORMS)' ./test/integration
 
 test-programs:
 	$(GO) -C hack/images test -count=1 ./...
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 -timeout 45m $(PROGRAMS)
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 1 -parallel 2 -timeout 45m $(PROGRAMS)
 
 test-race:
 	CGO_ENABLED=0 $(GO) test -vet=off $(PURE)
 	$(GO) test $(RACE) -vet=off -timeout 20m $$($(GO) list ./... | grep -v /test/ | grep -vxFf <($(GO) list $(PURE)))
 
 test-servers:
-	$(GO) test $(RACE) -vet=off -count=1 -parallel 3 -timeout 45m $$($(GO) list ./test/... | grep -vxFf <($(GO) list $(PROGRAMS) ./test/integration))
+	$(GO) test $(RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate \
+	  $$($(GO) list ./test/... | grep -vxFf <($(GO) list $(PROGRAMS) ./test/integration ./test/podgate))
 
 .PHONY: demo
 demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).

@@ -57,7 +57,8 @@ func (c *Cluster) inventory(ctx context.Context) (inventory, error) {
 		return nil, err
 	}
 	found := inventory{}
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete", "patch"}}, lists) {
+	// Not "patch": discovery does not name it for objects of a CRD that is being deleted.
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return nil, err
@@ -151,6 +152,9 @@ func (c *Cluster) deleteAllBut(ctx context.Context, keep inventory) error {
 		}
 		rest, err := present.without(keep)
 		failed = nil
+		if len(rest) > 0 {
+			failed = fmt.Errorf("%d objects are left, the first is %s %s", len(rest), rest[0].Resource, rest[0].NamespacedName)
+		}
 		for _, key := range rest {
 			failed = errors.Join(failed, c.remove(ctx, objects.Resource(key.GroupVersionResource).Namespace(key.Namespace), key, len(present[key].Finalizers) > 0))
 		}

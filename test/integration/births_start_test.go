@@ -71,7 +71,8 @@ func joinAtStart(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessR
 			for i := 0; ctx.Err() == nil; i++ {
 				node := testkit.Node(fmt.Sprintf("%s-%d-%06d", prefix, joiner, i), testkit.Pool(rule.Name))
 				if c.Client.Create(ctx, node) != nil {
-					continue // not there yet
+					pause(ctx, time.Millisecond) // the API server does not listen yet
+					continue
 				}
 				mu.Lock()
 				if a.nodes++; a.nodes == 1 {
@@ -208,5 +209,6 @@ func (h *hubbub) join(ctx context.Context, prefix string) {
 			}
 		}
 		_ = h.c.Client.Delete(ctx, node) // what stays is in nobody's way
+		pause(ctx, 5*time.Millisecond)
 	}
 }

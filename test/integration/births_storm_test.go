@@ -25,7 +25,7 @@ const (
 	reportAfter = 3 * time.Second
 )
 
-// The real scheduler, 2,000 waiting pods, and 500 nodes that join in bursts while the manager is
+// The real scheduler, 800 waiting pods, and 200 nodes that join in bursts while the manager is
 // killed again and again and the API server is restarted twice: no pod is bound to a node
 // before the rule releases it, and all have a node in the end.
 //
@@ -100,7 +100,7 @@ func newJoinStorm(t *testing.T, policies, small bool) *joinStorm {
 			t.Fatal(err)
 		}
 	}
-	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 500, bursts: 10}
+	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 200, bursts: 10}
 	components := []func(context.Context) error{c.StartScheduler, c.StartControllerManager, c.StartKWOK}
 	if s.small = small; small {
 		s.nodes, s.bursts, components = 20, 4, components[:1]

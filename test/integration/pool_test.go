@@ -1,7 +1,9 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +25,7 @@ func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
 	name := nameOf(t)
 	for what, leave := range map[string]func(*testing.T, *testkit.Cluster) error{
 		"a rule, policies, finalizers": func(t *testing.T, c *testkit.Cluster) error { return leaveObjects(t, c, name) },
-		"changed CRDs": func(t *testing.T, c *testkit.Cluster) error {
-			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodereadinessrules." + v1alpha1.GroupVersion.Group}}
-			return errors.Join(c.Client.Create(t.Context(), testkit.Rule(name)), c.Client.Delete(t.Context(), crd))
-		},
+		"a deleted CRD":                func(t *testing.T, c *testkit.Cluster) error { return deleteCRD(t, c, name) },
 		"a restart, and a scheduler": func(t *testing.T, c *testkit.Cluster) error {
 			return errors.Join(c.StartScheduler(t.Context()), c.KillAPIServer(), c.StartAPIServer(t.Context()))
 		},
@@ -69,6 +68,29 @@ func leaveObjects(t *testing.T, c *testkit.Cluster, name string) error {
 		}
 	}
 	c.EventuallyRule(t, name, "nodes born with the taint", covered)
+	return nil
+}
+
+// deleteCRD deletes the CRD of a rule that has a finalizer, and returns when the API server has begun to delete its objects.
+func deleteCRD(t *testing.T, c *testkit.Cluster, name string) error {
+	t.Helper()
+	rule := testkit.Rule(name)
+	rule.Finalizers = []string{"example.com/stays"}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodereadinessrules." + v1alpha1.GroupVersion.Group}}
+	if err := errors.Join(c.Client.Create(t.Context(), rule), c.Client.Delete(t.Context(), crd)); err != nil {
+		return err
+	}
+	testkit.Eventually(t, "the CRD to be terminating", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Terminating && c.Status == apiextensionsv1.ConditionTrue
+		}) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	return nil
 }
 

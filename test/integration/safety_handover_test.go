@@ -95,7 +95,7 @@ func flap(t *testing.T, do func(context.Context)) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				do(ctx)
-				pause(ctx, 20*time.Millisecond)
+				pause(ctx, 100*time.Millisecond)
 			}
 		})
 	}

@@ -21,6 +21,8 @@ const (
 	stormNodes   = 50
 	stormWriters = 5
 	stormTime    = 30 * time.Second
+	// stormPause leaves the machine time for the manager and the API server.
+	stormPause = 10 * time.Millisecond
 )
 
 // storm is many writers on the same nodes. Each foreign writer owns one taint, one label and
@@ -70,7 +72,7 @@ func (s *storm) blow(ctx context.Context) {
 func (s *storm) write(ctx context.Context, writer int) {
 	wrote := map[string]bool{}
 	key := fmt.Sprintf("example.com/writer-%d", writer)
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; pause(ctx, stormPause) {
 		name := stormNode(rand.IntN(stormNodes))
 		var node corev1.Node
 		if s.c.Client.Get(ctx, types.NamespacedName{Name: name}, &node) != nil {
@@ -128,7 +130,7 @@ func put(node *corev1.Node, key string, present bool) {
 // flip changes the condition of random nodes.
 func (s *storm) flip(ctx context.Context) {
 	statuses := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; pause(ctx, stormPause) {
 		_ = s.c.TrySetCondition(ctx, stormNode(rand.IntN(stormNodes)), testkit.Condition, statuses[rand.IntN(len(statuses))])
 	}
 }
