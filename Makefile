@@ -55,7 +55,7 @@ test-promises:
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
-	@echo "test-all: every test: 30 to 45 minutes on 2 cores"
+	@echo "test-all: every test: 25 to 30 minutes on 2 cores"
 	@$(MAKE) -k -j 2 test-without-race test-with-race # both at once
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
@@ -67,11 +67,11 @@ test-without-race:
 	@$(MAKE) -k -j 1 test-storms test-programs
 
 test-storms:
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 2 -timeout 45m -run '$(STORMS)' ./test/integration
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 -timeout 45m -run '$(STORMS)' ./test/integration
 
 test-programs:
 	$(GO) -C hack/images test -count=1 ./...
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 1 -parallel 2 -timeout 45m $(PROGRAMS)
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 2 -parallel 2 -timeout 45m $(PROGRAMS)
 
 test-race:
 	CGO_ENABLED=0 $(GO) test -vet=off $(PURE)
