@@ -15,8 +15,10 @@ IMAGES  := $(CURDIR)/bin/images/images
 UML     := $(CURDIR)/hack/uml/run $(CURDIR)/bin/e2e env READYGATE_E2E=required READYGATE_E2E_BINARY=$(CURDIR)/bin/e2e/e2e.test
 CRDS    := api/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml api/crds/readygate.dev_podreadinessrules.yaml
 
+# Nothing of ours needs C, and packages that are compiled without it once serve the control plane, tests and tools.
+export CGO_ENABLED := 0
 # The race detector needs a C compiler; without one the tests run without it.
-RACE := $(shell test "$$($(GO) env CGO_ENABLED)" = 1 && command -v $$($(GO) env CC) >/dev/null && echo -race)
+TEST_RACE := $(if $(shell command -v $$($(GO) env CC)),CGO_ENABLED=1 $(GO) test -race,$(GO) test)
 
 # The tests that README.md names for what it promises. TestInput… stands for all tests with this prefix.
 PROMISES = $(shell sed -n '/^## What it promises/,/^## Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
@@ -36,7 +38,7 @@ help: ## Show this help.
 
 .PHONY: build
 build: ## Build the binaries into bin/.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
 test: ## Test the core, and what the README promises on a real API server: no root, Helm or browser (about 6 minutes).
@@ -47,10 +49,10 @@ test: ## Test the core, and what the README promises on a real API server: no ro
 
 .PHONY: test-core test-promises
 test-core:
-	CGO_ENABLED=0 $(GO) test -short -vet=off ./internal/...
+	$(GO) test -short -vet=off ./internal/...
 
 test-promises:
-	CGO_ENABLED=0 $(GO) test -short -vet=off -parallel 4 -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
+	$(GO) test -short -vet=off -parallel 4 -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
 
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
@@ -67,18 +69,18 @@ test-without-race:
 	@$(MAKE) -k -j 1 test-storms test-programs
 
 test-storms:
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 -timeout 45m -run '$(STORMS)' ./test/integration
+	$(GO) test -vet=off -count=1 -parallel 3 -timeout 45m -run '$(STORMS)' ./test/integration
 
 test-programs:
 	$(GO) -C hack/images test -count=1 ./...
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 2 -parallel 2 -timeout 45m $(PROGRAMS)
+	$(GO) test -vet=off -count=1 -p 2 -parallel 2 -timeout 45m $(PROGRAMS)
 
 test-race:
-	CGO_ENABLED=0 $(GO) test -vet=off $(PURE)
-	$(GO) test $(RACE) -vet=off -timeout 20m $$($(GO) list ./... | grep -v /test/ | grep -vxFf <($(GO) list $(PURE)))
+	$(GO) test -vet=off $(PURE)
+	$(TEST_RACE) -vet=off -timeout 20m $$($(GO) list ./... | grep -v /test/ | grep -vxFf <($(GO) list $(PURE)))
 
 test-servers:
-	$(GO) test $(RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate \
+	$(TEST_RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate \
 	  $$($(GO) list ./test/... | grep -vxFf <($(GO) list $(PROGRAMS) ./test/integration ./test/podgate))
 
 .PHONY: demo
@@ -126,7 +128,7 @@ images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH
 	@echo "images: building $(TAG) for amd64 and arm64 into dist/images: some minutes the first time"
 	@$(GO) -C hack/images build -o $(IMAGES) .
 	@$(IMAGES) sources --recipe hack/images/images.yaml | while read -r arch file; do echo "images: building $$file"; \
-	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$file ./cmd/$${file##*/}; done
+	  GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$file ./cmd/$${file##*/}; done
 	@rm -rf dist/images
 	@$(IMAGES) build --recipe hack/images/images.yaml --out dist/images --tag $(TAG) --revision "$$(git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)"
 	@$(if $(PUSH),$(IMAGES) push --to $(PUSH) $(if $(INSECURE),--insecure) dist/images/*.tar)
@@ -166,7 +168,7 @@ helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.
 chart: helm kube ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
 	@hack/chart/plain bin/chart/helm dist
 	@echo "chart: linting, rendering, and installing on a real API server: 5 to 7 minutes"
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 3 ./test/chart
+	$(GO) test -vet=off -count=1 -parallel 3 ./test/chart
 
 ##@ Control plane
 
@@ -225,7 +227,7 @@ verify-generated: generate
 
 .PHONY: verify-modules
 verify-modules:
-	@for dir in . hack/chart hack/images hack/kube hack/node hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
+	@for dir in . hack/images hack/kube hack/node hack/tools; do (cd $$dir && $(GO) mod tidy -diff >/dev/null) || { echo "verify: go.mod in $$dir is not tidy: run go mod tidy there"; exit 1; }; done
 
 .PHONY: lint
 lint: ## Lint with golangci-lint (gofmt and go vet included).
