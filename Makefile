@@ -3,6 +3,7 @@
 SHELL       := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+$(if $(filter oneshell,$(.FEATURES)),,$(error GNU make 3.82 or newer is required, this is $(MAKE_VERSION); on macOS: brew install make, then gmake))
 MAKEFLAGS   += --no-print-directory
 
 GO      ?= go
@@ -21,7 +22,7 @@ export CGO_ENABLED := 0
 TEST_RACE := $(if $(shell command -v $$($(GO) env CC)),CGO_ENABLED=1 $(GO) test -race,$(GO) test)
 
 # The tests that README.md names for what it promises. TestInput… stands for all tests with this prefix.
-PROMISES = $(shell sed -n '/^## What it promises/,/^## Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
+PROMISES = $(shell sed -n '/^.. What it promises/,/^.. Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
 # Packages that need no race detector: functions without goroutines, and tests that run programs. The manager
 # that test/chart runs in its process runs with the race detector in test/integration.
 PURE     := ./internal/policy ./internal/readiness
@@ -34,7 +35,7 @@ STORMS := ^(TestALeaderThatSleptTakesNobodyAway|TestAManagerThatLeadsAfterTheCRD
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSet KUBEBUILDER_ASSETS to use control plane binaries of your own (etcd, kube-apiserver, kube-scheduler, kubectl, for demo and test-all also kube-controller-manager and kwok) instead of downloading or building them.\n'
+	@printf '\nSet KUBEBUILDER_ASSETS to use control plane binaries of your own (etcd, kube-apiserver, kube-scheduler, kubectl, for demo, test-all and e2e also kube-controller-manager and kwok) instead of downloading or building them.\n'
 
 .PHONY: build
 build: ## Build the binaries into bin/.
@@ -57,31 +58,31 @@ test-promises:
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, every bad manifest, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
+	@$(if $(findstring -race,$(TEST_RACE)),,echo "test-all: no C compiler was found: without the race detector")
 	@echo "test-all: every test: 25 to 30 minutes on 2 cores"
 	@$(MAKE) -k -j 2 test-without-race test-with-race # both at once
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
 .PHONY: test-programs test-race test-servers test-storms test-with-race test-without-race
-test-with-race:
-	@$(MAKE) -k -j 1 test-servers test-race
+test-with-race: test-servers
 
 test-without-race:
-	@$(MAKE) -k -j 1 test-storms test-programs
+	@$(MAKE) -k -j 1 test-storms test-programs test-race
 
 test-storms:
 	$(GO) test -vet=off -count=1 -parallel 3 -timeout 45m -run '$(STORMS)' ./test/integration
 
 test-programs:
-	$(GO) -C hack/images test -count=1 ./...
+	cd hack/images && $(TEST_RACE) -count=1 ./...
 	$(GO) test -vet=off -count=1 -p 2 -parallel 2 -timeout 45m $(PROGRAMS)
 
 test-race:
 	$(GO) test -vet=off $(PURE)
-	$(TEST_RACE) -vet=off -timeout 20m $$($(GO) list ./... | grep -v /test/ | grep -vxFf <($(GO) list $(PURE)))
+	packages=$$($(GO) list ./... | grep -v /test/ | grep -vxFf <($(GO) list $(PURE))); $(TEST_RACE) -vet=off -timeout 20m $$packages
 
 test-servers:
-	$(TEST_RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate \
-	  $$($(GO) list ./test/... | grep -vxFf <($(GO) list $(PROGRAMS) ./test/integration ./test/podgate))
+	packages=$$($(GO) list ./test/... | grep -vxFf <($(GO) list $(PROGRAMS) ./test/integration ./test/podgate)); \
+	  $(TEST_RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate $$packages
 
 .PHONY: demo
 demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
@@ -165,7 +166,8 @@ helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.
 	@hack/chart/build bin/chart
 
 .PHONY: chart
-chart: helm kube ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
+chart: helm ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
+	@hack/kube/build $(KUBE) etcd kube-apiserver kubectl
 	@hack/chart/plain bin/chart/helm dist
 	@echo "chart: linting, rendering, and installing on a real API server: 5 to 7 minutes"
 	$(GO) test -vet=off -count=1 -parallel 3 ./test/chart
@@ -185,7 +187,8 @@ node: ## Build what a real node has (kubelet, containerd, flannel) into bin/node
 	@hack/node/machine bin/node
 
 .PHONY: cluster
-cluster: kube ## Run a control plane on loopback to try things on; Ctrl-C ends it.
+cluster: ## Run a control plane on loopback to try things on; Ctrl-C ends it.
+	@hack/kube/build $(KUBE) etcd kube-apiserver kubectl
 	@$(GO) build -o bin/cluster ./hack/cluster
 	@exec bin/cluster $(or $(KUBEBUILDER_ASSETS),$(KUBE)) bin/kubeconfig
 

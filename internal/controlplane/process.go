@@ -31,8 +31,10 @@ func (p *process) start() error {
 	defer out.Close() //nolint:errcheck // the child has its own copy
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	// They are small, and garbage collection takes a fifth of their CPU time with the default of 100.
-	cmd.Env = append(os.Environ(), "GOGC=400")
+	// Most control planes are small, and with the default of 100 garbage collection takes a fifth of their CPU time.
+	if os.Getenv("GOGC") == "" {
+		cmd.Env = append(os.Environ(), "GOGC=400")
+	}
 	if err := StartChild(cmd); err != nil {
 		return fmt.Errorf("starting %s (is it built? make kube): %w", filepath.Base(p.path), err)
 	}

@@ -32,10 +32,7 @@ func (c *Cluster) Kubectl(t testing.TB) *Kubectl {
 	t.Helper()
 	k := &Kubectl{path: filepath.Join(Binaries(), "kubectl"), Home: t.TempDir()}
 	if _, err := os.Stat(k.path); err != nil {
-		if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-			t.Skipf("KUBEBUILDER_ASSETS=%s has no kubectl", dir)
-		}
-		t.Fatalf("no kubectl (make kube builds it): %v", err)
+		t.Fatalf("no kubectl (make kube downloads or builds it): %v", err)
 	}
 	if err := controlplane.WriteKubeconfig(filepath.Join(k.Home, "kubeconfig"), c.Config); err != nil {
 		t.Fatal(err)

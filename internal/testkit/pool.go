@@ -16,8 +16,9 @@ var idle struct {
 	clusters []*Cluster
 }
 
-// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs
-// and the manager's role. It starts one, or takes one that an earlier test of the package has given back.
+// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs,
+// the manager's role, and events about objects of earlier tests. It starts one, or takes one that an earlier test
+// of the package has given back.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := takeIdle()

@@ -9,13 +9,44 @@ import (
 	"testing"
 )
 
-// The README and the security model name the test that shows each promise. These tests exist.
-func TestDocsNameTestsThatExist(t *testing.T) {
-	out, err := exec.Command("git", "-C", "../..", "grep", "-hoE", `^func Test[A-Za-z0-9]+`, "--", "*_test.go").Output()
+// tests returns the names of the tests in the files that the Git pattern matches.
+func tests(t *testing.T, pattern string) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", "../..", "grep", "-hoE", `^func Test[A-Za-z0-9]+`, "--", pattern).Output()
 	if err != nil {
 		t.Fatalf("looking for tests: %v", err)
 	}
-	tests := strings.Fields(strings.ReplaceAll(string(out), "func ", ""))
+	return strings.Fields(strings.ReplaceAll(string(out), "func ", ""))
+}
+
+// make test-all runs the tests in STORMS in test/integration, and skips them elsewhere: each exists there, and no
+// other package has a test of this name.
+func TestStormsAreTestsOfTheirPackage(t *testing.T) {
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storms := regexp.MustCompile(`(?m)^STORMS := \^\((.*)\)\$\$$`).FindSubmatch(text)
+	if storms == nil {
+		t.Fatal("the Makefile has no STORMS")
+	}
+	everywhere, integration := tests(t, "*_test.go"), tests(t, "test/integration/*_test.go")
+	for name := range strings.SplitSeq(string(storms[1]), "|") {
+		count := 0
+		for _, test := range everywhere {
+			if test == name {
+				count++
+			}
+		}
+		if count != 1 || !slices.Contains(integration, name) {
+			t.Errorf("%s: %d tests have this name, want 1, in test/integration", name, count)
+		}
+	}
+}
+
+// The README and the security model name the test that shows each promise. These tests exist.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	all := tests(t, "*_test.go")
 	for _, page := range []string{"README.md", "docs/security.md"} {
 		text, err := os.ReadFile("../../" + page)
 		if err != nil {
@@ -26,7 +57,7 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 			t.Errorf("%s names no test", page)
 		}
 		for _, name := range named {
-			if !slices.ContainsFunc(tests, func(test string) bool { return test == name[1] || name[2] != "" && strings.HasPrefix(test, name[1]) }) {
+			if !slices.ContainsFunc(all, func(test string) bool { return test == name[1] || name[2] != "" && strings.HasPrefix(test, name[1]) }) {
 				t.Errorf("%s names %s, which does not exist", page, name[0])
 			}
 		}

@@ -131,7 +131,7 @@ func newRun(t *testing.T, url string) *run {
 		t.Fatal(err)
 	}
 	return &run{t: t, dir: dir, env: append(os.Environ(),
-		"PATH="+stub+":"+os.Getenv("PATH"), "REAL_GO="+realGo, "BUILDS="+filepath.Join(stub, "builds"), "KUBEBUILDER_ASSETS=", "NO_PROXY=*", "no_proxy=*",
+		"PATH="+stub+":"+os.Getenv("PATH"), "REAL_GO="+realGo, "BUILDS="+filepath.Join(stub, "builds"), "KUBEBUILDER_ASSETS=", "KUBE_FROM=", "NO_PROXY=*", "no_proxy=*",
 		"KUBE_RELEASES="+url, "ETCD_RELEASES="+url, "KWOK_RELEASES="+url+"/tags", "KWOK_DOWNLOADS="+url)}
 }
 
@@ -194,6 +194,11 @@ func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, and no program answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
 	for name, c := range map[string]struct {
 		change func(s *site)
 		url    string
@@ -204,6 +209,7 @@ func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
 		"a page for login": {change: func(s *site) { s.files["kubectl.sha256"] = "<html>" }, print: "no SHA-256 sum is published for "},
 		"no file":          {change: func(s *site) { delete(s.files, "kubectl") }, print: "404"},
 		"no network":       {change: func(*site) {}, url: nowhere, print: "kube: not all release binaries can be downloaded"},
+		"no answer":        {change: func(*site) {}, url: "http://" + silent.Addr().String(), print: "timed out"},
 		"no name service":  {change: func(*site) {}, url: "http://releases.invalid", print: "kube: not all release binaries can be downloaded"},
 	} {
 		t.Run(name, func(t *testing.T) {
