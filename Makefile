@@ -60,14 +60,12 @@ test-all: kube cni helm ## Run every test, with the race detector, storms, every
 	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
 	@$(if $(findstring -race,$(TEST_RACE)),,echo "test-all: no C compiler was found: without the race detector")
 	@echo "test-all: every test: about 20 minutes on 2 cores"
-	@$(MAKE) -k -j 2 test-without-race test-with-race # both at once
+	@$(MAKE) -k -j 2 test-others test-servers # both at once
 
 # Go does not know the programs and scripts that the tests in test/ run: -count=1 runs them even if their code is the same.
-.PHONY: test-programs test-race test-servers test-storms test-with-race test-without-race
-test-with-race: test-servers
-
-test-without-race:
-	@$(MAKE) -k -j 1 test-storms test-programs test-race
+.PHONY: test-others test-programs test-race test-servers test-storms
+test-others:
+	@MAKEFLAGS=k $(MAKE) test-storms test-programs test-race # one after the other
 
 test-storms:
 	$(GO) test -vet=off -count=1 -parallel 3 -timeout 45m -run '$(STORMS)' ./test/integration
