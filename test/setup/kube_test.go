@@ -299,3 +299,26 @@ func TestABadKubeFromIsRejected(t *testing.T) {
 		t.Errorf("it printed %q (%v)", out, err)
 	}
 }
+
+// A directory of binaries that lacks one is an error, not a reason to skip tests.
+func TestAssetsWithoutABinaryAreRejected(t *testing.T) {
+	t.Parallel()
+	assets := t.TempDir()
+	out, err := newRun(t, "").build("KUBEBUILDER_ASSETS="+assets, "kubectl")
+	if err == nil || !strings.Contains(out, "KUBEBUILDER_ASSETS is '"+assets+"', which has no kubectl") {
+		t.Errorf("it printed %q (%v)", out, err)
+	}
+}
+
+// A release that cannot be downloaded does not cause another build of what was built from source.
+func TestAFailedDownloadKeepsWhatWasBuilt(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, "http://127.0.0.1:1")
+	r.mustBuild("KUBE_FROM=source", "building kubectl from source", "kubectl")
+	if out, err := r.build("KUBE_FROM=release", "kubectl"); err == nil {
+		t.Errorf("KUBE_FROM=release succeeds without a network:\n%s", out)
+	}
+	if out, err := r.build("", "kubectl"); out != "" || err != nil {
+		t.Errorf("the next run printed %q (%v), want nothing", out, err)
+	}
+}
