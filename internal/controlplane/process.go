@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"testing"
 )
 
 // process is a child that can be started again after it ended. It never outlives us where
@@ -31,8 +32,9 @@ func (p *process) start() error {
 	defer out.Close() //nolint:errcheck // the child has its own copy
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	// Most control planes are small, and with the default of 100 garbage collection takes a fifth of their CPU time.
-	if os.Getenv("GOGC") == "" {
+	// Control planes of tests are small, and with the default of 100 garbage collection takes a fifth of their CPU
+	// time. Those of benchmarks and of the demo have the default.
+	if testing.Testing() && os.Getenv("GOGC") == "" {
 		cmd.Env = append(os.Environ(), "GOGC=400")
 	}
 	if err := StartChild(cmd); err != nil {

@@ -30,9 +30,6 @@ func main() {
 
 func execute() error {
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
-	if err := os.Setenv("GOGC", "100"); err != nil { // the default, for the control plane also
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{
