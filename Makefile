@@ -25,7 +25,7 @@ TEST_RACE := $(if $(shell command -v $$($(GO) env CC)),CGO_ENABLED=1 $(GO) test 
 PROMISES = $(shell sed -n '/^.. What it promises/,/^.. Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
 # Packages that need no race detector: functions without goroutines, and tests that run programs. The manager
 # that test/chart runs in its process runs with the race detector in test/integration.
-PURE     := ./internal/policy ./internal/readiness
+PURE     := ./internal/core/admission ./internal/core/noderule
 PROGRAMS := ./test/architecture ./test/chart ./test/demo ./test/setup
 # The largest tests of test/integration with managers only in processes of their own.
 STORMS := ^(TestALeaderThatSleptTakesNobodyAway|TestAManagerThatLeadsAfterTheCRDWentCleansUp|TestAManagerWithoutItsCRDSaysHowToFreeNodes|TestBirthsNeedTheAPIAndNothingElseDoes|TestCleanupCanBeKilledAnywhere|TestCleanupNamesWhatItCannotDo|TestCost|TestCrashesAtAnyMomentAreRepaired|TestKubeletsAreRefusedNothing|TestNeverTwoWriters|TestNoBirthIsMissedWhateverHappens|TestNoPodIsEarlyInAStormOfJoins|TestNoRuleIsBlockedForGood|TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows|TestReadygateCanBeRemovedInAnyOrder|TestRecordsOnManyNodesCostFewLists|TestTheFirstNodeAfterAStartIsBornHeld|TestTheRuleSaysWhyBirthsAreNotCovered|TestWhatARuleSaysIsTrueOfEveryAPIServer)$$
@@ -114,7 +114,7 @@ bench-nodes: able build kube helm images node
 
 .PHONY: fuzz
 fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).
-	@for target in readiness:FuzzPlan reporter:FuzzParseConfig check:FuzzParse check:FuzzServingOf sieve:FuzzCut; do \
+	@for target in core/noderule:FuzzPlan reporter:FuzzParseConfig reporter/check:FuzzParse reporter/check:FuzzServingOf manager/nodecache:FuzzCut; do \
 	  $(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),1m) ./internal/$${target%:*}; done
 
 .PHONY: manifests
@@ -202,8 +202,8 @@ generate: ## Generate deep copies, CRDs, RBAC, the references of API and plugin,
 	@for crd in $(CRDS); do \
 	  awk '{print} /additionalProperties:/ {match($$0, /^ */); printf "%*snullable: true\n", RLENGTH + 2, ""}' $$crd >bin/crd.yaml; \
 	  cp bin/crd.yaml $$crd; done
-	$(TOOL) controller-gen rbac:roleName=readygate-manager paths=./internal/manager/... output:rbac:artifacts:config=charts/readygate/files
-	$(TOOL) controller-gen rbac:roleName=readygate-cleanup,fileName=cleanup-role.yaml paths=./internal/cleanup/... output:rbac:artifacts:config=charts/readygate/files
+	$(TOOL) controller-gen rbac:roleName=readygate-manager paths=./internal/manager output:rbac:artifacts:config=charts/readygate/files
+	$(TOOL) controller-gen rbac:roleName=readygate-cleanup,fileName=cleanup-role.yaml paths=./internal/manager/uninstall output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) controller-gen rbac:roleName=readygate-podgate,fileName=podgate-role.yaml paths=./internal/podgate/... output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
 	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/api.md

@@ -15,15 +15,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/readygate/readygate/internal/cleanup"
-	"github.com/readygate/readygate/internal/logline"
 	"github.com/readygate/readygate/internal/manager"
+	"github.com/readygate/readygate/internal/manager/logline"
+	"github.com/readygate/readygate/internal/manager/uninstall"
 	"github.com/readygate/readygate/internal/version"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "cleanup" {
-		options := cleanup.NewOptions()
+		options := uninstall.NewOptions()
 		run("readygate-manager cleanup", os.Args[2:], options, &options.Logging)
 		return
 	}

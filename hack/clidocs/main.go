@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/readygate/readygate/internal/cli"
+	"github.com/readygate/readygate/internal/plugin"
 )
 
-const intro = `<!-- Generated from internal/cli by make generate. Do not edit. -->
+const intro = `<!-- Generated from internal/plugin by make generate. Do not edit. -->
 # kubectl readiness
 
 %s
@@ -63,7 +63,7 @@ func main() {
 
 // page is the whole page.
 func page() string {
-	root := cli.New(genericiooptions.IOStreams{In: os.Stdin, Out: io.Discard, ErrOut: io.Discard})
+	root := plugin.New(genericiooptions.IOStreams{In: os.Stdin, Out: io.Discard, ErrOut: io.Discard})
 	var text strings.Builder
 	fmt.Fprintf(&text, intro, paragraphs(root.Long))
 	for _, command := range root.Commands() {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/readygate/readygate/api/crds"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // What stands in the chart's files for what is known only when it is installed. The namespace
@@ -22,22 +22,22 @@ const (
 // chartPolicies are the policies that the chart installs, by file: what templates choose
 // between has a file of its own.
 func chartPolicies() map[string][]runtime.Object {
-	reporter := policy.Reporter{Namespace: policy.ManagerNamespace, Account: accountPlaceholder, Types: []string{typePlaceholder}}
+	reporter := admission.Reporter{Namespace: admission.ManagerNamespace, Account: accountPlaceholder, Types: []string{typePlaceholder}}
 	files := map[string][]runtime.Object{
-		"births.yaml":              {policy.BirthsPolicy()},
-		"births-binding.yaml":      {policy.BirthsBinding()},
-		"gates.yaml":               {policy.GatesPolicy()},
-		"gates-binding.yaml":       {policy.GatesBinding()},
-		"tolerations.yaml":         {policy.Tolerations(), policy.TolerationsBinding()},
-		"completions-binding.yaml": {policy.CompletionsBinding()},
-		"holds-binding.yaml":       {policy.HoldsBinding()},
+		"births.yaml":              {admission.BirthsPolicy()},
+		"births-binding.yaml":      {admission.BirthsBinding()},
+		"gates.yaml":               {admission.GatesPolicy()},
+		"gates-binding.yaml":       {admission.GatesBinding()},
+		"tolerations.yaml":         {admission.Tolerations(), admission.TolerationsBinding()},
+		"completions-binding.yaml": {admission.CompletionsBinding()},
+		"holds-binding.yaml":       {admission.HoldsBinding()},
 		"reporter-policy.yaml":     limits(reporter),
-		"reserved-gates.yaml":      {policy.ReservedGates(), policy.ReservedGatesBinding()},
+		"reserved-gates.yaml":      {admission.ReservedGates(), admission.ReservedGatesBinding()},
 		"reserved-policy.yaml":     {reporter.Reserved(), reporter.ReservedBinding()},
 	}
-	for _, obj := range policy.Installed() {
+	for _, obj := range admission.Installed() {
 		kind, name := obj.GetObjectKind().GroupVersionKind().Kind, obj.(metav1.Object).GetName()
-		optional := name == policy.HoldsName && kind == "ValidatingAdmissionPolicyBinding"
+		optional := name == admission.HoldsName && kind == "ValidatingAdmissionPolicyBinding"
 		if kind != "MutatingAdmissionPolicy" && kind != "MutatingAdmissionPolicyBinding" && !optional {
 			files["policies.yaml"] = append(files["policies.yaml"], obj)
 		}
@@ -51,7 +51,7 @@ func writeChart(dir string) error {
 	dir = filepath.Join(dir, "files")
 	var failed error
 	for file, objects := range chartPolicies() {
-		failed = errors.Join(failed, write(dir, file, func() ([][]byte, error) { return policy.YAML(objects...) }))
+		failed = errors.Join(failed, write(dir, file, func() ([][]byte, error) { return admission.YAML(objects...) }))
 	}
 	names, err := fs.Glob(crds.Files, "*.yaml")
 	failed = errors.Join(failed, err)

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 const (
@@ -16,11 +16,11 @@ const (
 )
 
 // system is a reporter in kube-system.
-func system(account string, types ...string) policy.Reporter {
-	return policy.Reporter{Namespace: "kube-system", Account: account, Types: types}
+func system(account string, types ...string) admission.Reporter {
+	return admission.Reporter{Namespace: "kube-system", Account: account, Types: types}
 }
 
-func limits(r policy.Reporter) []runtime.Object {
+func limits(r admission.Reporter) []runtime.Object {
 	return []runtime.Object{r.Policy(), r.Binding()}
 }
 
@@ -30,13 +30,13 @@ func examplePolicies() map[string][]runtime.Object {
 	return map[string][]runtime.Object{
 		"cni-readiness/cni-reporter-policy.yaml":                          limits(calico),
 		"cni-readiness/optional/reserve-condition.yaml":                   {calico.Reserved(), calico.ReservedBinding()},
-		"cni-readiness/sidecar/optional/calico-node-own-node-policy.yaml": {policy.OwnNode("kube-system", "calico-node"), policy.OwnNodeBinding("kube-system", "calico-node")},
+		"cni-readiness/sidecar/optional/calico-node-own-node-policy.yaml": {admission.OwnNode("kube-system", "calico-node"), admission.OwnNodeBinding("kube-system", "calico-node")},
 		"cni-readiness/functional/network-reporter-policy.yaml":           limits(system("network-reporter", "example.com/PodNetworkReady")),
 		"flannel-readiness/flannel-reporter-policy.yaml":                  limits(system("flannel-reporter", "flannel.example.com/NetworkReady")),
 		"cilium-readiness/cilium-reporter-policy.yaml":                    limits(system("cilium-reporter", "cilium.io/AgentReady")),
 		"gpu-driver/gpu-reporter-policy.yaml":                             limits(system("gpu-reporter", "nvidia.com/DriverReady", "nvidia.com/ToolkitReady")),
 		"security-agent/falco-reporter-policy.yaml":                       limits(system("falco-reporter", "falco.org/AgentReady")),
-		"pod-network/optional/reserve-gates.yaml":                         {policy.ReservedGates(), policy.ReservedGatesBinding()},
+		"pod-network/optional/reserve-gates.yaml":                         {admission.ReservedGates(), admission.ReservedGatesBinding()},
 		"storage-driver/storage-reporter-policy.yaml":                     limits(system("storage-reporter", "ebs.csi.aws.com/DriverReady")),
 	}
 }
@@ -45,7 +45,7 @@ func writeExamples(dir string) error {
 	var failed error
 	for file, objects := range examplePolicies() {
 		failed = errors.Join(failed, write(filepath.Join(dir, filepath.Dir(file)), filepath.Base(file), func() ([][]byte, error) {
-			documents, err := policy.YAML(objects...)
+			documents, err := admission.YAML(objects...)
 			if err == nil {
 				comment := generated
 				if !strings.HasPrefix(file, "pod-network/") {

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/readygate/readygate/api/crds"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 		err = writePlain(os.Stdin, os.Args[2], false)
 	case len(os.Args) == 2:
 		dir := os.Args[1]
-		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return policy.YAML(policy.Installed()...) }))
+		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return admission.YAML(admission.Installed()...) }))
 	default:
 		fmt.Fprintln(os.Stderr, "usage: manifests dist; or manifests --examples examples; or manifests --chart charts/readygate; "+
 			"or manifests --plain [--namespace] FILE <RENDERED")

@@ -13,7 +13,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // writePlain writes a rendered chart without what only Helm reads, for kubectl.
@@ -22,7 +22,7 @@ func writePlain(rendered io.Reader, path string, withNamespace bool) error {
 		var documents [][]byte
 		if withNamespace {
 			var err error
-			if documents, err = policy.YAML(namespace()); err != nil {
+			if documents, err = admission.YAML(namespace()); err != nil {
 				return nil, err
 			}
 		}
@@ -39,8 +39,8 @@ func writePlain(rendered io.Reader, path string, withNamespace bool) error {
 func namespace() *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerNamespace, Labels: map[string]string{
-			policy.PartOfLabel:                   policy.PartOf,
+		ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerNamespace, Labels: map[string]string{
+			admission.PartOfLabel:                admission.PartOf,
 			"pod-security.kubernetes.io/enforce": "privileged",
 		}},
 	}

@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/podgate"
-	"github.com/readygate/readygate/internal/policy"
 )
 
-// agents are the podgate agents of all nodes: the agent's own code, one for each node, in this
+// fleetAgents are the podgate agents of all nodes: the agent's own code, one for each node, in this
 // process. A story without rules for pods has none: nil.
-type agents struct {
+type fleetAgents struct {
 	// as is the configuration of the agent of a node.
 	as func(context.Context, *corev1.Node) (*rest.Config, error)
 
@@ -44,10 +44,10 @@ func (s *stage) installAgents(ctx context.Context, root string) error {
 		return err
 	}
 	objects := []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.PodgateAccount}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.PodgateAccount}},
 	}
 	for _, role := range roles {
-		objects = append(objects, role, bindingOf(role, policy.ManagerNamespace, policy.PodgateAccount))
+		objects = append(objects, role, bindingOf(role, admission.ManagerNamespace, admission.PodgateAccount))
 	}
 	for _, obj := range objects {
 		if err := s.ensure(ctx, obj); err != nil {
@@ -60,15 +60,15 @@ func (s *stage) installAgents(ctx context.Context, root string) error {
 // asAgent is the configuration of the agent of a node: its token says which node that is, and with
 // any other token it may write nothing.
 func (s *stage) asAgent(ctx context.Context, node *corev1.Node) (*rest.Config, error) {
-	return s.as(ctx, policy.ManagerNamespace, policy.PodgateAccount, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
+	return s.as(ctx, admission.ManagerNamespace, admission.PodgateAccount, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
 }
 
-func newAgents(as func(context.Context, *corev1.Node) (*rest.Config, error)) *agents {
-	return &agents{as: as, running: map[string]*agent{}}
+func newAgents(as func(context.Context, *corev1.Node) (*rest.Config, error)) *fleetAgents {
+	return &fleetAgents{as: as, running: map[string]*agent{}}
 }
 
 // run starts the agent of a node that has joined.
-func (a *agents) run(ctx context.Context, node *corev1.Node) error {
+func (a *fleetAgents) run(ctx context.Context, node *corev1.Node) error {
 	if a == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (a *agents) run(ctx context.Context, node *corev1.Node) error {
 }
 
 // lives is an error if an agent has ended by itself.
-func (a *agents) lives() error {
+func (a *fleetAgents) lives() error {
 	if a == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (a *agents) lives() error {
 }
 
 // stop ends all of them, and returns when they have ended.
-func (a *agents) stop() {
+func (a *fleetAgents) stop() {
 	if a == nil {
 		return
 	}
@@ -129,7 +129,7 @@ const lastMetric = "readygate_podgate_last_component_total"
 
 // last are the components that were the last ones to say yes of pods of a node, as the agent's
 // metrics tell.
-func (a *agents) last(node string) ([]string, error) {
+func (a *fleetAgents) last(node string) ([]string, error) {
 	if a == nil {
 		return nil, nil
 	}

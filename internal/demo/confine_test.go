@@ -14,20 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/demo"
-	"github.com/readygate/readygate/internal/gating"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 const root = "../.."
 
 // stateOn is what one rule says of a node with these labels.
-func stateOn(rule *v1alpha1.NodeReadinessRule, labels map[string]string) readiness.State {
+func stateOn(rule *v1alpha1.NodeReadinessRule, labels map[string]string) noderule.State {
 	book := view.NewBook([]*v1alpha1.NodeReadinessRule{rule})
 	row := book.Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}}, time.Now())
 	if len(row.Rules) == 0 {
-		return readiness.NotSelected
+		return noderule.NotSelected
 	}
 	return row.Rules[0].State
 }
@@ -64,23 +64,23 @@ func everyRule(t *testing.T) []*v1alpha1.NodeReadinessRule {
 func TestInAClusterOfOthersARuleReachesNodesOfTheDemoOnly(t *testing.T) {
 	for _, rule := range everyRule(t) {
 		labels := labelsFor(rule)
-		if stateOn(rule, labels) == readiness.NotSelected {
+		if stateOn(rule, labels) == noderule.NotSelected {
 			t.Fatalf("rule %s does not select %v: the test tests nothing", rule.Name, labels)
 		}
 		ours := rule.DeepCopy()
 		demo.Confine(ours, true)
-		if stateOn(ours, labels) != readiness.NotSelected {
+		if stateOn(ours, labels) != noderule.NotSelected {
 			t.Errorf("rule %s selects a node of somebody else", ours.Name)
 		}
-		if got := demo.NodeLabels("worker", labels, true); stateOn(ours, got) == readiness.NotSelected {
+		if got := demo.NodeLabels("worker", labels, true); stateOn(ours, got) == noderule.NotSelected {
 			t.Errorf("rule %s does not select the demo's own node %v", ours.Name, got)
 		}
 		unmarked := demo.NodeLabels("worker", labels, true)
 		delete(unmarked, demo.SimulatedLabel)
-		if stateOn(ours, unmarked) != readiness.NotSelected {
+		if stateOn(ours, unmarked) != noderule.NotSelected {
 			t.Errorf("rule %s selects a node that is not simulated: %v", ours.Name, unmarked)
 		}
-		if got := demo.NodeLabels("worker", labels, true); stateOn(rule, got) != readiness.NotSelected {
+		if got := demo.NodeLabels("worker", labels, true); stateOn(rule, got) != noderule.NotSelected {
 			t.Errorf("their rule %s selects the demo's node %v", rule.Name, got)
 		}
 		if !strings.HasPrefix(ours.Name, "demo-") || !strings.Contains(ours.Spec.Taint.Key, "/demo-") || !strings.HasPrefix(ours.Spec.Taint.Key, "readiness.k8s.io/") {
@@ -93,7 +93,7 @@ func TestOnItsOwnControlPlaneARuleIsAsPeopleWriteIt(t *testing.T) {
 	for _, rule := range everyRule(t) {
 		ours := rule.DeepCopy()
 		demo.Confine(ours, false)
-		if ours.Name != rule.Name || ours.Spec.Taint != rule.Spec.Taint || stateOn(ours, labelsFor(rule)) == readiness.NotSelected {
+		if ours.Name != rule.Name || ours.Spec.Taint != rule.Spec.Taint || stateOn(ours, labelsFor(rule)) == noderule.NotSelected {
 			t.Errorf("rule %s was changed: %+v", rule.Name, ours.Spec)
 		}
 	}
@@ -132,7 +132,7 @@ func TestInAClusterOfOthersARuleReachesPodsOfTheStoryOnly(t *testing.T) {
 	for confined, name := range map[bool]string{false: "pod-network", true: "demo-pod-network"} {
 		rule := rules[0].DeepCopy()
 		demo.Confine(rule, confined)
-		compiled := gating.NewRule(rule)
+		compiled := podrule.NewRule(rule)
 		if compiled.Selects(theirs, nil) == confined || !compiled.Selects(ours, nil) || rule.Name != name {
 			t.Errorf("confined %v: rule %s selects theirs: %v, ours: %v", confined, rule.Name, compiled.Selects(theirs, nil), compiled.Selects(ours, nil))
 		}

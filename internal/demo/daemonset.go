@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/core/reporters"
 	"github.com/readygate/readygate/internal/scenario"
-	"github.com/readygate/readygate/internal/workload"
 )
 
 // restartedAt is what kubectl rollout restart changes.
@@ -34,7 +34,7 @@ func (d *director) newDaemonSet(name, reports string, labels map[string]string) 
 	all := map[string]string{partOfLabel: partOf}
 	maps.Copy(all, labels)
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: all, Annotations: map[string]string{workload.ReportsAnnotation: reports}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: all, Annotations: map[string]string{reporters.ReportsAnnotation: reports}},
 		Spec:       appsv1.DaemonSetSpec{Selector: selectorOf(name), Template: d.podTemplate(name, nil)},
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/live"
 	"github.com/readygate/readygate/internal/scenario"
 )
 
@@ -23,11 +23,11 @@ type director struct {
 	fleet     *live.Fleet
 	witness   *witness
 	endpoints *endpoints
-	reporters *reporters
+	reporters *fleetReporters
 	manager   *enforcer
 	teller    *teller
 
-	agents      *agents // nil if the story has no rules for pods
+	agents      *fleetAgents // nil if the story has no rules for pods
 	programmers *programmers
 
 	joined    []string // names in the story
@@ -157,8 +157,8 @@ func (d *director) world(ctx context.Context) scenario.World {
 		node, _ := d.fleet.Story(d.node(name), now)
 		world.Nodes = append(world.Nodes, scenario.NodeState{
 			Name:     name,
-			Held:     node.Settled && node.State == readiness.Held,
-			Released: node.Settled && node.State == readiness.Released,
+			Held:     node.Settled && node.State == noderule.Held,
+			Released: node.Settled && node.State == noderule.Released,
 		})
 	}
 	named := d.script.ruleNames()

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/manager"
-	"github.com/readygate/readygate/internal/policy"
 )
 
 // enforcer is a manager in this process.
@@ -23,7 +23,7 @@ type enforcer struct {
 func runManager(config *rest.Config, elect bool) *enforcer {
 	options := manager.NewOptions()
 	options.RestConfig, options.Registerer, options.HealthAddr = config, prometheus.NewRegistry(), "0"
-	options.LeaderElect, options.LeaseSpace = elect, policy.ManagerNamespace
+	options.LeaderElect, options.LeaseSpace = elect, admission.ManagerNamespace
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &enforcer{cancel: cancel, done: make(chan struct{})}
 	go func() {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // openExisting prepares the cluster that KUBECONFIG names, if the user agrees. Readygate is
@@ -49,7 +49,7 @@ func (s *show) openExisting(ctx context.Context) error {
 		return err
 	}
 	if !there.lease {
-		stage.remember(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: v1alpha1.LeaseName}})
+		stage.remember(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: v1alpha1.LeaseName}})
 	}
 	return s.startManager(ctx, true)
 }
@@ -161,7 +161,7 @@ func (s *stage) leader(ctx context.Context) (holder string, lease bool, err erro
 		}
 		waits := false
 		for _, one := range leases.Items {
-			lease = lease || one.Namespace == policy.ManagerNamespace
+			lease = lease || one.Namespace == admission.ManagerNamespace
 			who := ptr.Deref(one.Spec.HolderIdentity, "")
 			if who == "" {
 				continue
@@ -200,15 +200,15 @@ func (s *show) plan(stage *stage, named string, there surroundings) []string {
 		lines = append(lines, fmt.Sprintf("  the rule %s, for %s only", stage.rule(rule), whom))
 	}
 	if s.script.gatesPods() {
-		lines = append(lines, "  what agents need and is not there: account and roles of "+policy.PodgateAccount+" in the namespace "+policy.ManagerNamespace+", and a lease for each of these nodes")
+		lines = append(lines, "  what agents need and is not there: account and roles of "+admission.PodgateAccount+" in the namespace "+admission.ManagerNamespace+", and a lease for each of these nodes")
 	}
 	switch {
 	case there.leader != "":
 		lines = append(lines, "The manager that leads there enforces it: "+there.leader+".")
 	case there.api:
-		lines = append(lines, "  what a manager needs and is not there: namespace "+policy.ManagerNamespace+", account, roles, admission policies", "No manager leads there, and there are no rules: one runs in this process meanwhile.")
+		lines = append(lines, "  what a manager needs and is not there: namespace "+admission.ManagerNamespace+", account, roles, admission policies", "No manager leads there, and there are no rules: one runs in this process meanwhile.")
 	default:
-		lines = append(lines, "  Readygate, which is not there: CRDs "+v1alpha1.CRDName+" and "+podv1alpha1.CRDName+", namespace "+policy.ManagerNamespace+", account, roles, admission policies", "A manager runs in this process meanwhile.")
+		lines = append(lines, "  Readygate, which is not there: CRDs "+v1alpha1.CRDName+" and "+podv1alpha1.CRDName+", namespace "+admission.ManagerNamespace+", account, roles, admission policies", "A manager runs in this process meanwhile.")
 	}
 	return lines
 }

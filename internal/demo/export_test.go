@@ -13,11 +13,11 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/plugin/view"
 	"github.com/readygate/readygate/internal/reporter"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 	"github.com/readygate/readygate/internal/scenario"
-	"github.com/readygate/readygate/internal/terminal"
-	"github.com/readygate/readygate/internal/view"
 )
 
 // Confine changes a rule as for a cluster of others, or as for the demo's own.
@@ -131,7 +131,7 @@ func (e Endpoints) Turn(node, component string, is scenario.Health) { e.turn(nod
 func (e Endpoints) Close() error                                    { return e.close() }
 
 // Reporters are those of a story whose nodes run these components.
-type Reporters struct{ *reporters }
+type Reporters struct{ *fleetReporters }
 
 func NewReporters(dir string, e Endpoints, components map[string]scenario.Component) Reporters {
 	return Reporters{newReporters(dir, nodestatus.Connection{}, e.endpoints, components)}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/terminal"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 // frame is everything that is on the screen at one moment.
@@ -76,9 +76,9 @@ func (f *frame) counts() string {
 func (f *frame) held() (held, released int) {
 	for _, node := range f.nodes {
 		switch node.State {
-		case readiness.Held:
+		case noderule.Held:
 			held++
-		case readiness.Released:
+		case noderule.Released:
 			released++
 		}
 	}
@@ -117,7 +117,7 @@ func naturally(a, b string) int {
 func missing(node view.Node) []view.Missing {
 	var all []view.Missing
 	for _, s := range node.Rules {
-		if !s.Preview && s.Cause != readiness.CauseDependency {
+		if !s.Preview && s.Cause != noderule.CauseDependency {
 			all = append(all, s.Missing...)
 		}
 	}
@@ -135,7 +135,7 @@ func besides(node view.Node) []string {
 	return all
 }
 
-var besidesWords = map[readiness.Cause]string{
-	readiness.CauseMinReady: "its conditions to last",
-	readiness.CauseNotReady: "the node to be Ready",
+var besidesWords = map[noderule.Cause]string{
+	noderule.CauseMinReady: "its conditions to last",
+	noderule.CauseNotReady: "the node to be Ready",
 }

@@ -8,22 +8,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readygate/readygate/internal/core/noderule"
 	"github.com/readygate/readygate/internal/demo"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func heldNode(name string) view.Node {
-	return view.Node{Name: name, State: readiness.Held, Since: noon.Add(-20 * time.Second), Rules: []view.Standing{{
-		Rule: "net", Taint: "readiness.k8s.io/Net:NoSchedule", Held: true, State: readiness.Held,
+	return view.Node{Name: name, State: noderule.Held, Since: noon.Add(-20 * time.Second), Rules: []view.Standing{{
+		Rule: "net", Taint: "readiness.k8s.io/Net:NoSchedule", Held: true, State: noderule.Held,
 		Missing: []view.Missing{{Type: "example.com/Net", Absent: true, Required: "True"}},
 	}}}
 }
 
 func freeNode(name string) view.Node {
-	return view.Node{Name: name, State: readiness.Released, Created: noon.Add(-time.Minute), Rules: []view.Standing{{Rule: "net", Met: noon.Add(-5 * time.Second)}}}
+	return view.Node{Name: name, State: noderule.Released, Created: noon.Add(-time.Minute), Rules: []view.Standing{{Rule: "net", Met: noon.Add(-5 * time.Second)}}}
 }
 
 func TestALineANode(t *testing.T) {
@@ -126,14 +126,14 @@ func TestARuleThatOnlyPreviewsMissesNothing(t *testing.T) {
 }
 
 func TestAHoldWithoutAMissingConditionSaysWhatTheNodeWaitsFor(t *testing.T) {
-	for cause, want := range map[readiness.Cause]string{
-		readiness.CauseMinReady:   "its conditions to last",
-		readiness.CauseNotReady:   "the node to be Ready",
-		readiness.CauseDependency: "Net is not reported",
+	for cause, want := range map[noderule.Cause]string{
+		noderule.CauseMinReady:   "its conditions to last",
+		noderule.CauseNotReady:   "the node to be Ready",
+		noderule.CauseDependency: "Net is not reported",
 	} {
 		waiting := heldNode("w")
 		waiting.Rules = append(waiting.Rules, view.Standing{Rule: "other", Held: true, Taint: "readiness.k8s.io/Other:NoSchedule", Cause: cause})
-		if cause == readiness.CauseDependency {
+		if cause == noderule.CauseDependency {
 			waiting.Rules[1].Missing = []view.Missing{{Type: "example.com/Storage", Absent: true}}
 		}
 		got := strings.Join(demo.Lines([]view.Node{waiting}, nil, noon, 120, 30), "\n")

@@ -19,7 +19,7 @@ import (
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 const crdPatience = time.Minute
@@ -43,17 +43,17 @@ func (s *stage) installCRDs(ctx context.Context) error {
 // installManager makes what a manager needs: its account and role, and the policies.
 func (s *stage) installManager(ctx context.Context, root string) error {
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerNamespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.ManagerAccount}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerNamespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.ManagerAccount}},
 	}
 	roles, err := readRoles(filepath.Join(root, "charts", "readygate", "files", "role.yaml"))
 	if err != nil {
 		return err
 	}
 	for _, role := range roles {
-		objects = append(objects, role, bindingOf(role, policy.ManagerNamespace, policy.ManagerAccount))
+		objects = append(objects, role, bindingOf(role, admission.ManagerNamespace, admission.ManagerAccount))
 	}
-	for _, obj := range policy.Installed() {
+	for _, obj := range admission.Installed() {
 		objects = append(objects, obj.(client.Object))
 	}
 	for _, obj := range objects {

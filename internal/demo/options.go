@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readygate/readygate/internal/terminal"
+	"github.com/readygate/readygate/internal/plugin/terminal"
 )
 
 // Options say what is played, and where.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/scenario"
 )
 
@@ -142,7 +142,7 @@ func keyOf(pod *corev1.Pod) types.NamespacedName {
 
 // look begins what is to be begun for a pod.
 func (p *programmers) look(ctx context.Context, pod *corev1.Pod) {
-	since := gating.SandboxSince(pod)
+	since := podrule.SandboxSince(pod)
 	if since.IsZero() || pod.DeletionTimestamp != nil || p.closed || ctx.Err() != nil {
 		return
 	}
@@ -183,7 +183,7 @@ func (p *programmers) current(one program, pod *corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is, there := p.pods[keyOf(pod)]
-	if there && is.UID == one.pod && gating.SandboxSince(is).Unix() == one.sandbox && p.up[place{pod.Spec.NodeName, one.component}] {
+	if there && is.UID == one.pod && podrule.SandboxSince(is).Unix() == one.sandbox && p.up[place{pod.Spec.NodeName, one.component}] {
 		return true
 	}
 	delete(p.programs, one)

@@ -10,15 +10,15 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
 	"github.com/readygate/readygate/internal/reporter"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// reporters are the reporters of all nodes: the reporter's own code, one for each node, in
+// fleetReporters are the reporters of all nodes: the reporter's own code, one for each node, in
 // this process.
-type reporters struct {
+type fleetReporters struct {
 	dir        string // of their configuration files
 	connection nodestatus.Connection
 	endpoints  *endpoints
@@ -33,15 +33,15 @@ type reporters struct {
 	ended   sync.WaitGroup
 }
 
-func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component) *reporters {
-	return &reporters{
+func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component) *fleetReporters {
+	return &fleetReporters{
 		dir: dir, connection: connection, endpoints: endpoints, components: components,
 		files: map[string]string{}, checks: map[string][]string{}, running: map[string]context.CancelFunc{}, waking: map[string]bool{}, booted: map[string]time.Time{},
 	}
 }
 
 // install writes what the reporter of a node is to check. It does not run yet.
-func (r *reporters) install(node string, components []string) error {
+func (r *fleetReporters) install(node string, components []string) error {
 	config := reporter.Config{APIVersion: reporter.ConfigAPIVersion, Kind: reporter.ConfigKind}
 	for _, name := range components {
 		component := r.components[name]
@@ -70,7 +70,7 @@ func (r *reporters) install(node string, components []string) error {
 }
 
 // run starts or stops the reporter of a node.
-func (r *reporters) run(ctx context.Context, node string, run bool) error {
+func (r *fleetReporters) run(ctx context.Context, node string, run bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.waking, node)
@@ -95,7 +95,7 @@ func (r *reporters) run(ctx context.Context, node string, run bool) error {
 }
 
 // fall ends the reporter of a node that goes down, and everything that it checks.
-func (r *reporters) fall(node string) {
+func (r *fleetReporters) fall(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stop, runs := r.running[node]; runs {
@@ -109,7 +109,7 @@ func (r *reporters) fall(node string) {
 }
 
 // wake starts the reporter of a node that has just booted, if it ran before.
-func (r *reporters) wake(ctx context.Context, node string) error {
+func (r *fleetReporters) wake(ctx context.Context, node string) error {
 	r.mu.Lock()
 	due := r.waking[node]
 	r.booted[node] = time.Now()
@@ -121,7 +121,7 @@ func (r *reporters) wake(ctx context.Context, node string) error {
 }
 
 // stop ends all of them, and returns when they have ended.
-func (r *reporters) stop() {
+func (r *fleetReporters) stop() {
 	r.mu.Lock()
 	for _, stop := range r.running {
 		stop()

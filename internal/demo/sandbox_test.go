@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/demo"
-	"github.com/readygate/readygate/internal/gating"
 )
 
 // patched is a pod as the API server makes it of a strategic merge patch of its status.
@@ -51,11 +51,11 @@ func TestAPodLosesItsSandboxAndGetsAnotherOne(t *testing.T) {
 			before.Status.PodIP, before.Status.PodIPs = "10.0.0.7", []corev1.PodIP{{IP: "10.0.0.7"}}
 
 			gone := patched(t, before, demo.SandboxGone())
-			if !gating.SandboxSince(gone).IsZero() || statusOf(gone, "ContainersReady") != corev1.ConditionFalse || statusOf(gone, "Ready") != corev1.ConditionFalse {
+			if !podrule.SandboxSince(gone).IsZero() || statusOf(gone, "ContainersReady") != corev1.ConditionFalse || statusOf(gone, "Ready") != corev1.ConditionFalse {
 				t.Errorf("it has lost its sandbox, and says %+v", gone.Status.Conditions)
 			}
 			there := patched(t, gone, demo.SandboxThere(gone, 1))
-			if since := gating.SandboxSince(there); !since.After(gating.SandboxSince(before)) || statusOf(there, "ContainersReady") != corev1.ConditionTrue {
+			if since := podrule.SandboxSince(there); !since.After(podrule.SandboxSince(before)) || statusOf(there, "ContainersReady") != corev1.ConditionTrue {
 				t.Errorf("it has a new sandbox, and says %+v", there.Status.Conditions)
 			}
 			if ips := there.Status.PodIPs; len(ips) != 1 || ips[0].IP == "10.0.0.7" || ips[0].IP != there.Status.PodIP {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/nodestatus"
-	"github.com/readygate/readygate/internal/terminal"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // show is one performance: everything that was started for it, and that ends with it.
@@ -179,7 +179,7 @@ func (s *show) startManager(ctx context.Context, elect bool) error {
 }
 
 // newReporters makes the reporters of the story; none runs yet.
-func (s *show) newReporters(ctx context.Context) (*reporters, error) {
+func (s *show) newReporters(ctx context.Context) (*fleetReporters, error) {
 	config, err := s.stage.as(ctx, Namespace, reporterAccount, nil)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // stage is the cluster that a story is played on, and what was put there for it.
@@ -123,5 +123,5 @@ func writeKubeconfig(path string, config *rest.Config) error {
 
 // asManager is the configuration of the manager's account.
 func (s *stage) asManager(ctx context.Context) (*rest.Config, error) {
-	return s.as(ctx, policy.ManagerNamespace, policy.ManagerAccount, nil)
+	return s.as(ctx, admission.ManagerNamespace, admission.ManagerAccount, nil)
 }

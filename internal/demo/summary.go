@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/readygate/readygate/internal/plugin/terminal"
 	"github.com/readygate/readygate/internal/scenario"
-	"github.com/readygate/readygate/internal/terminal"
 )
 
 // invariants are proofs too: each says how often it was looked at. One that was never looked

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/terminal"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 // The columns of the table, in their order.
@@ -87,9 +87,9 @@ func (f *frame) row(node view.Node) []string {
 		}
 	}
 	since := node.Created
-	if node.State == readiness.Held && !node.Since.IsZero() {
+	if node.State == noderule.Held && !node.Since.IsZero() {
 		since = node.Since
-	} else if met := lastMet(node); node.State == readiness.Released && !met.IsZero() {
+	} else if met := lastMet(node); node.State == noderule.Released && !met.IsZero() {
 		since = met
 	}
 	return []string{
@@ -151,11 +151,11 @@ func waitsFor(node view.Node) []string {
 func short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // stateText tells states apart by shape too, not by colour alone.
-func stateText(state readiness.State) string {
+func stateText(state noderule.State) string {
 	switch state {
-	case readiness.Held:
+	case noderule.Held:
 		return "○ held"
-	case readiness.Released:
+	case noderule.Released:
 		return "● released"
 	}
 	return "· free"
@@ -163,9 +163,9 @@ func stateText(state readiness.State) string {
 
 func (f *frame) paint(node view.Node, text string) string {
 	switch node.State {
-	case readiness.Held:
+	case noderule.Held:
 		return f.style.Yellow(text)
-	case readiness.Released:
+	case noderule.Released:
 		return f.style.Green(text)
 	}
 	return f.style.Dim(text)

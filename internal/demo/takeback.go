@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/core/agents"
 )
 
 // takeBack removes from a cluster of others what the demo has put there. Rules go first, while
@@ -62,7 +62,7 @@ func (t *trail) deleteLeases(ctx context.Context, nodes []string) error {
 	for _, name := range nodes {
 		for _, key := range []metav1.ObjectMeta{
 			{Namespace: corev1.NamespaceNodeLease, Name: name},
-			{Namespace: agentlease.Namespace, Name: agentlease.Name(name)},
+			{Namespace: agents.Namespace, Name: agents.Name(name)},
 		} {
 			if err := t.client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: key}); err != nil && !gone(err) {
 				errs = append(errs, fmt.Errorf("deleting the lease %s/%s: %w", key.Namespace, key.Name, err))

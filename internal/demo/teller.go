@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/readiness"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/plugin/view"
 	"github.com/readygate/readygate/internal/scenario"
-	"github.com/readygate/readygate/internal/terminal"
-	"github.com/readygate/readygate/internal/view"
 )
 
 // teller tells the story while it is played: on a terminal with a drawing below it, elsewhere
@@ -179,13 +179,13 @@ func (t *teller) sayOnce(said map[string]string, about, line string) {
 
 // tellable says that the state is one to speak of, and not one on the way to the next.
 func tellable(node view.Node) bool {
-	return node.State == readiness.Released || node.State == readiness.Held && len(missing(node))+len(besides(node)) > 0
+	return node.State == noderule.Released || node.State == noderule.Held && len(missing(node))+len(besides(node)) > 0
 }
 
 // changeLine reads as in "worker-1 is held: NetworkReady is False, must be True".
 func changeLine(node view.Node) string {
 	line := node.Name + " is " + strings.ToLower(string(node.State))
-	if node.State == readiness.Held {
+	if node.State == noderule.Held {
 		var texts []string
 		for _, m := range missing(node) {
 			texts = append(texts, m.String())

@@ -1,8 +1,10 @@
-// Package kubeconfig finds the cluster.
+// Package kubeconfig loads the configuration of the client of a cluster.
 package kubeconfig
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -27,4 +29,14 @@ func findConfig(path string) (*rest.Config, error) {
 		return clientcmd.BuildConfigFromFlags("", path)
 	}
 	return config.GetConfig()
+}
+
+// InClusterNamespace returns the namespace of the pod that this process runs in. The error names the flag that
+// is needed outside of a cluster.
+func InClusterNamespace(flag string) (string, error) {
+	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return "", fmt.Errorf("%s is needed outside of a cluster, e.g. %s=readygate-system: %w", flag, flag, err)
+	}
+	return strings.TrimSpace(string(data)), nil
 }

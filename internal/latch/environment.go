@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/readygate/readygate/internal/latchkey"
+	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
 // bootFile tells the boot ID that the kubelet reports for the node.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readygate/readygate/internal/latchkey"
+	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/latch"
-	"github.com/readygate/readygate/internal/latchkey"
 )
 
 func TestALatchWaitsForItsKey(t *testing.T) {

@@ -16,8 +16,8 @@ func TestALatchImportsLittle(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/readygate/readygate/internal/"
 	allowed := []string{"context", "errors", "io", "os", "os/signal", "path/filepath", "strconv", "strings", "syscall", "time",
-		ours + "latch", ours + "latchkey", ours + "version"}
-	for _, dir := range []string{".", "../latchkey", "../version", "../../cmd/readygate-latch"} {
+		ours + "latch", ours + "core/latchkey", ours + "version"}
+	for _, dir := range []string{".", "../core/latchkey", "../version", "../../cmd/readygate-latch"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has files %v, %v", dir, files, err)

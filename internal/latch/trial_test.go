@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/latch"
-	"github.com/readygate/readygate/internal/latchkey"
 )
 
 // The sandbox that latches of the tests are in.

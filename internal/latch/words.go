@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/readygate/readygate/internal/latchkey"
+	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
 // say writes one line. That nobody reads it is no reason to fail.

@@ -1,5 +1,5 @@
-// Package manager is the composition root of readygate-manager: flags, caches, the two
-// controllers, leader election, health and metrics. It decides nothing about nodes.
+// Package manager is the program readygate-manager: flags, caches, leader election, health and metrics, and the
+// controllers of nodes, rules and admission policies in its subdirectories. It decides nothing about nodes.
 package manager
 
 // What the manager may do, and nothing else. It may write two policies, by name; it can create

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/herald"
-	"github.com/readygate/readygate/internal/turnstile"
+	"github.com/readygate/readygate/internal/manager/events"
+	"github.com/readygate/readygate/internal/manager/turnstile"
 )
 
 // Rate of events. They tell of what was done and may come late: they give way to writes of nodes,
@@ -20,14 +20,14 @@ const (
 )
 
 // newEvents makes a recorder of events that sends them while the manager runs.
-func newEvents(mgr manager.Manager, registerer prometheus.Registerer, gate *turnstile.Turnstile) (*herald.Herald, error) {
+func newEvents(mgr manager.Manager, registerer prometheus.Registerer, gate *turnstile.Turnstile) (*events.Herald, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS, config.Burst = eventQPS, eventBurst
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	events := herald.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter, gate.WritesNodes)
+	events := events.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter, gate.WritesNodes)
 	registerer.MustRegister(events)
 	return events, mgr.Add(events)
 }

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/readygate/readygate/internal/tenure"
+	"github.com/readygate/readygate/internal/manager/leadership"
 )
 
 // A reconcile that began before a rule was deleted may write a record of the rule as long as that.
@@ -21,7 +21,7 @@ func TestAnEntryStaysWhileAWriteMayStillHappen(t *testing.T) {
 		"set by a test":      {5 * time.Second, time.Minute, time.Second, time.Second},
 	} {
 		o := &Options{SettleTime: c.settle, RequestTimeout: c.request, ListRest: c.set}
-		rest := o.listRest(tenure.New(clock.RealClock{}, renewDeadline, o.RequestTimeout))
+		rest := o.listRest(leadership.NewFence(clock.RealClock{}, leadership.RenewDeadline, o.RequestTimeout))
 		if rest < c.least || c.set > 0 && rest != c.set {
 			t.Errorf("%s: %v, want at least %v", name, rest, c.least)
 		}

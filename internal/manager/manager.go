@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,25 +32,24 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/allotment"
-	"github.com/readygate/readygate/internal/controller/admission"
-	"github.com/readygate/readygate/internal/controller/node"
-	"github.com/readygate/readygate/internal/controller/rule"
-	"github.com/readygate/readygate/internal/coverage"
-	"github.com/readygate/readygate/internal/doorman"
-	"github.com/readygate/readygate/internal/leadership"
-	"github.com/readygate/readygate/internal/ledger"
-	"github.com/readygate/readygate/internal/ownership"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/roster"
-	"github.com/readygate/readygate/internal/rulebook"
-	"github.com/readygate/readygate/internal/sieve"
-	"github.com/readygate/readygate/internal/tenure"
-	"github.com/readygate/readygate/internal/turnstile"
+	"github.com/readygate/readygate/internal/core/agents"
+	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/manager/node"
+	noderulecontroller "github.com/readygate/readygate/internal/manager/noderule"
+	"github.com/readygate/readygate/internal/manager/quota"
+
+	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/manager/metricsauth"
+
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/manager/nodecache"
+	"github.com/readygate/readygate/internal/manager/rulecache"
+	"github.com/readygate/readygate/internal/manager/ruletaints"
+
+	"github.com/readygate/readygate/internal/core/reporters"
+	"github.com/readygate/readygate/internal/manager/turnstile"
 	"github.com/readygate/readygate/internal/version"
-	"github.com/readygate/readygate/internal/workload"
 )
 
 var log = logf.Log.WithName("manager")
@@ -74,11 +72,11 @@ const (
 
 // listRest is how long an entry stays in the list of rule taints after nothing of its rule is left: at
 // least as long as a reconcile that began before may still write to a node.
-func (o *Options) listRest(leading *tenure.Tenure) time.Duration {
+func (o *Options) listRest(fence *leadership.Fence) time.Duration {
 	if o.ListRest > 0 {
 		return o.ListRest
 	}
-	return max(listRests*o.SettleTime, reconcileTimeout+leading.Unanswered())
+	return max(listRests*o.SettleTime, reconcileTimeout+fence.UnansweredTimeout())
 }
 
 // Run runs the manager until the context ends. It returns nil after a clean stop.
@@ -97,16 +95,16 @@ func (o *Options) Run(ctx context.Context) error {
 	unfenced := rest.CopyConfig(config) // for a manager that waits, and so has no lease
 	// After the lock, which has a copy: renewing the lease waits for nobody. Who waits at the
 	// turnstile may have lost the lease by then.
-	config.Wrap(lock.tenure.Wrap)
-	config.Wrap(sieve.Wrap)
+	config.Wrap(lock.Fence.Wrap)
+	config.Wrap(nodecache.Wrap)
 	gate := o.throughTurnstile(config)
-	strip := (&node.Stripper{}).Strip
+	strip := (&nodecache.Stripper{}).Strip
 	mgr, err := o.newManager(config, lock, strip)
 	if err != nil {
 		return err
 	}
 	others := o.others()
-	if err := o.addControllers(ctx, mgr, gate, strip, lock.tenure, others); err != nil {
+	if err := o.addControllers(ctx, mgr, gate, strip, lock.Fence, others); err != nil {
 		return err
 	}
 	if err := o.addLeadership(mgr, lock, unfenced, others); err != nil {
@@ -122,30 +120,14 @@ func (o *Options) Run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// lock is the lease of the one active manager. Without leader election it is one of this
-// process's own, which still waits for other controllers of this API.
-func (o *Options) lock(config *rest.Config) (*exclusiveLock, error) {
-	if !o.LeaderElect {
-		return newLock(config, "", append(slices.Clone(o.Peers), o.namespaceOfManagers()), o.RequestTimeout)
-	}
-	namespace := o.LeaseSpace
-	if namespace == "" {
-		var err error
-		if namespace, err = InClusterNamespace("--leader-election-namespace"); err != nil {
-			return nil, err
-		}
-	}
-	return newLock(config, namespace, o.Peers, o.RequestTimeout)
-}
-
-func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolscache.TransformFunc) (manager.Manager, error) {
+func (o *Options) newManager(cfg *rest.Config, lock *leadership.Lock, strip toolscache.TransformFunc) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, coordinationv1.AddToScheme, v1alpha1.AddToScheme, podv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
 	}
-	nodes, err := sieve.Nodes(cfg)
+	nodes, err := nodecache.Nodes(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +138,10 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolsc
 			NewInformer:      informersThroughSieve(nodes),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:      {Transform: strip},
-				&appsv1.DaemonSet{}: {Transform: workload.Strip},
+				&appsv1.DaemonSet{}: {Transform: reporters.Strip},
 				&coordinationv1.Lease{}: {
-					Namespaces: map[string]cache.Config{agentlease.Namespace: {}},
-					Label:      labels.SelectorFromSet(agentlease.Labels()),
+					Namespaces: map[string]cache.Config{agents.Namespace: {}},
+					Label:      labels.SelectorFromSet(agents.Labels()),
 				},
 			},
 		},
@@ -170,9 +152,9 @@ func (o *Options) newManager(cfg *rest.Config, lock *exclusiveLock, strip toolsc
 		LeaderElection:                      true,
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       ptr.To(leaseDuration),
-		RenewDeadline:                       ptr.To(renewDeadline),
-		RetryPeriod:                         ptr.To(retryPeriod),
+		LeaseDuration:                       ptr.To(leadership.LeaseDuration),
+		RenewDeadline:                       ptr.To(leadership.RenewDeadline),
+		RetryPeriod:                         ptr.To(leadership.RetryPeriod),
 		GracefulShutdownTimeout:             ptr.To(stopTimeout),
 		Controller:                          config.Controller{SkipNameValidation: ptr.To(true), ReconciliationTimeout: reconcileTimeout},
 	}
@@ -192,12 +174,12 @@ func informersThroughSieve(nodes toolscache.ListerWatcher) func(toolscache.Liste
 func (o *Options) metrics() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsAddr, SecureServing: o.MetricsSecure, CertDir: o.MetricsCerts}
 	if o.MetricsSecure {
-		options.FilterProvider = doorman.Filter
+		options.FilterProvider = metricsauth.Filter
 	}
 	return options
 }
 
-func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, leading *tenure.Tenure, others *leadership.Others) error {
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, fence *leadership.Fence, others *leadership.Others) error {
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -209,7 +191,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
-	everyNode := roster.New(informer.(toolscache.SharedIndexInformer).GetStore()) // the default cache has no other kind
+	everyNode := nodecache.New(informer.(toolscache.SharedIndexInformer).GetStore()) // the default cache has no other kind
 	daemonSets, err := everyDaemonSet(ctx, mgr.GetCache())
 	if err != nil {
 		return err
@@ -218,8 +200,8 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	if err != nil {
 		return err
 	}
-	rules, failures, covered := rulebook.NewShelf(mgr.GetCache()), &ledger.Failures{}, coverage.New(clock.RealClock{}, o.SettleTime, policy.BirthsName, bornLater)
-	owners := ownership.New(mgr.GetAPIReader(), mgr.GetClient(), o.listNamespace(), clock.RealClock{})
+	rules, failures, covered := rulecache.NewShelf(mgr.GetCache()), &node.Failures{}, admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.BirthsName, bornLater)
+	owners := ruletaints.New(mgr.GetAPIReader(), mgr.GetClient(), o.listNamespace(), clock.RealClock{})
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -231,10 +213,10 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Metrics:  node.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
 
-		Allotment: allotment.New(everyNode.All, leading.Late, leading.Unanswered(), clock.RealClock{}),
+		Allotment: quota.New(everyNode.All, fence.PredecessorUntil, fence.UnansweredTimeout(), clock.RealClock{}),
 		Strip:     strip,
 	}
-	status := &rule.Reconciler{
+	status := &noderulecontroller.Reconciler{
 		Client:   mgr.GetClient(),
 		Nodes:    everyNode,
 		Rules:    rules,
@@ -242,17 +224,17 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Coverage: covered,
 		Others:   others,
 		Owners:   owners,
-		ListRest: o.listRest(leading),
+		ListRest: o.listRest(fence),
 
 		DaemonSets: daemonSets,
 		Events:     events,
-		Metrics:    rule.NewMetrics(o.Registerer),
+		Metrics:    noderulecontroller.NewMetrics(o.Registerer),
 		Clock:      clock.RealClock{},
 		Busy:       gate.WritesNodes,
 	}
-	o.Registerer.MustRegister(rule.NewCollector(status, mgr.Elected()), buildInfo())
-	compared := admission.NewMetrics(o.Registerer)
-	policies := &admission.Reconciler{
+	o.Registerer.MustRegister(noderulecontroller.NewCollector(status, mgr.Elected()), buildInfo())
+	compared := admissioncontroller.NewMetrics(o.Registerer)
+	policies := &admissioncontroller.Reconciler{
 		Policy: births(rules, owners, mgr.GetAPIReader()), Manual: !o.ManagePolicies, Metrics: compared,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
@@ -265,32 +247,32 @@ const bornLater = "nodes get the taint a moment after they are created, unless t
 
 // births is the policy by which the API server puts taints on nodes as they are created.
 // A rule is in the list of rule taints before the text of the policy names it.
-func births(rules *rulebook.Shelf, owners *ownership.List, live client.Reader) admission.Policy {
-	return admission.Policy{
-		Name: policy.BirthsName,
-		Compile: func(ctx context.Context) (policy.Compiled, error) {
+func births(rules *rulecache.Shelf, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
+	return admissioncontroller.Policy{
+		Name: admission.BirthsName,
+		Compile: func(ctx context.Context) (admission.Compiled, error) {
 			book, err := rules.Current(ctx)
 			if err != nil {
-				return policy.Compiled{}, err
+				return admission.Compiled{}, err
 			}
-			return policy.CompileBirths(book.Rules()), owners.Enter(ctx, book)
+			return admission.CompileBirths(book.Rules()), owners.Enter(ctx, book)
 		},
-		CompileLive: func(ctx context.Context) (policy.Compiled, error) {
+		CompileLive: func(ctx context.Context) (admission.Compiled, error) {
 			var list v1alpha1.NodeReadinessRuleList
-			if err := rulebook.ListLive(ctx, live, &list); err != nil {
-				return policy.Compiled{}, err
+			if err := rulecache.ListLive(ctx, live, &list); err != nil {
+				return admission.Compiled{}, err
 			}
 			objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
 			for i := range list.Items {
 				objs[i] = &list.Items[i]
 			}
-			book := readiness.NewRulebook(objs)
-			return policy.CompileBirths(book.Rules()), owners.Enter(ctx, book)
+			book := noderule.NewRulebook(objs)
+			return admission.CompileBirths(book.Rules()), owners.Enter(ctx, book)
 		},
-		Spec: policy.BirthsSpec, Read: policy.ReadBirths, Binding: policy.BirthsBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: bornLater,
+		Spec: admission.BirthsSpec, Read: admission.ReadBirths, Binding: admission.BirthsBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: bornLater,
 		Rule: &v1alpha1.NodeReadinessRule{},
 		Same: func(before, after client.Object) bool {
-			return readiness.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))
+			return noderule.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))
 		},
 	}
 }
@@ -339,7 +321,7 @@ func crdInstalled(mapper meta.RESTMapper) error {
 	_, err := mapper.RESTMapping(kind, v1alpha1.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know NodeReadinessRule (%w): install the CRD %s first: kubectl apply -f dist/crds.yaml; "+
-			"if Readygate is being removed, nodes may still be born held: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, policy.BirthsName)
+			"if Readygate is being removed, nodes may still be born held: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, admission.BirthsName)
 	}
 	if err != nil {
 		return fmt.Errorf("asking the cluster for NodeReadinessRule: %w", err)
@@ -357,7 +339,7 @@ func buildInfo() prometheus.Collector {
 }
 
 // addHealth makes /readyz true only when the caches are synced and it is known who leads.
-func addHealth(mgr manager.Manager, lock *exclusiveLock) error {
+func addHealth(mgr manager.Manager, lock *leadership.Lock) error {
 	synced := make(chan struct{})
 	waitForSync := standby(func(ctx context.Context) error {
 		if mgr.GetCache().WaitForCacheSync(ctx) {
@@ -374,7 +356,7 @@ func addHealth(mgr manager.Manager, lock *exclusiveLock) error {
 			return errors.New("caches are not synced yet")
 		}
 	}
-	leader := func(*http.Request) error { return lock.settled() }
+	leader := func(*http.Request) error { return lock.Settled() }
 	return errors.Join(mgr.Add(waitForSync), mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", caches), mgr.AddReadyzCheck("leader", leader))
 }

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/readygate/readygate/internal/kubeconfig"
-	"github.com/readygate/readygate/internal/turnstile"
+	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/manager/turnstile"
 )
 
 // Options configure the manager. NewOptions has the defaults; AddFlags lets the command
@@ -32,7 +33,7 @@ type Options struct {
 	LeaderElect   bool
 	LeaseSpace    string
 	// Peers are namespaces, in addition to the manager's own, whose live lease keeps it from leading.
-	Peers       PeerNamespaces
+	Peers       leadership.PeerNamespaces
 	NodeWorkers int
 	RuleWorkers int
 
@@ -64,13 +65,6 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-const (
-	// defaultRequestTimeout is the default of the API server.
-	defaultRequestTimeout = time.Minute
-	// maxRequestTimeout is half of the time for which a lease that was not given back is remembered.
-	maxRequestTimeout = haunting / 2
-)
-
 // NewOptions are the defaults.
 func NewOptions() *Options {
 	return &Options{
@@ -78,13 +72,13 @@ func NewOptions() *Options {
 		APIBurst:    -1,
 		MetricsAddr: "0",
 		HealthAddr:  ":8081",
-		Peers:       DefaultPeerNamespaces(),
+		Peers:       leadership.DefaultPeerNamespaces(),
 		NodeWorkers: 16,
 		RuleWorkers: 4,
 		SettleTime:  5 * time.Second,
 		Registerer:  metrics.Registry,
 
-		RequestTimeout: defaultRequestTimeout,
+		RequestTimeout: leadership.DefaultRequestTimeout,
 		ManagePolicies: true,
 	}
 }
@@ -127,8 +121,8 @@ func (o *Options) Validate() error {
 	if o.SettleTime < 0 {
 		return fmt.Errorf("--policy-settle-time is %v, must not be negative, e.g. --policy-settle-time=5s", o.SettleTime)
 	}
-	if o.RequestTimeout < time.Second || o.RequestTimeout > maxRequestTimeout {
-		return fmt.Errorf("--api-server-request-timeout is %v, must be between 1s and %v: use the --request-timeout of the API servers, e.g. --api-server-request-timeout=60s", o.RequestTimeout, maxRequestTimeout)
+	if o.RequestTimeout < time.Second || o.RequestTimeout > leadership.MaxRequestTimeout {
+		return fmt.Errorf("--api-server-request-timeout is %v, must be between 1s and %v: use the --request-timeout of the API servers, e.g. --api-server-request-timeout=60s", o.RequestTimeout, leadership.MaxRequestTimeout)
 	}
 	if o.APIQPS == 0 || o.APIBurst == 0 {
 		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d: 0 would stop everything; e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)

@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/controller/admission"
-	"github.com/readygate/readygate/internal/controller/podrule"
-	"github.com/readygate/readygate/internal/coverage"
-	"github.com/readygate/readygate/internal/leadership"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/roster"
+	"github.com/readygate/readygate/internal/core/agents"
+	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/manager/podrule"
+
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/manager/nodecache"
 )
 
 // podsInterval is how often a cluster without the CRD of rules for pods is asked whether it has it now.
@@ -34,9 +34,9 @@ const ungated = "new pods are created without the gate, and are counted as ungat
 
 // addPods starts the controllers of rules for pods when the cluster has their CRD. The node half does not
 // wait for that. While the CRD cannot be looked up, /readyz/podrules fails.
-func (o *Options) addPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder, compared *admission.Metrics) error {
+func (o *Options) addPods(mgr manager.Manager, nodes *nodecache.Roster, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
 	if !o.servesPods() {
-		log.Info("Rules for pods are off: agents and their leases are in "+agentlease.Namespace+", and the manager is not", "namespace", o.namespace())
+		log.Info("Rules for pods are off: agents and their leases are in "+agents.Namespace+", and the manager is not", "namespace", o.namespace())
 		return nil
 	}
 	lookup := &podsLookup{mapper: mgr.GetRESTMapper()}
@@ -89,45 +89,25 @@ func (l *podsLookup) check(*http.Request) error {
 	return l.failed
 }
 
-// namespace is where the manager runs; empty if that is not known, as outside of a cluster.
-func (o *Options) namespace() string {
-	if o.LeaseSpace != "" {
-		return o.LeaseSpace
-	}
-	namespace, err := InClusterNamespace("--leader-election-namespace")
-	if err != nil {
-		return ""
-	}
-	return namespace
-}
-
-// listNamespace is where the list of rule taints is.
-func (o *Options) listNamespace() string {
-	if namespace := o.namespace(); namespace != "" {
-		return namespace
-	}
-	return policy.ManagerNamespace
-}
-
-// servesPods says whether the manager looks after rules for pods.
+// servesPods reports whether the manager reconciles PodReadinessRules.
 func (o *Options) servesPods() bool {
 	namespace := o.namespace()
-	return namespace == "" || namespace == agentlease.Namespace
+	return namespace == "" || namespace == agents.Namespace
 }
 
-func (o *Options) startPods(mgr manager.Manager, nodes *roster.Roster, others *leadership.Others, events events.EventRecorder, compared *admission.Metrics) error {
-	latch := policy.Latch{Image: o.LatchImage}
-	covered := coverage.New(clock.RealClock{}, o.SettleTime, policy.GatesName, ungated)
-	compile := func(from client.Reader) func(context.Context) (policy.Compiled, error) {
-		return func(ctx context.Context) (policy.Compiled, error) {
+func (o *Options) startPods(mgr manager.Manager, nodes *nodecache.Roster, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
+	latch := admission.Latch{Image: o.LatchImage}
+	covered := admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.GatesName, ungated)
+	compile := func(from client.Reader) func(context.Context) (admission.Compiled, error) {
+		return func(ctx context.Context) (admission.Compiled, error) {
 			rules, err := podrule.Rules(ctx, from)
-			return policy.CompileGates(rules, latch), err
+			return admission.CompileGates(rules, latch), err
 		}
 	}
-	gates := &admission.Reconciler{
-		Policy: admission.Policy{
-			Name: policy.GatesName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: policy.GatesSpec(latch), Read: policy.ReadGates(latch),
-			Binding: policy.GatesBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
+	gates := &admissioncontroller.Reconciler{
+		Policy: admissioncontroller.Policy{
+			Name: admission.GatesName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: admission.GatesSpec(latch), Read: admission.ReadGates(latch),
+			Binding: admission.GatesBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
 		},
 		Manual: !o.ManagePolicies, Metrics: compared,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},

@@ -1,5 +1,5 @@
-// Package paging lists objects of the API server in pages. It reads nothing itself: callers pass the
-// function that sends one request.
+// Package paging lists objects of the API server in pages. It sends nothing itself: callers pass the function that
+// sends one request.
 package paging
 
 import (

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/gating"
-	"github.com/readygate/readygate/internal/latchkey"
-	"github.com/readygate/readygate/internal/note"
+	"github.com/readygate/readygate/internal/core/latchkey"
+	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/sharedread"
+	"github.com/readygate/readygate/internal/text"
 )
 
 // maxPods is more than a node has.
@@ -57,7 +57,7 @@ type Agent struct {
 	// Sources are what the API server tells.
 	Sources *Sources
 	// Ask asks a component.
-	Ask func(context.Context, gating.Probe) gating.Answer
+	Ask func(context.Context, podrule.Probe) podrule.Answer
 	// Boot is the boot ID of the node, empty if it is not known, and Booted says when that was.
 	Boot    string
 	Booted  func() time.Time
@@ -73,7 +73,7 @@ type Agent struct {
 	overlay cache.MutationCache
 
 	// live are the rules past the cache: many pods at once cost one request.
-	live    sharedread.Answer[[]*gating.Rule]
+	live    sharedread.Answer[[]*podrule.Rule]
 	settles time.Time
 
 	mu   sync.Mutex
@@ -92,13 +92,13 @@ type memory struct {
 	sandbox latchkey.Sandbox
 	seen    time.Time
 	// decision is the last one, for the tallies.
-	decision gating.Decision
+	decision podrule.Decision
 	// written is when the agent last wrote the latch key of the pod.
 	written time.Time
 	// told are the rules that the pod's lateness was told of.
 	told []string
 	// history is written by one worker at a time: a pod is in the queue once.
-	history gating.History
+	history podrule.History
 }
 
 // Run decides until the context ends. It begins when all sources are known: who knows no rules would
@@ -180,7 +180,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	subject.Seen, subject.Written, subject.History = a.seen(subject, now)
 	subject.Delivers = true
 	subject.OthersClosed, subject.SlowestLatch = a.latches(key, now)
-	d := gating.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
+	d := podrule.Decide(a.Sources.Rules(), subject, a.prober.answers(subject.Pod), now)
 	if d.NeedsLiveRules(subject.Pod) {
 		if d, err = a.decideLive(ctx, subject, now); err != nil {
 			return 0, err
@@ -204,8 +204,8 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 	return max(d.Until.Sub(now), time.Millisecond), nil
 }
 
-func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *gating.Subject {
-	return &gating.Subject{Pod: pod, Namespace: namespace, Node: gating.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
+func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *podrule.Subject {
+	return &podrule.Subject{Pod: pod, Namespace: namespace, Node: podrule.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
 }
 
 // latches are the number of pods, other than this one, whose key was written lately and whose latch is
@@ -232,11 +232,11 @@ func (a *Agent) latches(pod types.NamespacedName, now time.Time) (closed int, sl
 // nothing: the latch may have ended because of any of the writes. The caller has the lock.
 func (a *Agent) timeLatch(pod *corev1.Pod, m *memory) {
 	key, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation])
-	if m.decision.LatchClosed.IsZero() || !gating.LatchEnded(pod) || m.written.IsZero() || key.Touches > 0 {
+	if m.decision.LatchClosed.IsZero() || !podrule.LatchEnded(pod) || m.written.IsZero() || key.Touches > 0 {
 		return
 	}
 	now := a.Clock.Now()
-	a.noteSlow(min(now.Sub(m.written), now.Sub(gating.LatchStarted(pod))), now)
+	a.noteSlow(min(now.Sub(m.written), now.Sub(podrule.LatchStarted(pod))), now)
 }
 
 // noteSlow notes a time that a latch of the node needs at the least. The caller has the lock.
@@ -248,7 +248,7 @@ func (a *Agent) noteSlow(took time.Duration, now time.Time) {
 
 // seen is since when the agent has known the pod's sandbox, when it last wrote the latch key, and what it has
 // decided of the pod before.
-func (a *Agent) seen(s *gating.Subject, now time.Time) (seen, written time.Time, history *gating.History) {
+func (a *Agent) seen(s *podrule.Subject, now time.Time) (seen, written time.Time, history *podrule.History) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m, sandbox := a.memoryOf(s.Pod), s.Sandbox()
@@ -260,22 +260,22 @@ func (a *Agent) seen(s *gating.Subject, now time.Time) (seen, written time.Time,
 
 // decideLive decides past the caches. The API server gave the pod a gate because a rule selects it: a
 // cache that does not know that rule, or the labels of the namespace, yet must not open the gate.
-func (a *Agent) decideLive(ctx context.Context, s *gating.Subject, now time.Time) (gating.Decision, error) {
-	rules, err := a.live.Read(now, a.Clock.Now, func() ([]*gating.Rule, error) { return a.Sources.LiveRules(ctx) })
+func (a *Agent) decideLive(ctx context.Context, s *podrule.Subject, now time.Time) (podrule.Decision, error) {
+	rules, err := a.live.Read(now, a.Clock.Now, func() ([]*podrule.Rule, error) { return a.Sources.LiveRules(ctx) })
 	if err != nil {
-		return gating.Decision{}, fmt.Errorf("reading the rules before a gate is written that none of them seems to ask for: %w", err)
+		return podrule.Decision{}, fmt.Errorf("reading the rules before a gate is written that none of them seems to ask for: %w", err)
 	}
 	namespace, err := a.API.CoreV1().Namespaces().Get(ctx, s.Pod.Namespace, metav1.GetOptions{})
 	if err != nil {
-		return gating.Decision{}, fmt.Errorf("reading the namespace before a gate is written that no rule seems to ask for: %w", err)
+		return podrule.Decision{}, fmt.Errorf("reading the namespace before a gate is written that no rule seems to ask for: %w", err)
 	}
 	live := *s
 	live.Namespace = namespace.Labels
-	return gating.Decide(rules, &live, a.prober.answers(s.Pod), now), nil
+	return podrule.Decide(rules, &live, a.prober.answers(s.Pod), now), nil
 }
 
 // write writes what was decided in one request.
-func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision, now time.Time) error {
+func (a *Agent) write(ctx context.Context, s *podrule.Subject, d *podrule.Decision, now time.Time) error {
 	var written *corev1.Pod
 	err := d.Patch.Send(s.Pod.UID, func(patch []byte) (err error) {
 		written, err = a.API.CoreV1().Pods(s.Pod.Namespace).Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -283,9 +283,9 @@ func (a *Agent) write(ctx context.Context, s *gating.Subject, d *gating.Decision
 		return err
 	})
 	switch {
-	case gating.Missed(err): // the watch tells
+	case podrule.Missed(err): // the watch tells
 		return nil
-	case gating.Full(err): // so it does when there is room
+	case podrule.Full(err): // so it does when there is room
 		a.tellFull(s.Pod)
 		return nil
 	case err != nil:
@@ -312,10 +312,10 @@ func unanswered(err error) bool {
 }
 
 // opened tells of gates that the write has opened, and closed.
-func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *gating.Decision, now time.Time) {
+func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *podrule.Decision, now time.Time) {
 	for _, condition := range d.Patch.Conditions {
 		log.FromContext(ctx).Info("Gate written", "pod", keyOf(pod), "gate", condition.Type, "status", condition.Status, "reason", condition.Reason)
-		i := slices.IndexFunc(d.Verdicts, func(v gating.Verdict) bool { return v.Gate == string(condition.Type) })
+		i := slices.IndexFunc(d.Verdicts, func(v podrule.Verdict) bool { return v.Gate == string(condition.Type) })
 		if i < 0 || condition.Status != corev1.ConditionTrue {
 			continue
 		}
@@ -323,7 +323,7 @@ func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *gating.Decision,
 		case v1alpha1.ReasonAllReady:
 			a.Metrics.ready(pod, &d.Verdicts[i], a.prober.times(keyOf(pod)), now)
 		case v1alpha1.ReasonDeadline:
-			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventOpened, v1alpha1.ActionOpen, "%s", note.Cut(condition.Message, note.Event))
+			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventOpened, v1alpha1.ActionOpen, "%s", text.Cut(condition.Message, text.Event))
 		}
 	}
 }
@@ -338,32 +338,32 @@ func (a *Agent) tellFull(pod *corev1.Pod) {
 
 // tell tells of a pod that waits for too long, once for each rule, and of one whose gate another account
 // has set to True, once.
-func (a *Agent) tell(pod *corev1.Pod, d *gating.Decision) {
+func (a *Agent) tell(pod *corev1.Pod, d *podrule.Decision) {
 	if d.LatchStuck && a.tellFirst(keyOf(pod), v1alpha1.EventLatchClosed) { // a rule name has no upper case
 		a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLatchClosed, v1alpha1.ActionUnlatch,
 			"%s since %s: podgate wrote annotation %s again and again, and the latch has not ended; see the kubelet's log on node %s and the log of container %s",
-			gating.LatchClosedWords, d.LatchClosed.UTC().Format(time.RFC3339), v1alpha1.LatchAnnotation, pod.Spec.NodeName, v1alpha1.LatchName)
+			podrule.LatchClosedWords, d.LatchClosed.UTC().Format(time.RFC3339), v1alpha1.LatchAnnotation, pod.Spec.NodeName, v1alpha1.LatchName)
 	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if v.Undecided() && a.tellFirst(keyOf(pod), v1alpha1.EventForeign) { // no rule has such a name
-			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventForeign, v1alpha1.ActionSetBack, "%s", note.Cut(foreignWords(pod, v), note.Event))
+			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventForeign, v1alpha1.ActionSetBack, "%s", text.Cut(foreignWords(pod, v), text.Event))
 		}
 		for _, rule := range v.Late {
 			if v.Open || !a.tellFirst(keyOf(pod), rule.Name) {
 				continue
 			}
 			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLate, v1alpha1.ActionAwait,
-				"%s", note.Cut(fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message), note.Event))
+				"%s", text.Cut(fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message), text.Event))
 		}
 	}
 }
 
 // foreignWords describe a True that another account has written. Its name is what that client chose.
-func foreignWords(pod *corev1.Pod, v *gating.Verdict) string {
+func foreignWords(pod *corev1.Pod, v *podrule.Verdict) string {
 	writer := "another account"
-	if name := gating.Writers(pod.ManagedFields)[v.Gate]; name != "" {
-		writer = fmt.Sprintf("%q", note.Cut(name, 64))
+	if name := podrule.Writers(pod.ManagedFields)[v.Gate]; name != "" {
+		writer = fmt.Sprintf("%q", text.Cut(name, 64))
 	}
 	return fmt.Sprintf("Gate %s was set to True by %s, not by Readygate. Podgate sets it back to False up to 3 times unless the pod has been Ready, and keeps the start hold. For what to do: kubectl readiness why pod/%s -n %s. Status: %s",
 		v.Gate, writer, pod.Name, pod.Namespace, v.Message)
@@ -382,7 +382,7 @@ func (a *Agent) tellFirst(pod types.NamespacedName, rule string) bool {
 }
 
 // remember keeps what was last decided.
-func (a *Agent) remember(pod *corev1.Pod, d gating.Decision) {
+func (a *Agent) remember(pod *corev1.Pod, d podrule.Decision) {
 	a.mu.Lock()
 	m := a.memoryOf(pod)
 	a.timeLatch(pod, m)
@@ -420,12 +420,12 @@ func (a *Agent) forget(key types.NamespacedName) {
 
 // Tallies count the pods of the node, by the rule that selects them. A pod that nobody has looked at yet
 // is not counted.
-func (a *Agent) Tallies() map[*gating.Rule]*gating.Tally {
+func (a *Agent) Tallies() map[*podrule.Rule]*podrule.Tally {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	tallies := map[*gating.Rule]*gating.Tally{}
+	tallies := map[*podrule.Rule]*podrule.Tally{}
 	for _, rule := range a.Sources.Rules() {
-		tallies[rule] = &gating.Tally{}
+		tallies[rule] = &podrule.Tally{}
 	}
 	for _, obj := range a.Sources.Pods.GetStore().List() {
 		pod := obj.(*corev1.Pod)

@@ -15,7 +15,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // latchedPod is a pod whose latch is in this state.
@@ -47,7 +47,7 @@ func TestTheSlowestLatchOfTheNode(t *testing.T) {
 			a := &Agent{Clock: now, Changed: func() {}}
 			written := now.Now()
 			pod := latchedPod("b", c.key, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
-			a.remember(pod, gating.Decision{LatchClosed: written})
+			a.remember(pod, podrule.Decision{LatchClosed: written})
 			if !c.unwritten {
 				a.memoryOf(pod).written = written
 			}
@@ -59,7 +59,7 @@ func TestTheSlowestLatchOfTheNode(t *testing.T) {
 			}
 			now.Step(c.took)
 			pod = latchedPod("b", c.key, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(written.Add(c.started))}})
-			a.remember(pod, gating.Decision{})
+			a.remember(pod, podrule.Decision{})
 			closed, slowest := a.latches(types.NamespacedName{}, now.Now())
 			if max(slowest, 0) != c.want || closed != 0 {
 				t.Errorf("the slowest took %v, want %v; %d are closed", slowest, c.want, closed)
@@ -76,7 +76,7 @@ func TestTheSlowestLatchOfTheNode(t *testing.T) {
 // cores that start a hundred pods at once it was 8 to 40 s late.
 func TestALateKubeletCausesFewTouches(t *testing.T) {
 	const crowd, component = 100, "example.com/programmed"
-	rules := gating.NewRules([]*v1alpha1.PodReadinessRule{{
+	rules := podrule.NewRules([]*v1alpha1.PodReadinessRule{{
 		ObjectMeta: metav1.ObjectMeta{Name: "crowd"},
 		Spec:       v1alpha1.PodReadinessRuleSpec{StartHold: true, Components: []v1alpha1.Component{{Name: "c", PodCondition: &v1alpha1.ConditionComponent{Type: component}}}},
 	}})
@@ -109,10 +109,10 @@ func TestALateKubeletCausesFewTouches(t *testing.T) {
 					if now.Since(opened[i]) >= late {
 						pod.Status.InitContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(opened[i])}}
 					}
-					s := &gating.Subject{Pod: pod, Node: gating.Node{BootID: "b1"}, Delivers: true}
+					s := &podrule.Subject{Pod: pod, Node: podrule.Node{BootID: "b1"}, Delivers: true}
 					s.Seen, s.Written, s.History = a.seen(s, now.Now())
 					s.OthersClosed, s.SlowestLatch = a.latches(keyOf(pod), now.Now())
-					d := gating.Decide(rules, s, nil, now.Now())
+					d := podrule.Decide(rules, s, nil, now.Now())
 					a.remember(pod, d)
 					if d.Patch == nil {
 						continue
@@ -130,7 +130,7 @@ func TestALateKubeletCausesFewTouches(t *testing.T) {
 				t.Errorf("%d touches of %d pods", touches, crowd)
 			}
 			for i, pod := range pods {
-				if !gating.LatchEnded(pod) {
+				if !podrule.LatchEnded(pod) {
 					t.Fatalf("pod %d has not ended", i)
 				}
 			}
@@ -142,7 +142,7 @@ func TestALateKubeletCausesFewTouches(t *testing.T) {
 func TestALatchThatStaysClosedDoesNotCountForLong(t *testing.T) {
 	now := testclock.NewFakeClock(time.Unix(1e9, 0))
 	a := &Agent{Clock: now, Changed: func() {}}
-	a.remember(latchedPod("b", "", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}), gating.Decision{LatchClosed: now.Now()})
+	a.remember(latchedPod("b", "", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}), podrule.Decision{LatchClosed: now.Now()})
 	now.Step(time.Minute - 1)
 	if closed, _ := a.latches(types.NamespacedName{}, now.Now()); closed != 1 {
 		t.Errorf("%d are closed, want 1", closed)

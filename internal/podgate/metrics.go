@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // Metrics are those of an agent.
@@ -46,7 +46,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 func (m *Metrics) patched(err error) {
 	result := "written"
 	switch {
-	case gating.Missed(err):
+	case podrule.Missed(err):
 		result = "gone"
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		result = "refused"
@@ -56,19 +56,19 @@ func (m *Metrics) patched(err error) {
 	m.patches.WithLabelValues(result).Inc()
 }
 
-func (m *Metrics) asked(probe gating.Probe, answer gating.Answer) {
+func (m *Metrics) asked(probe podrule.Probe, answer podrule.Answer) {
 	m.probes.WithLabelValues(string(probe.Kind), map[bool]string{true: "yes", false: "no"}[answer.Yes]).Inc()
 }
 
 // ready measures a pod whose components have all said yes: how long each took, and who was last.
-func (m *Metrics) ready(pod *corev1.Pod, v *gating.Verdict, asked map[gating.Probe]time.Time, now time.Time) {
-	since := gating.SandboxSince(pod)
+func (m *Metrics) ready(pod *corev1.Pod, v *podrule.Verdict, asked map[podrule.Probe]time.Time, now time.Time) {
+	since := podrule.SandboxSince(pod)
 	if since.IsZero() {
 		return
 	}
 	m.readySeconds.Observe(max(0, now.Sub(since).Seconds()))
-	var last gating.Yes
-	for _, yes := range gating.YesTimes(pod, v, asked) {
+	var last podrule.Yes
+	for _, yes := range podrule.YesTimes(pod, v, asked) {
 		m.componentSeconds.WithLabelValues(yes.Rule, yes.Component).Observe(max(0, yes.At.Sub(since).Seconds()))
 		if yes.At.After(last.At) {
 			last = yes

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/core/agents"
 )
 
 // Options configure the agent. NewOptions has the defaults; AddFlags lets the command line change them.
@@ -76,7 +76,7 @@ func (o *Options) Validate() error {
 	switch {
 	case o.Node == "":
 		return errors.New("--node-name is empty: name the node, or set NODE_NAME from spec.nodeName")
-	case len(validation.IsDNS1123Subdomain(agentlease.Name(o.Node))) > 0:
+	case len(validation.IsDNS1123Subdomain(agents.Name(o.Node))) > 0:
 		return fmt.Errorf("--node-name is %q, must be the name of a node of at most 245 characters", o.Node)
 	case o.Workers < 1:
 		return fmt.Errorf("--workers is %d, must be at least 1, e.g. --workers=16", o.Workers)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // maxToken is how long a token may be. Those of service accounts have about a thousand characters.
@@ -52,8 +52,8 @@ func claimsOf(token string) (*claims, error) {
 		return nil, fmt.Errorf("reading the token: %w", err)
 	}
 	switch {
-	case said.Subject != policy.PodgateUser:
-		return nil, fmt.Errorf("the token is of %.253q, must be of %s", said.Subject, policy.PodgateUser)
+	case said.Subject != admission.PodgateUser:
+		return nil, fmt.Errorf("the token is of %.253q, must be of %s", said.Subject, admission.PodgateUser)
 	case !slices.Contains(said.Audience, peerAudience):
 		return nil, fmt.Errorf("the token is not for %s", peerAudience)
 	}

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/component"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/agents"
 	"github.com/readygate/readygate/internal/paging"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/podgate/probe"
 )
 
 // peerAudience is the audience of the tokens by which agents know each other. The API server does not
@@ -46,10 +46,10 @@ type peers struct {
 // addresses are where other agents that are alive can be asked; enough of them, if there are many. They
 // are found in the leases.
 func (p *peers) addresses(ctx context.Context) ([]string, error) {
-	labels := policy.PartOfLabel + "=" + policy.PartOf + "," + agentlease.ComponentLabel + "=" + agentlease.Component
+	labels := admission.PartOfLabel + "=" + admission.PartOf + "," + agents.ComponentLabel + "=" + agents.Component
 	var found []string
 	for leases, err := range paging.Pages(func(token string) (*coordinationv1.LeaseList, error) {
-		return p.api.CoordinationV1().Leases(agentlease.Namespace).List(ctx, metav1.ListOptions{Limit: leasesPage, LabelSelector: labels, Continue: token})
+		return p.api.CoordinationV1().Leases(agents.Namespace).List(ctx, metav1.ListOptions{Limit: leasesPage, LabelSelector: labels, Continue: token})
 	}) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the leases of other agents: %w", err)
@@ -68,10 +68,10 @@ func (p *peers) addresses(ctx context.Context) ([]string, error) {
 
 // addressOf is where the agent that keeps a lease can be asked; false if it cannot.
 func (p *peers) addressOf(lease *coordinationv1.Lease) (string, bool) {
-	if node, ok := agentlease.NodeOf(lease); !ok || node == p.node || !renewedLately(lease) {
+	if node, ok := agents.NodeOf(lease); !ok || node == p.node || !renewedLately(lease) {
 		return "", false
 	}
-	address := agentlease.ReportOf(lease).Address
+	address := agents.ReportOf(lease).Address
 	return address, isPeer(address)
 }
 
@@ -89,7 +89,7 @@ func isPeer(address string) bool {
 // renewedLately leaves out agents that have not been heard for long. One that is asked in vain does no
 // harm, so clocks need not agree.
 func renewedLately(lease *coordinationv1.Lease) bool {
-	return lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < 10*agentlease.Lasts
+	return lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < 10*agents.Lasts
 }
 
 func (p *peers) token() (string, error) { return trimmed(p.tokenFile) }
@@ -106,11 +106,11 @@ func (p *peers) review(ctx context.Context, token string) error {
 	answer, err := p.api.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: asking the API server: %w", component.ErrNotNow, err)
+		return fmt.Errorf("%w: asking the API server: %w", probe.ErrNotNow, err)
 	case !answer.Status.Authenticated:
 		return errors.New("the token is not valid")
-	case answer.Status.User.Username != policy.PodgateUser:
-		return fmt.Errorf("the token is of %s, must be of %s", answer.Status.User.Username, policy.PodgateUser)
+	case answer.Status.User.Username != admission.PodgateUser:
+		return fmt.Errorf("the token is of %s, must be of %s", answer.Status.User.Username, admission.PodgateUser)
 	}
 	return nil
 }

@@ -16,19 +16,19 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/core/agents"
 )
 
 // leaseOf is the lease of a node's agent that tells this address.
 func leaseOf(t *testing.T, node, address string, renewed time.Time) *coordinationv1.Lease {
 	t.Helper()
-	report, err := json.Marshal(agentlease.Report{Address: address})
+	report, err := json.Marshal(agents.Report{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := metav1.NewMicroTime(renewed)
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: agentlease.Namespace, Name: agentlease.Name(node), Labels: agentlease.Labels(), Annotations: map[string]string{agentlease.ReportAnnotation: string(report)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: agents.Namespace, Name: agents.Name(node), Labels: agents.Labels(), Annotations: map[string]string{agents.ReportAnnotation: string(report)}},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &at},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/readygate/readygate/internal/component"
+	"github.com/readygate/readygate/internal/podgate/probe"
 )
 
 const (
@@ -81,7 +81,7 @@ func (t *tokens) check(ctx context.Context, token string) error {
 	case <-one.done:
 		return one.answer
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", component.ErrNotNow, ctx.Err())
+		return fmt.Errorf("%w: %w", probe.ErrNotNow, ctx.Err())
 	}
 }
 
@@ -99,7 +99,7 @@ func (t *tokens) find(ctx context.Context, key hash, token string, said *claims)
 		return one
 	}
 	if len(t.reviews) >= maxReviews || !t.rate.TryAccept() {
-		return settled(fmt.Errorf("%w: too many tokens that are not known", component.ErrNotNow))
+		return settled(fmt.Errorf("%w: too many tokens that are not known", probe.ErrNotNow))
 	}
 	one := &review{done: make(chan struct{})}
 	t.reviews[key] = one
@@ -117,7 +117,7 @@ func (t *tokens) review(ctx context.Context, key hash, token string, said *claim
 	switch {
 	case answer == nil:
 		t.good.Add(key, true, min(goodLasts, time.Until(said.expiry())))
-	case !errors.Is(answer, component.ErrNotNow):
+	case !errors.Is(answer, probe.ErrNotNow):
 		t.bad.Add(key, answer, badLasts)
 	}
 	delete(t.reviews, key)

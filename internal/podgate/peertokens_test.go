@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/readygate/readygate/internal/component"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/podgate/probe"
 )
 
 // desk is an agent whose API server says what it is told to of any token, and counts how often it is
@@ -41,7 +41,7 @@ func atDesk(t *testing.T, f func(*testing.T, *desk)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{}
-		d.says.Authenticated, d.says.User.Username = true, policy.PodgateUser
+		d.says.Authenticated, d.says.User.Username = true, admission.PodgateUser
 		api, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}, &http.Client{Transport: d})
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func saying(claims map[string]any) string {
 
 // tokenUntil is a token as agents have them, good for so long; the name tells it from others.
 func tokenUntil(name string, lasts time.Duration) string {
-	return saying(map[string]any{"sub": policy.PodgateUser, "aud": []string{peerAudience}, "exp": time.Now().Add(lasts).Unix(), "jti": name})
+	return saying(map[string]any{"sub": admission.PodgateUser, "aud": []string{peerAudience}, "exp": time.Now().Add(lasts).Unix(), "jti": name})
 }
 
 func TestATokenIsReviewedOnceAMinute(t *testing.T) {
@@ -151,7 +151,7 @@ func TestARefusedTokenIsAskedAboutAgainAfterAWhile(t *testing.T) {
 	for name, says := range map[string]authenticationv1.TokenReviewStatus{
 		"not valid":       {},
 		"of somebody":     {Authenticated: true, User: authenticationv1.UserInfo{Username: "system:serviceaccount:shop:default"}},
-		"of another name": {Authenticated: true, User: authenticationv1.UserInfo{Username: policy.PodgateUser + "2"}},
+		"of another name": {Authenticated: true, User: authenticationv1.UserInfo{Username: admission.PodgateUser + "2"}},
 	} {
 		atDesk(t, func(t *testing.T, d *desk) {
 			token, good := tokenUntil("a", time.Hour), d.says
@@ -169,7 +169,7 @@ func TestARefusedTokenIsAskedAboutAgainAfterAWhile(t *testing.T) {
 
 // Tokens that by their own words are not those of agents cost nothing.
 func TestJunkDrivesNoReviews(t *testing.T) {
-	account, forPeers := policy.PodgateUser, []string{peerAudience}
+	account, forPeers := admission.PodgateUser, []string{peerAudience}
 	part := base64.RawURLEncoding.EncodeToString
 	for name, token := range map[string]string{
 		"nothing":             "",
@@ -193,7 +193,7 @@ func TestJunkDrivesNoReviews(t *testing.T) {
 			for range 100 {
 				d.want(t, token, false, 0, name)
 			}
-			if err := d.authorize(t.Context(), token); errors.Is(err, component.ErrNotNow) {
+			if err := d.authorize(t.Context(), token); errors.Is(err, probe.ErrNotNow) {
 				t.Errorf("%s: may come again: %v", name, err)
 			}
 		})
@@ -218,7 +218,7 @@ func TestManyQuestionsCostOneReview(t *testing.T) {
 			all[i] = token
 		}
 		go d.wantAll(t, all, 64, "who waited")
-		if err := d.authorize(hasty, token); !errors.Is(err, component.ErrNotNow) { // perhaps it has begun the review
+		if err := d.authorize(hasty, token); !errors.Is(err, probe.ErrNotNow) { // perhaps it has begun the review
 			t.Errorf("one that did not wait: %v", err)
 		}
 		time.Sleep(2 * time.Second)
@@ -231,7 +231,7 @@ func TestAReviewThatFailsIsNotRemembered(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		token := tokenUntil("a", time.Hour)
 		d.fails = errors.New("connection refused")
-		if err := d.authorize(t.Context(), token); !errors.Is(err, component.ErrNotNow) || !errors.Is(err, d.fails) {
+		if err := d.authorize(t.Context(), token); !errors.Is(err, probe.ErrNotNow) || !errors.Is(err, d.fails) {
 			t.Errorf("it is %v", err)
 		}
 		d.fails = nil

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // What an agent says of itself leads to another agent, and nowhere else.
@@ -75,14 +75,14 @@ func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 	}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "other"}, {Name: "readygate-latch", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	kept := strip(pod)
-	if !gating.LatchEnded(kept) {
+	if !podrule.LatchEnded(kept) {
 		t.Errorf("the end of the latch is lost: %+v", kept.Status)
 	}
-	if !gating.HasLatch(kept) || gating.Eligible(kept) || gating.SandboxSince(kept).IsZero() || kept.Spec.RuntimeClassName == nil || len(kept.Annotations) != 2 || kept.Status.PodIP == "" || len(kept.Spec.ReadinessGates) != 1 {
+	if !podrule.HasLatch(kept) || podrule.Eligible(kept) || podrule.SandboxSince(kept).IsZero() || kept.Spec.RuntimeClassName == nil || len(kept.Annotations) != 2 || kept.Status.PodIP == "" || len(kept.Spec.ReadinessGates) != 1 {
 		t.Errorf("it is %+v", kept)
 	}
 	kept.Spec.HostNetwork, kept.Spec.OS = false, nil
-	if gating.Eligible(kept) {
+	if podrule.Eligible(kept) {
 		t.Error("that it is for nodes with Windows is lost")
 	}
 }

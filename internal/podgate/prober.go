@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 const (
@@ -28,12 +28,12 @@ const (
 // prober asks components about pods, each question on its own, so that one that is slow delays no
 // other. It is safe for concurrent use.
 type prober struct {
-	ask     func(context.Context, gating.Probe) gating.Answer
+	ask     func(context.Context, podrule.Probe) podrule.Answer
 	clock   clock.WithTicker
 	metrics *Metrics
 	// changed is told of pods of which an answer has changed.
 	changed func(types.NamespacedName)
-	places  map[gating.Kind]chan struct{}
+	places  map[podrule.Kind]chan struct{}
 
 	ctx    context.Context //nolint:containedctx // that of all questions
 	cancel context.CancelFunc
@@ -47,25 +47,25 @@ type prober struct {
 // count.
 type questions struct {
 	of     string
-	probes map[gating.Probe]*question
+	probes map[podrule.Probe]*question
 }
 
 // sandboxOf tells a pod in one sandbox from others.
 func sandboxOf(pod *corev1.Pod) string {
-	return string(pod.UID) + " " + pod.Status.PodIP + " " + gating.SandboxSince(pod).Format(time.RFC3339)
+	return string(pod.UID) + " " + pod.Status.PodIP + " " + podrule.SandboxSince(pod).Format(time.RFC3339)
 }
 
 type question struct {
 	cancel context.CancelFunc
-	answer gating.Answer
+	answer podrule.Answer
 	known  bool
 	// yes is when it was first answered with yes.
 	yes time.Time
 }
 
-func newProber(ask func(context.Context, gating.Probe) gating.Answer, clock clock.WithTicker, metrics *Metrics, changed func(types.NamespacedName)) *prober {
-	p := &prober{ask: ask, clock: clock, metrics: metrics, changed: changed, places: map[gating.Kind]chan struct{}{}, pods: map[types.NamespacedName]*questions{}}
-	for _, kind := range []gating.Kind{gating.File, gating.HTTP, gating.Reach} {
+func newProber(ask func(context.Context, podrule.Probe) podrule.Answer, clock clock.WithTicker, metrics *Metrics, changed func(types.NamespacedName)) *prober {
+	p := &prober{ask: ask, clock: clock, metrics: metrics, changed: changed, places: map[podrule.Kind]chan struct{}{}, pods: map[types.NamespacedName]*questions{}}
+	for _, kind := range []podrule.Kind{podrule.File, podrule.HTTP, podrule.Reach} {
 		p.places[kind] = make(chan struct{}, asking)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -79,14 +79,14 @@ func (p *prober) stop() {
 }
 
 // answers are what is known of the pod in its sandbox. Of another pod of the same name nothing is.
-func (p *prober) answers(pod *corev1.Pod) gating.Answers {
+func (p *prober) answers(pod *corev1.Pod) podrule.Answers {
 	key, of := keyOf(pod), sandboxOf(pod)
-	return func(probe gating.Probe) (gating.Answer, bool) {
+	return func(probe podrule.Probe) (podrule.Answer, bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		about := p.pods[key]
 		if about == nil || about.of != of || about.probes[probe] == nil {
-			return gating.Answer{}, false
+			return podrule.Answer{}, false
 		}
 		q := about.probes[probe]
 		return q.answer, q.known
@@ -94,7 +94,7 @@ func (p *prober) answers(pod *corev1.Pod) gating.Answers {
 }
 
 // want asks these questions about the pod from now on, and no others.
-func (p *prober) want(pod *corev1.Pod, probes []gating.Probe) {
+func (p *prober) want(pod *corev1.Pod, probes []podrule.Probe) {
 	key, of := keyOf(pod), sandboxOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *prober) want(pod *corev1.Pod, probes []gating.Probe) {
 		about = nil
 	}
 	if about == nil {
-		about = &questions{of: of, probes: map[gating.Probe]*question{}}
+		about = &questions{of: of, probes: map[podrule.Probe]*question{}}
 	}
 	about.end(probes)
 	for _, probe := range probes {
@@ -123,7 +123,7 @@ func (p *prober) want(pod *corev1.Pod, probes []gating.Probe) {
 }
 
 // end ends all questions but these, and forgets what was answered: who asks again is to hear it anew.
-func (q *questions) end(but []gating.Probe) {
+func (q *questions) end(but []podrule.Probe) {
 	for probe, one := range q.probes {
 		if !slices.Contains(but, probe) {
 			one.cancel()
@@ -143,10 +143,10 @@ func (p *prober) forget(pod types.NamespacedName) {
 }
 
 // times are when questions about a pod were first answered with yes.
-func (p *prober) times(pod types.NamespacedName) map[gating.Probe]time.Time {
+func (p *prober) times(pod types.NamespacedName) map[podrule.Probe]time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	times := map[gating.Probe]time.Time{}
+	times := map[podrule.Probe]time.Time{}
 	if about := p.pods[pod]; about != nil {
 		for probe, q := range about.probes {
 			if q.answer.Yes {
@@ -158,7 +158,7 @@ func (p *prober) times(pod types.NamespacedName) map[gating.Probe]time.Time {
 }
 
 // pursue asks a question again and again.
-func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe gating.Probe, q *question) {
+func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe podrule.Probe, q *question) {
 	rest, no := askFirst, 0
 	for {
 		answer, ok := p.once(ctx, probe)
@@ -171,7 +171,7 @@ func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe gat
 		} else {
 			no++
 		}
-		answer.Noes = min(no, gating.Refusals)
+		answer.Noes = min(no, podrule.Refusals)
 		if p.heard(q, answer) {
 			p.changed(pod)
 		}
@@ -190,12 +190,12 @@ func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe gat
 }
 
 // once asks a question when there is a place; false if nobody wants to know any more.
-func (p *prober) once(ctx context.Context, probe gating.Probe) (gating.Answer, bool) {
+func (p *prober) once(ctx context.Context, probe podrule.Probe) (podrule.Answer, bool) {
 	places := p.places[probe.Kind]
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
-		return gating.Answer{}, false
+		return podrule.Answer{}, false
 	}
 	defer func() { <-places }()
 	answer := p.ask(ctx, probe)
@@ -203,7 +203,7 @@ func (p *prober) once(ctx context.Context, probe gating.Probe) (gating.Answer, b
 }
 
 // heard keeps an answer, and says whether it changed anything.
-func (p *prober) heard(q *question, answer gating.Answer) bool {
+func (p *prober) heard(q *question, answer podrule.Answer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := !q.known || q.answer != answer

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // trial is a prober whose component says what it is told to.
 type trial struct {
 	*prober
 	mu      sync.Mutex
-	says    gating.Answer
+	says    podrule.Answer
 	asked   int
 	changes int
 }
@@ -29,7 +29,7 @@ func try(t *testing.T, f func(*trial)) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		tr := &trial{}
-		tr.prober = newProber(func(context.Context, gating.Probe) gating.Answer {
+		tr.prober = newProber(func(context.Context, podrule.Probe) podrule.Answer {
 			tr.mu.Lock()
 			defer tr.mu.Unlock()
 			tr.asked++
@@ -44,7 +44,7 @@ func try(t *testing.T, f func(*trial)) {
 	})
 }
 
-func (tr *trial) say(answer gating.Answer) {
+func (tr *trial) say(answer podrule.Answer) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.says = answer
@@ -58,15 +58,15 @@ func sandboxed(ip string, since time.Time) *corev1.Pod {
 	}
 }
 
-var question1 = []gating.Probe{{Kind: gating.File, Path: "/run/u1"}}
+var question1 = []podrule.Probe{{Kind: podrule.File, Path: "/run/u1"}}
 
-func (tr *trial) answer(pod *corev1.Pod) (gating.Answer, bool) { return tr.answers(pod)(question1[0]) }
+func (tr *trial) answer(pod *corev1.Pod) (podrule.Answer, bool) { return tr.answers(pod)(question1[0]) }
 
 // A yes is of the sandbox that it was said of, and is asked for anew in the next one.
 func TestAYesDoesNotOutliveItsSandbox(t *testing.T) {
 	try(t, func(tr *trial) {
 		first, second := sandboxed("10.0.0.7", time.Now()), sandboxed("10.0.0.7", time.Now().Add(time.Minute))
-		tr.say(gating.Answer{Yes: true})
+		tr.say(podrule.Answer{Yes: true})
 		tr.want(first, question1)
 		synctest.Wait()
 		if answer, known := tr.answer(first); !known || !answer.Yes {
@@ -80,7 +80,7 @@ func TestAYesDoesNotOutliveItsSandbox(t *testing.T) {
 		if _, known := tr.answer(first); known {
 			t.Error("the yes is known though the question has ended")
 		}
-		tr.say(gating.Answer{Why: "no such file"})
+		tr.say(podrule.Answer{Why: "no such file"})
 		tr.want(second, question1)
 		synctest.Wait()
 		if answer, known := tr.answer(second); !known || answer.Yes {
@@ -93,7 +93,7 @@ func TestAYesDoesNotOutliveItsSandbox(t *testing.T) {
 func TestNoesAreCounted(t *testing.T) {
 	try(t, func(tr *trial) {
 		pod := sandboxed("10.0.0.7", time.Now())
-		tr.say(gating.Answer{Why: "no such file"})
+		tr.say(podrule.Answer{Why: "no such file"})
 		tr.want(pod, question1)
 		synctest.Wait()
 		if answer, _ := tr.answer(pod); answer.Noes != 1 {
@@ -101,10 +101,10 @@ func TestNoesAreCounted(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if answer, _ := tr.answer(pod); answer.Noes != gating.Refusals {
+		if answer, _ := tr.answer(pod); answer.Noes != podrule.Refusals {
 			t.Errorf("after a minute: %+v", answer)
 		}
-		if tr.asked < 50 || tr.asked > 80 || tr.changes != gating.Refusals {
+		if tr.asked < 50 || tr.asked > 80 || tr.changes != podrule.Refusals {
 			t.Errorf("asked %d times in a minute, %d changes", tr.asked, tr.changes)
 		}
 	})

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/component"
+	"github.com/readygate/readygate/internal/core/agents"
 	"github.com/readygate/readygate/internal/kubeconfig"
+	"github.com/readygate/readygate/internal/podgate/probe"
 	"github.com/readygate/readygate/internal/version"
 )
 
@@ -71,11 +71,11 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 	}
 	peers := &peers{api: api, node: o.Node, tokenFile: o.PeerToken}
 	agent := &Agent{
-		API: api, Sources: sources, Ask: (&component.Asker{Root: o.HostRoot, Peers: o.peersOf(peers)}).Ask, Boot: bootID(), Booted: (&boot{}).time, Workers: o.Workers,
+		API: api, Sources: sources, Ask: (&probe.Asker{Root: o.HostRoot, Peers: o.peersOf(peers)}).Ask, Boot: bootID(), Booted: (&boot{}).time, Workers: o.Workers,
 		Events: broadcaster.NewRecorder(scheme.Scheme, v1alpha1.Reporter), Metrics: NewMetrics(o.Registry), Clock: clock.RealClock{},
 	}
-	keeper := agentlease.NewKeeper(agentlease.Keeper{
-		Leases: api.CoordinationV1(), Node: o.Node, Holder: o.holder(), Owner: sources.Owner, Report: func() agentlease.Report { return o.report(agent) }, Clock: clock.RealClock{},
+	keeper := newLeaseWriter(leaseWriter{
+		Leases: api.CoordinationV1(), Node: o.Node, Holder: o.holder(), Owner: sources.Owner, Report: func() agents.Report { return o.report(agent) }, Clock: clock.RealClock{},
 		Failed: func(err error) {
 			logger.Error(err, "The lease was not written: after a while the node counts as one without an agent")
 		},
@@ -95,7 +95,7 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 		{o.HealthAddr, health(sources)},
 	}
 	if o.PeerAddr != "" {
-		servers = append(servers, server{o.PeerAddr, &component.PeerHandler{Authorize: peers.authorize}})
+		servers = append(servers, server{o.PeerAddr, &probe.PeerHandler{Authorize: peers.authorize}})
 	}
 	for _, s := range servers {
 		listener, err := s.listen()
@@ -124,11 +124,11 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 }
 
 // peersOf are whom to ask besides the node itself; nil if that is off.
-func (o *Options) peersOf(p *peers) component.Peers {
+func (o *Options) peersOf(p *peers) probe.Peers {
 	if o.PeerAddr == "" {
 		return nil
 	}
-	return &component.PeerClient{Addresses: p.addresses, Token: p.token}
+	return &probe.PeerClient{Addresses: p.addresses, Token: p.token}
 }
 
 func (o *Options) holder() string {
@@ -143,13 +143,13 @@ func (o *Options) holder() string {
 }
 
 // report is what the agent sees, for its lease.
-func (o *Options) report(agent *Agent) agentlease.Report {
-	report := agentlease.Report{Version: version.Version, Rules: map[types.UID]agentlease.RuleReport{}}
+func (o *Options) report(agent *Agent) agents.Report {
+	report := agents.Report{Version: version.Version, Rules: map[types.UID]agents.RuleReport{}}
 	if o.PeerAddr != "" {
 		report.Address = peerURL(o.PeerAddr, agent.Sources.nodeObject())
 	}
 	for rule, tally := range agent.Tallies() {
-		report.Rules[rule.UID] = agentlease.ReportRule(rule, tally)
+		report.Rules[rule.UID] = agents.ReportRule(rule, tally)
 	}
 	return report
 }

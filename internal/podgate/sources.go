@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // Sources are what an agent watches: the pods of its node, the node, the rules, and the labels of
@@ -32,7 +32,7 @@ type Sources struct {
 	listRules func(context.Context, metav1.ListOptions) (*v1alpha1.PodReadinessRuleList, error)
 
 	mu       sync.RWMutex
-	compiled []*gating.Rule
+	compiled []*podrule.Rule
 }
 
 // NewSources watches for the agent of a node.
@@ -142,7 +142,7 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, ReadinessGates: pod.Spec.ReadinessGates, RuntimeClassName: pod.Spec.RuntimeClassName, OS: pod.Spec.OS},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, PodIP: pod.Status.PodIP, PodIPs: pod.Status.PodIPs, StartTime: pod.Status.StartTime},
 	}
-	if started := gating.Started(pod); !started.IsZero() {
+	if started := podrule.Started(pod); !started.IsZero() {
 		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}
 		kept.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: running}}}
 	}
@@ -175,9 +175,9 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 // that another account has written.
 func gateWriters(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
 	var kept []metav1.ManagedFieldsEntry
-	for _, gate := range gating.Ours(pod) {
+	for _, gate := range podrule.Ours(pod) {
 		for _, entry := range pod.ManagedFields {
-			if gating.IsTrue(pod, gate) && entry.FieldsV1 != nil && !strings.HasPrefix(entry.Manager, v1alpha1.Reporter) && strings.Contains(entry.FieldsV1.GetRawString(), gate) {
+			if podrule.IsTrue(pod, gate) && entry.FieldsV1 != nil && !strings.HasPrefix(entry.Manager, v1alpha1.Reporter) && strings.Contains(entry.FieldsV1.GetRawString(), gate) {
 				kept = append(kept, entry)
 			}
 		}
@@ -269,21 +269,21 @@ func (s *Sources) compile() {
 	for _, obj := range s.rules.GetStore().List() {
 		objs = append(objs, obj.(*v1alpha1.PodReadinessRule))
 	}
-	compiled := gating.NewRules(objs)
+	compiled := podrule.NewRules(objs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compiled = compiled
 }
 
 // Rules are all rules, oldest first.
-func (s *Sources) Rules() []*gating.Rule {
+func (s *Sources) Rules() []*podrule.Rule {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.compiled
 }
 
 // LiveRules are all rules as the API server has them now.
-func (s *Sources) LiveRules(ctx context.Context) ([]*gating.Rule, error) {
+func (s *Sources) LiveRules(ctx context.Context) ([]*podrule.Rule, error) {
 	list, err := s.listRules(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func (s *Sources) LiveRules(ctx context.Context) ([]*gating.Rule, error) {
 	for i := range list.Items {
 		objs[i] = &list.Items[i]
 	}
-	return gating.NewRules(objs), nil
+	return podrule.NewRules(objs), nil
 }
 
 // Namespace are the labels of a namespace; nil if it is not known.

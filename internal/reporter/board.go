@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // board is what the checks have found so far and what of it has been written. Check loops

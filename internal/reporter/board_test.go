@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // These tests see the board as check loops and the writer do; nothing of it is exported.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/reporter/check"
 )
 
 // The kind of a configuration file.

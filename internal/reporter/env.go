@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/reporter/check"
 )
 
 // Variables of the environment.

@@ -3,7 +3,7 @@ package reporter
 import (
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/reporter/check"
 )
 
 // Tasks compiles a configuration, as a reporter on the node n does.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 	"github.com/readygate/readygate/internal/version"
 )
 

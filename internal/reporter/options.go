@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // Options are the command line of a reporter; most of what it does is in the environment or

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // lookAtFile is how often the configuration file is looked at.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/reporter/check"
 )
 
 // bindAgain is how often a port that is taken is tried again: with hostNetwork the reporter

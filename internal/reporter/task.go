@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
+	"github.com/readygate/readygate/internal/reporter/check"
 )
 
 // task is a check as it is run: compiled, with every default filled in.

@@ -3,8 +3,8 @@ package reporter
 import (
 	"time"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // Thresholds say how much it takes to change one's mind.

@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/readygate/readygate/internal/check"
-	"github.com/readygate/readygate/internal/nodestatus"
 	"github.com/readygate/readygate/internal/reporter"
+	"github.com/readygate/readygate/internal/reporter/check"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 // While a condition is not True the connection is kept warm, by a PATCH that changes nothing and

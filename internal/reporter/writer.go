@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readygate/readygate/internal/nodestatus"
+	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
 const (

@@ -1,5 +1,5 @@
-// Package sharedread shares one read past a cache among all callers that asked before its request
-// was sent. It never returns an answer that is older than the question.
+// Package sharedread shares one read past a cache among all callers that asked before its request was sent. It
+// never returns a result that is older than the call.
 package sharedread
 
 import (

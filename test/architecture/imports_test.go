@@ -1,4 +1,4 @@
-// Package architecture tests the shape of the project: which package may know which.
+// Package architecture tests the shape of the project: which directory may import which.
 package architecture_test
 
 import (
@@ -14,84 +14,22 @@ import (
 
 const module = "github.com/readygate/readygate/"
 
-// pure packages decide and touch nothing.
-var pure = []string{"internal/readiness", "internal/policy", "internal/view", "internal/scenario", "internal/gating", "internal/latchkey", "test/scale/report"}
+// pure are the directories that decide: their packages may import neither clients, clocks, loggers nor the system.
+var pure = []string{"internal/core", "internal/plugin/view", "internal/scenario", "test/scale/report"}
 
-// impure is what a pure package may not import: clients, clocks, loggers, the system.
 var impure = []string{
 	"os", "os/*", "net", "net/*", "syscall", "log", "log/*", "context", "io/fs", "math/rand", "math/rand/*",
 	"k8s.io/client-go/*", "k8s.io/klog/*", "k8s.io/utils/clock", "sigs.k8s.io/controller-runtime/*", "github.com/go-logr/*",
 }
 
-// mayImport says for each package of ours which others of ours it may import. A package
-// that is not named may import none: whoever adds one decides its place here.
-var mayImport = map[string][]string{
-	"api/node/v1alpha1":             {},
-	"api/pod/v1alpha1":              {},
-	"api/crds":                      {},
-	"internal/latchkey":             {},
-	"internal/latch":                {"internal/latchkey"},
-	"cmd/readygate-latch":           {"internal/latch", "internal/version"},
-	"internal/gating":               {"api/pod/v1alpha1", "internal/latchkey", "internal/note"},
-	"internal/plainly":              {},
-	"internal/paging":               {},
-	"internal/kubeconfig":           {},
-	"internal/component":            {"internal/gating", "internal/plainly", "internal/note", "internal/version"},
-	"internal/agentlease":           {"internal/gating", "internal/policy"},
-	"internal/podgate":              {"api/pod/v1alpha1", "internal/gating", "internal/latchkey", "internal/agentlease", "internal/component", "internal/kubeconfig", "internal/policy", "internal/version", "internal/note", "internal/paging", "internal/sharedread"},
-	"internal/sharedread":           {},
-	"internal/ownership":            {"internal/policy", "internal/readiness"},
-	"cmd/readygate-podgate":         {"internal/podgate", "internal/version"},
-	"internal/controller/upkeep":    {},
-	"internal/controller/podrule":   {"api/*", "internal/agentlease", "internal/controller/upkeep", "internal/coverage", "internal/gating", "internal/leadership", "internal/note", "internal/roster", "internal/paging"},
-	"internal/version":              {},
-	"internal/readiness":            {"api/node/v1alpha1"},
-	"internal/view":                 {"api/node/v1alpha1", "internal/readiness", "api/pod/v1alpha1", "internal/gating", "internal/latchkey"},
-	"internal/live":                 {"api/node/v1alpha1", "internal/readiness", "internal/view", "api/pod/v1alpha1", "internal/agentlease", "internal/gating", "internal/paging"},
-	"internal/dashboard":            {"internal/live", "internal/readiness", "internal/view"},
-	"internal/ledger":               {},
-	"internal/note":                 {},
-	"internal/turnstile":            {},
-	"internal/logline":              {},
-	"internal/rulebook":             {"api/node/v1alpha1", "internal/readiness"},
-	"internal/roster":               {},
-	"internal/sieve":                {"internal/readiness"},
-	"internal/doorman":              {},
-	"internal/herald":               {},
-	"internal/allotment":            {"internal/readiness"},
-	"internal/tenure":               {},
-	"internal/leadership":           {"api/node/v1alpha1"},
-	"internal/controller/node":      {"api/node/v1alpha1", "internal/allotment", "internal/readiness", "internal/roster", "internal/rulebook", "internal/ledger", "internal/note", "internal/tenure", "internal/paging", "internal/sharedread", "internal/ownership"},
-	"internal/controller/rule":      {"api/node/v1alpha1", "internal/readiness", "internal/roster", "internal/rulebook", "internal/ledger", "internal/note", "internal/policy", "internal/coverage", "internal/controller/upkeep", "internal/leadership", "internal/workload", "internal/ownership"},
-	"internal/controller/admission": {"api/node/v1alpha1", "internal/readiness", "internal/rulebook", "internal/note", "internal/policy", "internal/coverage"},
-	"internal/policy":               {"api/*", "internal/readiness", "internal/gating", "internal/latchkey"},
-	"internal/coverage":             {"api/node/v1alpha1", "internal/policy"},
-	"internal/manager":              {"api/*", "internal/version", "internal/allotment", "internal/doorman", "internal/herald", "internal/roster", "internal/sieve", "internal/rulebook", "internal/ledger", "internal/policy", "internal/coverage", "internal/tenure", "internal/turnstile", "internal/workload", "internal/controller/*", "internal/agentlease", "internal/kubeconfig", "internal/leadership", "internal/note", "internal/readiness", "internal/ownership"},
-	"internal/cleanup":              {"api/node/v1alpha1", "internal/version", "internal/readiness", "internal/rulebook", "internal/policy", "internal/controller/node", "internal/manager", "api/pod/v1alpha1", "internal/agentlease", "internal/gating", "internal/kubeconfig", "internal/paging", "internal/ownership"},
-	"internal/command":              {},
-	"internal/cni":                  {"internal/command"},
-	"internal/check":                {"internal/version", "internal/cni", "internal/command", "internal/plainly"},
-	"internal/nodestatus":           {"internal/version"},
-	"internal/reporter":             {"internal/version", "internal/check", "internal/nodestatus"},
-	"cmd/readygate-reporter":        {"internal/reporter", "internal/version"},
-	"internal/controlplane":         {},
-	"internal/scenario":             {},
-	"internal/terminal":             {},
-	"internal/demo":                 {"api/*", "internal/scenario", "internal/terminal", "internal/view", "internal/live", "internal/readiness", "internal/dashboard", "internal/policy", "internal/manager", "internal/reporter", "internal/check", "internal/nodestatus", "internal/controlplane", "internal/workload", "internal/agentlease", "internal/gating", "internal/podgate"},
-	"hack/demo":                     {"internal/demo"},
-	"internal/testkit":              {"api/*", "internal/coverage", "internal/manager", "internal/reporter", "internal/controlplane", "internal/policy"},
-	"hack/manifests":                {"api/crds", "internal/policy"},
-	"cmd/readygate-manager":         {"internal/manager", "internal/cleanup", "internal/logline", "internal/version"},
-	"internal/workload":             {},
-	"internal/lint":                 {"api/*", "internal/readiness", "internal/policy", "internal/workload", "internal/gating"},
-	"internal/cli/text":             {"api/node/v1alpha1", "api/pod/v1alpha1", "internal/readiness", "internal/view", "internal/lint", "internal/terminal"},
-	"internal/cli":                  {"api/*", "internal/gating", "internal/readiness", "internal/policy", "internal/view", "internal/live", "internal/lint", "internal/cli/text", "internal/terminal", "internal/dashboard", "internal/version"},
-	"cmd/kubectl-readiness":         {"internal/cli"},
-	"hack/clidocs":                  {"internal/cli"},
-	"hack/cluster":                  {"internal/controlplane"},
-	"test/e2e/lab":                  {"internal/controlplane", "internal/testkit"},
-	"test/scale/report":             {},
-}
+// allowedImpure are imports of pure packages that have no effects.
+var allowedImpure = []string{"net/url", "github.com/go-logr/logr"}
+
+// programs are the directories of programs. They do not import each other.
+var programs = []string{"internal/manager", "internal/reporter", "internal/podgate", "internal/latch", "internal/plugin"}
+
+// leaves are directories that import nothing of ours except each other.
+var leaves = []string{"internal/kubeconfig", "internal/neterror", "internal/paging", "internal/sharedread", "internal/text", "internal/version", "internal/controlplane", "internal/scenario"}
 
 type pkg struct {
 	ImportPath string
@@ -119,7 +57,7 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// matches says whether the import path is one of the patterns; "x/*" is all below x.
+// matches reports whether the import path is one of the patterns; "x/*" is everything below x.
 func matches(importPath string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		below, all := strings.CutSuffix(pattern, "/*")
@@ -127,46 +65,113 @@ func matches(importPath string, patterns []string) bool {
 	})
 }
 
-func TestImportsPointToTheCore(t *testing.T) {
+// dirOf returns the directory of dirs that contains the package; empty if none does.
+func dirOf(importPath string, dirs []string) string {
+	for _, dir := range dirs {
+		if importPath == dir || strings.HasPrefix(importPath, dir+"/") {
+			return dir
+		}
+	}
+	return ""
+}
+
+// mayImport returns why a package may not import another one of ours; empty if it may.
+func mayImport(importer, imported string) string {
+	from, to := path.Dir(importer), path.Dir(imported)
+	program := dirOf(importer, programs)
+	switch {
+	case from == "test" || from == "hack": // nothing imports tests and tools
+		return ""
+	case strings.HasPrefix(imported, "cmd/") || strings.HasPrefix(imported, "hack/") || strings.HasPrefix(imported, "test/") && !strings.HasPrefix(importer, "test/"):
+		return "nothing imports commands, tools and tests"
+	case from == "cmd":
+		return ""
+	case strings.HasPrefix(importer, "api/"):
+		if !strings.HasPrefix(imported, "api/") {
+			return "the API imports nothing but itself"
+		}
+	case dirOf(importer, leaves) != "":
+		if dirOf(imported, leaves) == "" {
+			return "it is a leaf"
+		}
+	case strings.HasPrefix(importer, "internal/core/"):
+		if to != "internal/core" && !strings.HasPrefix(imported, "api/") && imported != "internal/text" {
+			return "the core imports the API and itself"
+		}
+	case program != "":
+		if other := dirOf(imported, programs); other != "" && other != program {
+			return "programs do not import each other"
+		}
+		if imported == "internal/demo" || imported == "internal/testenv" || imported == "internal/controlplane" {
+			return "only tests and the demo start control planes"
+		}
+		if from == program && imported == program {
+			return "imports point down"
+		}
+	case importer == "internal/demo":
+		if imported == "internal/testenv" {
+			return "only tests import it"
+		}
+	}
+	return ""
+}
+
+func TestImportsPointDown(t *testing.T) {
 	all := packages(t)
-	if len(all) < len(mayImport) {
+	if len(all) < 40 {
 		t.Fatalf("found only %d packages", len(all))
 	}
 	for _, p := range all {
-		if path.Dir(p.ImportPath) == "test" {
-			continue // tests may use anything; they have no importers
-		}
-		allowed, known := mayImport[p.ImportPath]
-		if !known {
-			t.Errorf("%s has no place in the order of packages: name it in mayImport", p.ImportPath)
-		}
 		for _, imported := range p.Imports {
-			if ours, ok := strings.CutPrefix(imported, module); ok && !matches(ours, allowed) {
-				t.Errorf("%s may not import %s", p.ImportPath, ours)
+			if ours, ok := strings.CutPrefix(imported, module); ok {
+				if why := mayImport(p.ImportPath, ours); why != "" {
+					t.Errorf("%s may not import %s: %s", p.ImportPath, ours, why)
+				}
 			}
-			if slices.Contains(pure, p.ImportPath) && imported != "net/url" && matches(imported, impure) {
+			if dirOf(p.ImportPath, pure) != "" && matches(imported, impure) && !slices.Contains(allowedImpure, imported) {
 				t.Errorf("%s is pure and may not import %s", p.ImportPath, imported)
 			}
 		}
 	}
 }
 
-// heavy is what the binaries of a cluster may not bring along: the program is a third of what the
-// manager takes of a node's memory.
+// The rules reject what they should.
+func TestForbiddenImportsAreFound(t *testing.T) {
+	for importer, imported := range map[string]string{
+		"internal/core/noderule":  "internal/manager/node",
+		"internal/core/podrule":   "internal/kubeconfig",
+		"internal/manager/node":   "internal/podgate",
+		"internal/reporter":       "internal/manager/quota",
+		"internal/manager/quota":  "internal/manager",
+		"internal/text":           "internal/core/noderule",
+		"internal/plugin/live":    "internal/controlplane",
+		"internal/demo":           "internal/testenv",
+		"internal/reporter/check": "cmd/readygate-reporter",
+		"api/node/v1alpha1":       "internal/core/noderule",
+		"internal/latch":          "test/e2e/lab",
+	} {
+		if mayImport(importer, imported) == "" {
+			t.Errorf("%s may import %s", importer, imported)
+		}
+	}
+}
+
+// heavy are packages that the binaries in a cluster may not contain: the binary is a third of the memory of
+// the manager.
 var heavy = []string{"k8s.io/apiserver/*", "k8s.io/apiextensions-apiserver/pkg/apiserver/*", "github.com/google/cel-go/*"}
 
-func TestBinariesBringAlongNothingHeavy(t *testing.T) {
+func TestBinariesContainNothingHeavy(t *testing.T) {
 	for binary, alsoHeavy := range map[string][]string{
 		"cmd/readygate-manager":  {"google.golang.org/grpc"},
 		"cmd/readygate-reporter": {"k8s.io/client-go/*", "sigs.k8s.io/controller-runtime/*"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", module+binary).Output()
 		if err != nil {
-			t.Fatalf("listing what %s imports: %v", binary, err)
+			t.Fatalf("listing the imports of %s: %v", binary, err)
 		}
 		for dependency := range strings.Lines(string(out)) {
 			if dependency = strings.TrimSpace(dependency); matches(dependency, heavy) || matches(dependency, alsoHeavy) {
-				t.Errorf("%s brings %s along", binary, dependency)
+				t.Errorf("%s contains %s", binary, dependency)
 			}
 		}
 	}

@@ -11,20 +11,20 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/readygate/readygate/internal/cleanup"
-	"github.com/readygate/readygate/internal/manager"
+	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/manager/uninstall"
 )
 
 func jobs(all objects) []*batchv1.Job { return each[*batchv1.Job](all) }
 
 // cleanupOptions are the arguments of the clean-up, as it reads them.
-func cleanupOptions(t *testing.T, job *batchv1.Job) *cleanup.Options {
+func cleanupOptions(t *testing.T, job *batchv1.Job) *uninstall.Options {
 	t.Helper()
 	args := job.Spec.Template.Spec.Containers[0].Args
 	if args[0] != "cleanup" {
 		t.Fatalf("the command is %v", args)
 	}
-	options := cleanup.NewOptions()
+	options := uninstall.NewOptions()
 	flags := pflag.NewFlagSet("cleanup", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	if err := flags.Parse(args[1:]); err != nil {
@@ -56,7 +56,7 @@ func TestCleanupKnowsWhatWasInstalled(t *testing.T) {
 // The manager and the clean-up wait for controllers in the same namespaces, and by default in the one that the flag has.
 func TestManagerAndCleanupHaveTheSamePeers(t *testing.T) {
 	for values, want := range map[string][]string{
-		"":                                  manager.DefaultPeerNamespaces(),
+		"":                                  leadership.DefaultPeerNamespaces(),
 		"manager: {peerNamespaces: [a, b]}": {"a", "b"},
 		"manager: {peerNamespaces: []}":     {},
 	} {

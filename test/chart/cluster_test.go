@@ -21,20 +21,20 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/gating"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/podrule"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // emptyCluster is a control plane that has never heard of Readygate.
-func emptyCluster(t *testing.T) *testkit.Cluster {
+func emptyCluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testkit.Binaries()})
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})
 	if err != nil {
 		t.Fatalf("starting a control plane: %v", err)
 	}
 	t.Cleanup(func() { _ = plane.Stop() })
-	c := &testkit.Cluster{ControlPlane: plane}
+	c := &testenv.Cluster{ControlPlane: plane}
 	if c.Config, err = plane.Admin(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ type helm struct {
 	binary, kubeconfig string
 }
 
-func helmOf(t *testing.T, c *testkit.Cluster, binary string) helm {
+func helmOf(t *testing.T, c *testenv.Cluster, binary string) helm {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, c.Config); err != nil {
@@ -108,7 +108,7 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsGates(t, c, h) })
 			t.Run("switched off while there are rules for pods", func(t *testing.T) { warnsOfPodRules(t, c, h) })
 			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", noMonitors) })
-			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstall(t, c, h) })
+			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstallRelease(t, c, h) })
 			t.Run("install again", func(t *testing.T) { h.run(t, "install", "") })
 		})
 	}
@@ -117,10 +117,10 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 // noMonitors switches off what needs CRDs of others.
 const noMonitors = "monitoring.serviceMonitor.enabled=false,monitoring.podMonitor.enabled=false,monitoring.prometheusRule.enabled=false"
 
-func birthsOf(t *testing.T, c *testkit.Cluster) *admissionv1.MutatingAdmissionPolicy {
+func birthsOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
 	t.Helper()
 	var births admissionv1.MutatingAdmissionPolicy
-	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: policy.BirthsName}, &births); err != nil {
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: admission.BirthsName}, &births); err != nil {
 		t.Fatal(err)
 	}
 	return &births
@@ -128,28 +128,28 @@ func birthsOf(t *testing.T, c *testkit.Cluster) *admissionv1.MutatingAdmissionPo
 
 // cover runs a manager until the API server holds the nodes of a new rule at their birth, and
 // those of an old one no more.
-func cover(t *testing.T, c *testkit.Cluster, name, without string) *v1alpha1.NodeReadinessRule {
+func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
 	_, stop, err := c.RunManager()
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := testkit.Rule(name)
+	rule := testenv.Rule(name)
 	if err := c.Client.Create(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	if without != "" {
-		if err := c.Client.Delete(t.Context(), testkit.Rule(without)); err != nil {
+		if err := c.Client.Delete(t.Context(), testenv.Rule(without)); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, "the rule "+without+" to go", func(ctx context.Context) error {
+		testenv.Eventually(t, "the rule "+without+" to go", func(ctx context.Context) error {
 			if err := c.Client.Get(ctx, types.NamespacedName{Name: without}, &v1alpha1.NodeReadinessRule{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %v", err)
 			}
 			return nil
 		})
 	}
-	rule = c.EventuallyRule(t, name, "covered", testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	rule = c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
 	if err := stop(); err != nil {
 		t.Fatalf("the manager ended with %v", err)
 	}
@@ -158,30 +158,30 @@ func cover(t *testing.T, c *testkit.Cluster, name, without string) *v1alpha1.Nod
 
 // upgradeKeepsBirths: the manager fills the policy, with the rights that the chart gives it. No
 // manager runs during the upgrades, so nobody repairs what they break.
-func upgradeKeepsBirths(t *testing.T, c *testkit.Cluster, h helm) {
+func upgradeKeepsBirths(t *testing.T, c *testenv.Cluster, h helm) {
 	previous := ""
 	for _, name := range []string{"first", "second", "third"} {
 		rule := cover(t, c, name, previous)
 		before := birthsOf(t, c)
-		if !policy.ReadBirths(&before.Spec).Covers(rule.UID) {
+		if !admission.ReadBirths(&before.Spec).Covers(rule.UID) {
 			t.Fatalf("the policy does not speak of the rule: %v", before.Spec)
 		}
 		h.run(t, "upgrade", ci(t, "reporters"), "--set", "manager.podAnnotations.upgrade="+name)
 		if after := birthsOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
 			t.Errorf("the upgrade has changed the policy to\n%v\nfrom\n%v", after.Spec, before.Spec)
 		}
-		node := testkit.Node("born-"+name, testkit.Pool(name))
+		node := testenv.Node("born-"+name, testenv.Pool(name))
 		c.Create(t, node)
-		if !testkit.HasTaint(node, testkit.TaintKey(name)) {
+		if !testenv.HasTaint(node, testenv.TaintKey(name)) {
 			t.Errorf("a node is born with the taints %v after the upgrade", node.Spec.Taints)
 		}
 		previous = name
 	}
 }
 
-func gatesOf(t *testing.T, c *testkit.Cluster) *admissionv1.MutatingAdmissionPolicy {
+func gatesOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
 	t.Helper()
-	gates := policy.GatesPolicy()
+	gates := admission.GatesPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(gates), gates); err != nil {
 		t.Fatal(err)
 	}
@@ -197,24 +197,24 @@ func podRule(name string) *podv1alpha1.PodReadinessRule {
 }
 
 // upgradeKeepsGates: what a manager has written into the policy stays, with no manager to repair it.
-func upgradeKeepsGates(t *testing.T, c *testkit.Cluster, h helm) {
+func upgradeKeepsGates(t *testing.T, c *testenv.Cluster, h helm) {
 	h.run(t, "upgrade", ci(t, "podgate"))
 	rule := podRule("gated")
 	rule.UID = "00000000-1111-2222-3333-444444444444"
-	latch, gates := policy.Latch{Image: "latch"}, gatesOf(t, c)
-	gates.Spec = policy.GatesSpec(latch)(policy.CompileGates([]*gating.Rule{gating.NewRule(rule)}, latch))
+	latch, gates := admission.Latch{Image: "latch"}, gatesOf(t, c)
+	gates.Spec = admission.GatesSpec(latch)(admission.CompileGates([]*podrule.Rule{podrule.NewRule(rule)}, latch))
 	if err := c.Client.Update(t.Context(), gates); err != nil {
 		t.Fatal(err)
 	}
 	h.run(t, "upgrade", ci(t, "podgate"), "--set", "podgate.podAnnotations.upgrade=again")
 	after := gatesOf(t, c)
-	if !reflect.DeepEqual(after.Spec, gates.Spec) || !policy.ReadGates(latch)(&after.Spec).Covers(rule.UID) {
+	if !reflect.DeepEqual(after.Spec, gates.Spec) || !admission.ReadGates(latch)(&after.Spec).Covers(rule.UID) {
 		t.Errorf("the upgrade has changed the policy to\n%v\nfrom\n%v", after.Spec, gates.Spec)
 	}
 }
 
 // warnsOfPodRules: podgate can be switched off, and what that means for rules that are there is said.
-func warnsOfPodRules(t *testing.T, c *testkit.Cluster, h helm) {
+func warnsOfPodRules(t *testing.T, c *testenv.Cluster, h helm) {
 	if out := h.output(t, "upgrade", "", "--set", "podgate.enabled=false"); strings.Contains(out, "podgate.enabled is false, but") {
 		t.Errorf("it warns of rules that do not exist:\n%s", out)
 	}
@@ -231,20 +231,20 @@ func warnsOfPodRules(t *testing.T, c *testkit.Cluster, h helm) {
 }
 
 // managerIsLimited by the policy that the chart installs with the rights.
-func managerIsLimited(t *testing.T, c *testkit.Cluster) {
-	c.Create(t, testkit.Node("foreign", nil))
-	manager := c.As(t, testkit.ManagerUser)
+func managerIsLimited(t *testing.T, c *testenv.Cluster) {
+	c.Create(t, testenv.Node("foreign", nil))
+	manager := c.As(t, testenv.ManagerUser)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
-	testkit.Eventually(t, "the policy of the manager to be in force", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy of the manager to be in force", func(ctx context.Context) error {
 		err := manager.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, patch, client.DryRunAll)
 		return wantRefused(err, "metadata.labels")
 	})
 }
 
 // reporterIsLimited to its condition on its node, as a pod of the DaemonSet would be.
-func reporterIsLimited(t *testing.T, c *testkit.Cluster) {
+func reporterIsLimited(t *testing.T, c *testenv.Cluster) {
 	const account, node = "readygate-reporter-cilium", "reported"
-	c.Create(t, testkit.Node(node, nil))
+	c.Create(t, testenv.Node(node, nil))
 	config := *c.Config
 	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, "", ""
 	config.BearerToken = c.Token(t, namespace, account, c.Pod(t, namespace, account, node))
@@ -256,7 +256,7 @@ func reporterIsLimited(t *testing.T, c *testkit.Cluster) {
 		text := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, condition)
 		return reporter.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.StrategicMergePatchType, []byte(text)))
 	}
-	testkit.Eventually(t, "the policy of the reporter to be in force", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy of the reporter to be in force", func(ctx context.Context) error {
 		return wantRefused(report(ctx, "example.com/Other"), "cilium.io/AgentReady")
 	})
 	if err := report(t.Context(), "cilium.io/AgentReady"); err != nil {
@@ -272,8 +272,8 @@ func wantRefused(err error, words string) error {
 	return fmt.Errorf("it was answered: %v", err)
 }
 
-// uninstall without the clean-up, which needs a node to run on.
-func uninstall(t *testing.T, c *testkit.Cluster, h helm) {
+// uninstallRelease without the clean-up, which needs a node to run on.
+func uninstallRelease(t *testing.T, c *testenv.Cluster, h helm) {
 	h.run(t, "uninstall", "", "--no-hooks")
 	for _, name := range []string{v1alpha1.CRDName, podv1alpha1.CRDName} {
 		var crd apiextensionsv1.CustomResourceDefinition
@@ -282,7 +282,7 @@ func uninstall(t *testing.T, c *testkit.Cluster, h helm) {
 		}
 	}
 	var policies admissionv1.ValidatingAdmissionPolicyList
-	if err := c.Client.List(t.Context(), &policies, client.MatchingLabels{policy.PartOfLabel: policy.PartOf}); err != nil || len(policies.Items) > 0 {
+	if err := c.Client.List(t.Context(), &policies, client.MatchingLabels{admission.PartOfLabel: admission.PartOf}); err != nil || len(policies.Items) > 0 {
 		t.Errorf("%d policies stay: %v", len(policies.Items), err)
 	}
 }
@@ -309,8 +309,8 @@ func TestTakeOverACluster(t *testing.T) {
 			if err := c.Client.Create(t.Context(), &foreign); err != nil {
 				t.Fatal(err)
 			}
-			testkit.Eventually(t, "the API to be served", func(ctx context.Context) error {
-				return c.Client.Create(ctx, testkit.Rule("theirs"))
+			testenv.Eventually(t, "the API to be served", func(ctx context.Context) error {
+				return c.Client.Create(ctx, testenv.Rule("theirs"))
 			})
 			h := helmOf(t, c, binary)
 			if err := h.try(t, "install", ""); err == nil || !strings.Contains(err.Error(), v1alpha1.CRDName) {
@@ -324,7 +324,7 @@ func TestTakeOverACluster(t *testing.T) {
 			if err := c.Client.Delete(t.Context(), &foreign); err != nil {
 				t.Fatal(err)
 			}
-			testkit.Eventually(t, "the CRD to go", func(ctx context.Context) error {
+			testenv.Eventually(t, "the CRD to go", func(ctx context.Context) error {
 				if err := c.Client.Get(ctx, client.ObjectKeyFromObject(&foreign), &foreign); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("it is there: %v", err)
 				}

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/lint"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/plugin/lint"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // agedRules are the rules of the examples that limit the age of a condition, by their file.
 func agedRules(t *testing.T) map[string]*v1alpha1.NodeReadinessRule {
 	t.Helper()
 	found := map[string]*v1alpha1.NodeReadinessRule{}
-	err := filepath.WalkDir(filepath.Join(testkit.Root(), "examples"), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(testenv.Root(), "examples"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "-rule.yaml") {
 			return err
 		}

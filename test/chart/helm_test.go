@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // helms are the binaries of Helm 4 and Helm 3.
@@ -33,7 +33,7 @@ const (
 	namespace = "readygate-system"
 )
 
-func chartDir() string { return filepath.Join(testkit.Root(), "charts", "readygate") }
+func chartDir() string { return filepath.Join(testenv.Root(), "charts", "readygate") }
 
 // inputs looks at the files that other processes read for these tests: if one changes, no test
 // result is still valid.
@@ -44,8 +44,8 @@ var inputs = sync.OnceValue(func() error {
 		}
 		return err
 	}
-	return errors.Join(filepath.WalkDir(chartDir(), look), filepath.WalkDir(filepath.Join(testkit.Root(), "hack", "manifests"), look),
-		filepath.WalkDir(filepath.Join(testkit.Root(), "hack", "chart"), look))
+	return errors.Join(filepath.WalkDir(chartDir(), look), filepath.WalkDir(filepath.Join(testenv.Root(), "hack", "manifests"), look),
+		filepath.WalkDir(filepath.Join(testenv.Root(), "hack", "chart"), look))
 })
 
 // tool is the path of a binary that make helm builds.
@@ -54,7 +54,7 @@ func tool(t testing.TB, name string) string {
 	if err := inputs(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(testkit.Root(), "bin", "chart", name)
+	path := filepath.Join(testenv.Root(), "bin", "chart", name)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("no %s (make helm builds it): %v", name, err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -28,6 +28,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	testkit.CleanUp()
+	testenv.CleanUp()
 	os.Exit(code)
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // byAnAdministrator switches to policies that an administrator applies.
@@ -36,15 +36,15 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 		if told := slices.Contains(args, "--manage-policies=false"); told == managed {
 			t.Errorf("managed %v: the arguments are %v", managed, args)
 		}
-		wantPolicies(t, all, policy.ManagerNamespace, policy.BirthsBinding(), policy.GatesBinding())
+		wantPolicies(t, all, admission.ManagerNamespace, admission.BirthsBinding(), admission.GatesBinding())
 		var names []string
 		for _, obj := range each[*admissionv1.MutatingAdmissionPolicy](all) {
 			names = append(names, obj.Name)
 		}
 		slices.Sort(names)
-		want := []string{policy.TolerationsName}
+		want := []string{admission.TolerationsName}
 		if managed {
-			want = []string{policy.BirthsName, policy.GatesName, policy.TolerationsName}
+			want = []string{admission.BirthsName, admission.GatesName, admission.TolerationsName}
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("managed %v: the policies are %v, want %v", managed, names, want)
@@ -62,18 +62,18 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 			c := emptyCluster(t)
 			h, admin, values := helmOf(t, c, binary), c.Kubectl(t), ci(t, "podgate")
 			h.run(t, "install", values, "--set", byAnAdministrator)
-			for _, obj := range []client.Object{policy.BirthsPolicy(), policy.GatesPolicy()} {
+			for _, obj := range []client.Object{admission.BirthsPolicy(), admission.GatesPolicy()} {
 				if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
 					t.Errorf("%s: %v", obj.GetName(), err)
 				}
 			}
-			rule, forPods := testkit.Rule("first"), podRule("gated")
+			rule, forPods := testenv.Rule("first"), podRule("gated")
 			rule.Finalizers = []string{v1alpha1.Finalizer} // no manager runs here
 			c.Create(t, rule)
 			c.Create(t, forPods)
 			admin.ApplyPolicies(t)
 			births, gates := birthsOf(t, c), gatesOf(t, c)
-			if !policy.ReadBirths(&births.Spec).Covers(rule.UID) || len(policy.ReadGates(latchOf(t, c))(&gates.Spec).Texts()) != 1 {
+			if !admission.ReadBirths(&births.Spec).Covers(rule.UID) || len(admission.ReadGates(latchOf(t, c))(&gates.Spec).Texts()) != 1 {
 				t.Fatalf("the policies lack the rules: %v %v", births.Spec, gates.Spec)
 			}
 			keeps := func(what string) {
@@ -102,7 +102,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 }
 
 // latchOf is the latch that the chart tells the manager of.
-func latchOf(t *testing.T, c *testkit.Cluster) policy.Latch {
+func latchOf(t *testing.T, c *testenv.Cluster) admission.Latch {
 	t.Helper()
 	var manager appsv1.Deployment
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "readygate-manager"}, &manager); err != nil {
@@ -111,15 +111,15 @@ func latchOf(t *testing.T, c *testkit.Cluster) policy.Latch {
 	for _, arg := range manager.Spec.Template.Spec.Containers[0].Args {
 		var image string
 		if n, _ := fmt.Sscanf(arg, "--latch-image=%s", &image); n == 1 {
-			return policy.Latch{Image: image}
+			return admission.Latch{Image: image}
 		}
 	}
 	t.Fatal("the manager has no latch")
-	return policy.Latch{}
+	return admission.Latch{}
 }
 
 // wantUpdates waits until a token of the manager can update the policies, or cannot.
-func wantUpdates(t *testing.T, c *testkit.Cluster, may bool) {
+func wantUpdates(t *testing.T, c *testenv.Cluster, may bool) {
 	t.Helper()
 	config := *c.Config
 	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, "", ""
@@ -128,7 +128,7 @@ func wantUpdates(t *testing.T, c *testkit.Cluster, may bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, fmt.Sprintf("the manager may update policies: %v", may), func(ctx context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("the manager may update policies: %v", may), func(ctx context.Context) error {
 		for _, obj := range []client.Object{birthsOf(t, c), gatesOf(t, c)} {
 			if err := as.Update(ctx, obj, client.DryRunAll); (err == nil) != may || !may && !apierrors.IsForbidden(err) {
 				return fmt.Errorf("updating %s: %w", obj.GetName(), err)

@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
-	"github.com/readygate/readygate/internal/controller/admission"
-	"github.com/readygate/readygate/internal/controller/node"
-	"github.com/readygate/readygate/internal/controller/podrule"
-	"github.com/readygate/readygate/internal/controller/rule"
-	"github.com/readygate/readygate/internal/leadership"
+	"github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/manager/node"
+	"github.com/readygate/readygate/internal/manager/noderule"
+	"github.com/readygate/readygate/internal/manager/podrule"
 	"github.com/readygate/readygate/internal/podgate"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // monitor is an object of the Prometheus Operator.
@@ -189,11 +189,11 @@ func served(t *testing.T) map[string]bool {
 	registry := prometheus.NewRegistry()
 	admission.NewMetrics(registry)
 	node.NewMetrics(registry)
-	rule.NewMetrics(registry)
+	noderule.NewMetrics(registry)
 	podrule.NewMetrics(registry)
 	podgate.NewMetrics(registry)
 	leadership.RegisterMetrics(registry, nil, nil)
-	registry.MustRegister(rule.NewCollector(nil, make(chan struct{})))
+	registry.MustRegister(noderule.NewCollector(nil, make(chan struct{})))
 	names := map[string]bool{"up": true, "node_readiness_build_info": true}
 	for _, collector := range []prometheus.Collector{registry, metrics.Registry.(prometheus.Collector)} {
 		descs := make(chan *prometheus.Desc)
@@ -212,7 +212,7 @@ func served(t *testing.T) map[string]bool {
 // reporterMetrics are those of docs/reporter.md, which are written by hand in the code, too.
 func reporterMetrics(t *testing.T) map[string]bool {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testkit.Root(), "internal", "reporter", "metrics.go"))
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "internal", "reporter", "metrics.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

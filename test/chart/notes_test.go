@@ -8,7 +8,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/gating"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // notes are what Helm prints after an installation.
@@ -69,7 +69,7 @@ func TestNotesCanBePasted(t *testing.T) {
 	if rule.Spec.Conditions[0].Type != "cilium.io/AgentReady" {
 		t.Errorf("the rule waits for %s", rule.Spec.Conditions[0].Type)
 	}
-	if gating.NewRule(get[*podv1alpha1.PodReadinessRule](t, pasted(t, forPods), "network")).Components[0].Kind != gating.Reach {
+	if podrule.NewRule(get[*podv1alpha1.PodReadinessRule](t, pasted(t, forPods), "network")).Components[0].Kind != podrule.Reach {
 		t.Errorf("the rule for pods is not that of the notes:\n%s", forPods)
 	}
 }

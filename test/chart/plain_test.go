@@ -11,7 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // TestPlainManifestsApply: install.yaml is all that kubectl needs, and uninstall.yaml adds the
@@ -19,8 +19,8 @@ import (
 func TestPlainManifestsApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := exec.Command(filepath.Join(testkit.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir)
-	cmd.Dir = testkit.Root()
+	cmd := exec.Command(filepath.Join(testenv.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir)
+	cmd.Dir = testenv.Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -58,7 +58,7 @@ func TestPlainManifestsApply(t *testing.T) {
 
 // applyKeepsBirths: the policy that a manager has filled is not emptied by applying the file
 // again, unless somebody forces it; everything else is applied.
-func applyKeepsBirths(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, file string) {
+func applyKeepsBirths(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file string) {
 	cover(t, c, "rule", "")
 	before := birthsOf(t, c)
 	k.Run(t, "-n", namespace, "delete", "poddisruptionbudget", "readygate-manager")

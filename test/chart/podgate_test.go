@@ -13,8 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/podgate"
-	"github.com/readygate/readygate/internal/policy"
 )
 
 // withPodgate switches podgate on, and withoutPodgate off whatever the values say: it has one namespace.
@@ -25,7 +25,7 @@ const (
 
 func podgateOf(t *testing.T, values string) *appsv1.DaemonSet {
 	t.Helper()
-	return get[*appsv1.DaemonSet](t, render(t, values), policy.PodgateAccount)
+	return get[*appsv1.DaemonSet](t, render(t, values), admission.PodgateAccount)
 }
 
 // agentOptions are the arguments of podgate, as it reads them.
@@ -49,7 +49,7 @@ func agentOptions(t *testing.T, set *appsv1.DaemonSet) *podgate.Options {
 func TestPodgateIsOff(t *testing.T) {
 	all := render(t, "")
 	for _, obj := range all {
-		if name := obj.GetName(); strings.HasPrefix(name, policy.GatesName) || strings.HasPrefix(name, policy.PodgateAccount) && !strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
+		if name := obj.GetName(); strings.HasPrefix(name, admission.GatesName) || strings.HasPrefix(name, admission.PodgateAccount) && !strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
 			t.Errorf("%s %s is there though podgate is off", kindOf(obj), name)
 		}
 	}
@@ -159,7 +159,7 @@ func TestPodgateAsksPeersWithATokenOfItsOwn(t *testing.T) {
 	leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}
 	want := generated(t, "podgate-role.yaml")
 	want[""], want[namespace] = append(want[""], review), append(want[namespace], leases)
-	if got := rightsOf(t, render(t, values), policy.PodgateAccount); !reflect.DeepEqual(got, want) {
+	if got := rightsOf(t, render(t, values), admission.PodgateAccount); !reflect.DeepEqual(got, want) {
 		t.Errorf("it may\n%v\nwant\n%v", got, want)
 	}
 }
@@ -167,7 +167,7 @@ func TestPodgateAsksPeersWithATokenOfItsOwn(t *testing.T) {
 // TestPodgateTakesEveryValue that can be given to it.
 func TestPodgateTakesEveryValue(t *testing.T) {
 	all := render(t, ci(t, "full"))
-	set := get[*appsv1.DaemonSet](t, all, policy.PodgateAccount)
+	set := get[*appsv1.DaemonSet](t, all, admission.PodgateAccount)
 	pod, container, options := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0], agentOptions(t, set)
 	image := "registry.example.com/mirror/readygate/readygate-podgate@sha256:" + strings.Repeat("1", 64)
 	if container.Image != image || container.ImagePullPolicy != corev1.PullAlways || pod.ImagePullSecrets[0].Name != "registry" {
@@ -210,8 +210,8 @@ func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := render(t, test.values, test.args...)
-			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == policy.GatesName })
-			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == policy.GatesName })
+			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.GatesName })
+			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.GatesName })
 			if policies != test.want || bindings != test.want {
 				t.Errorf("policy: %v, binding: %v", policies, bindings)
 			}
@@ -223,14 +223,14 @@ func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
 func TestMonitorOfPodgate(t *testing.T) {
 	const on = "monitoring: {podMonitor: {enabled: true}}\n"
 	all := render(t, on+"podgate: {enabled: true, metrics: {expose: true}}")
-	object := monitor(t, all, "PodMonitor", policy.PodgateAccount)
+	object := monitor(t, all, "PodMonitor", admission.PodgateAccount)
 	selector, _, err := unstructured.NestedStringMap(object, "spec", "selector", "matchLabels")
-	if err != nil || len(selector) == 0 || !fits(selector, get[*appsv1.DaemonSet](t, all, policy.PodgateAccount).Spec.Template.Labels) {
+	if err != nil || len(selector) == 0 || !fits(selector, get[*appsv1.DaemonSet](t, all, admission.PodgateAccount).Spec.Template.Labels) {
 		t.Errorf("it selects %v: %v", selector, err)
 	}
 	endpoints, _, _ := unstructured.NestedSlice(object, "spec", "podMetricsEndpoints")
 	endpoint := endpoints[0].(map[string]any)
-	if name, _ := endpoint["port"].(string); port(pods(all)[policy.PodgateAccount].Containers[0], name) != 9477 {
+	if name, _ := endpoint["port"].(string); port(pods(all)[admission.PodgateAccount].Containers[0], name) != 9477 {
 		t.Errorf("it scrapes %v", endpoints)
 	}
 	// The alerts know the job by this name, and tell the node.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // wantPolicies checks that these objects are rendered just as Go makes them, in a namespace.
@@ -43,7 +43,7 @@ func moved(t *testing.T, obj client.Object, to string) client.Object {
 	}
 	other := obj.DeepCopyObject().(client.Object)
 	reflect.ValueOf(other).Elem().SetZero()
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(data), policy.ManagerNamespace, to)), other); err != nil {
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(data), admission.ManagerNamespace, to)), other); err != nil {
 		t.Fatal(err)
 	}
 	return other
@@ -52,11 +52,11 @@ func moved(t *testing.T, obj client.Object, to string) client.Object {
 // TestPoliciesAreThoseOfTheCode in any namespace, also one that YAML takes for a number. The one that gives
 // pods their gates comes with podgate, which has one namespace.
 func TestPoliciesAreThoseOfTheCode(t *testing.T) {
-	for _, in := range []string{policy.ManagerNamespace, "elsewhere", "123"} {
-		values, want := withPodgate, policy.Installed()
-		if in != policy.ManagerNamespace {
+	for _, in := range []string{admission.ManagerNamespace, "elsewhere", "123"} {
+		values, want := withPodgate, admission.Installed()
+		if in != admission.ManagerNamespace {
 			values = ""
-			want = slices.DeleteFunc(want, func(obj runtime.Object) bool { return obj.(client.Object).GetName() == policy.GatesName })
+			want = slices.DeleteFunc(want, func(obj runtime.Object) bool { return obj.(client.Object).GetName() == admission.GatesName })
 		}
 		all := render(t, values, "--namespace", in)
 		wantPolicies(t, all, in, want...)
@@ -75,7 +75,7 @@ func TestPoliciesAreThoseOfTheCode(t *testing.T) {
 // TestTolerationsDoNotDependOnBirths: whoever has nodes born without taints has DaemonSets all the
 // same. Where the API is missing, neither can be.
 func TestTolerationsDoNotDependOnBirths(t *testing.T) {
-	wantPolicies(t, render(t, "", "--set", "births.enabled=false"), policy.ManagerNamespace, policy.Tolerations(), policy.TolerationsBinding())
+	wantPolicies(t, render(t, "", "--set", "births.enabled=false"), admission.ManagerNamespace, admission.Tolerations(), admission.TolerationsBinding())
 	for _, obj := range render(t, withPodgate, "--kube-version", "1.35.0") {
 		if strings.HasPrefix(kindOf(obj), "Mutating") {
 			t.Errorf("%s %s is rendered for a cluster that does not know such things", kindOf(obj), obj.GetName())
@@ -85,7 +85,7 @@ func TestTolerationsDoNotDependOnBirths(t *testing.T) {
 
 // TestReportersAreLimited to their conditions, by the policies of the code.
 func TestReportersAreLimited(t *testing.T) {
-	for _, in := range []string{policy.ManagerNamespace, "elsewhere", "123"} {
+	for _, in := range []string{admission.ManagerNamespace, "elsewhere", "123"} {
 		all := render(t, ci(t, "reporters"), "--namespace", in)
 		for account, types := range map[string][]string{
 			"readygate-reporter-cilium":  {"cilium.io/AgentReady"},
@@ -93,7 +93,7 @@ func TestReportersAreLimited(t *testing.T) {
 			"readygate-reporter-flannel": {"flannel.example.com/NetworkReady"},
 			"readygate-reporter-gpu":     {"nvidia.com/DriverReady", "nvidia.com/ToolkitReady"},
 		} {
-			limits := policy.Reporter{Namespace: in, Account: account, Types: types}
+			limits := admission.Reporter{Namespace: in, Account: account, Types: types}
 			wantPolicies(t, all, in, limits.Policy(), limits.Binding())
 		}
 	}
@@ -102,11 +102,11 @@ func TestReportersAreLimited(t *testing.T) {
 // TestProtectionsAreOff until they are switched on.
 func TestProtectionsAreOff(t *testing.T) {
 	const reporter = "reporters: [" + a + "]\n"
-	reserved := policy.Reporter{Namespace: namespace, Account: "readygate-reporter-a", Types: []string{"example.com/A"}}
+	reserved := admission.Reporter{Namespace: namespace, Account: "readygate-reporter-a", Types: []string{"example.com/A"}}
 	wantPolicies(t, render(t, reporter+"protections: {completions: true, conditions: true}\npodgate: {reserveGates: true}"), namespace,
-		policy.CompletionsBinding(), reserved.Reserved(), reserved.ReservedBinding(), policy.ReservedGates(), policy.ReservedGatesBinding())
+		admission.CompletionsBinding(), reserved.Reserved(), reserved.ReservedBinding(), admission.ReservedGates(), admission.ReservedGatesBinding())
 	for _, binding := range each[*admissionv1.ValidatingAdmissionPolicyBinding](render(t, reporter)) {
-		if binding.Spec.PolicyName == policy.CompletionsName || binding.Spec.PolicyName == reserved.Reserved().Name || binding.Spec.PolicyName == policy.ReservedGatesName {
+		if binding.Spec.PolicyName == admission.CompletionsName || binding.Spec.PolicyName == reserved.Reserved().Name || binding.Spec.PolicyName == admission.ReservedGatesName {
 			t.Errorf("%s is bound though nobody asked", binding.Spec.PolicyName)
 		}
 	}
@@ -114,9 +114,9 @@ func TestProtectionsAreOff(t *testing.T) {
 
 // TestHoldRecordsAreProtected unless the values say otherwise.
 func TestHoldRecordsAreProtected(t *testing.T) {
-	wantPolicies(t, render(t, ""), namespace, policy.Holds(), policy.HoldsBinding())
+	wantPolicies(t, render(t, ""), namespace, admission.Holds(), admission.HoldsBinding())
 	for _, binding := range each[*admissionv1.ValidatingAdmissionPolicyBinding](render(t, "protections: {holds: false}")) {
-		if binding.Spec.PolicyName == policy.HoldsName {
+		if binding.Spec.PolicyName == admission.HoldsName {
 			t.Errorf("%s is bound though it is switched off", binding.Spec.PolicyName)
 		}
 	}
@@ -145,8 +145,8 @@ func TestBirthsWhereTheClusterHasTheAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := render(t, test.values, test.args...)
-			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == policy.BirthsName })
-			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == policy.BirthsName })
+			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.BirthsName })
+			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.BirthsName })
 			if policies != test.want || bindings != test.want {
 				t.Errorf("policy: %v, binding: %v", policies, bindings)
 			}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // rollbackFlags are what a Helm needs to write over the manager's policy.
@@ -41,13 +41,13 @@ func TestRollbackWhileAManagerRuns(t *testing.T) {
 
 			before := birthsOf(t, c).Generation
 			if len(rollbackFlags[binary]) > 0 {
-				if err := h.try(t, "rollback", "", "1"); err == nil || !strings.Contains(err.Error(), policy.BirthsName) || !strings.Contains(err.Error(), "conflict") {
+				if err := h.try(t, "rollback", "", "1"); err == nil || !strings.Contains(err.Error(), admission.BirthsName) || !strings.Contains(err.Error(), "conflict") {
 					t.Errorf("a rollback without %v: %v", rollbackFlags[binary], err)
 				}
 			}
 			h.run(t, "rollback", "", append(rollbackFlags[binary], "1")...)
 			wantRolledBack(t, c)
-			testkit.Eventually(t, "the manager to write the policy again", func(context.Context) error { return repaired(birthsOf(t, c), before, rules) })
+			testenv.Eventually(t, "the manager to write the policy again", func(context.Context) error { return repaired(birthsOf(t, c), before, rules) })
 			for _, rule := range rules {
 				wantBornHeld(t, c, rule.Name)
 			}
@@ -56,16 +56,16 @@ func TestRollbackWhileAManagerRuns(t *testing.T) {
 }
 
 // covered makes a rule, and returns it when nodes are born held by it.
-func covered(t *testing.T, c *testkit.Cluster, name string) *v1alpha1.NodeReadinessRule {
+func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
-	if err := c.Client.Create(t.Context(), testkit.Rule(name)); err != nil {
+	if err := c.Client.Create(t.Context(), testenv.Rule(name)); err != nil {
 		t.Fatal(err)
 	}
-	return c.EventuallyRule(t, name, "covered", testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
 }
 
 // wantRolledBack looks for what the upgrade had brought.
-func wantRolledBack(t *testing.T, c *testkit.Cluster) {
+func wantRolledBack(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	var manager appsv1.Deployment
 	if err := c.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "readygate-manager"}, &manager); err != nil {
@@ -82,7 +82,7 @@ func repaired(births *admissionv1.MutatingAdmissionPolicy, before int64, rules [
 		return fmt.Errorf("its generation was %d and is %d, so not both have written it", before, births.Generation)
 	}
 	for _, rule := range rules {
-		if !policy.ReadBirths(&births.Spec).Covers(rule.UID) {
+		if !admission.ReadBirths(&births.Spec).Covers(rule.UID) {
 			return fmt.Errorf("it lacks the rule %s: %v", rule.Name, births.Spec)
 		}
 	}
@@ -90,19 +90,19 @@ func repaired(births *admissionv1.MutatingAdmissionPolicy, before int64, rules [
 }
 
 // wantBornHeld makes a node of the rule once the API server has seen the policy.
-func wantBornHeld(t *testing.T, c *testkit.Cluster, rule string) {
+func wantBornHeld(t *testing.T, c *testenv.Cluster, rule string) {
 	t.Helper()
 	born := func(ctx context.Context, options ...client.CreateOption) error {
-		node := testkit.Node("born-"+rule, testkit.Pool(rule))
+		node := testenv.Node("born-"+rule, testenv.Pool(rule))
 		if err := c.Client.Create(ctx, node, options...); err != nil {
 			return err
 		}
-		if !testkit.HasTaint(node, testkit.TaintKey(rule)) {
+		if !testenv.HasTaint(node, testenv.TaintKey(rule)) {
 			return fmt.Errorf("a node of the rule %s is born with the taints %v", rule, node.Spec.Taints)
 		}
 		return nil
 	}
-	testkit.Eventually(t, "the policy to be in force", func(ctx context.Context) error { return born(ctx, client.DryRunAll) })
+	testenv.Eventually(t, "the policy to be in force", func(ctx context.Context) error { return born(ctx, client.DryRunAll) })
 	if err := born(t.Context()); err != nil {
 		t.Error(err)
 	}

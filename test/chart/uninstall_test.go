@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // TestUninstallAgain when no node took the clean-up: docs/uninstall.md says how to go on.
@@ -68,7 +68,7 @@ func cleanupAccount() *corev1.ServiceAccount {
 
 // cleanupHangs installs the release and uninstalls it in vain: nothing runs the Job, which is
 // returned. Nothing else of the release has gone.
-func cleanupHangs(t *testing.T, c *testkit.Cluster, h helm) *batchv1.Job {
+func cleanupHangs(t *testing.T, c *testenv.Cluster, h helm) *batchv1.Job {
 	t.Helper()
 	h.run(t, "install", "")
 	if err := h.try(t, "uninstall", "", "--timeout", "2s"); err == nil {
@@ -84,9 +84,9 @@ func cleanupHangs(t *testing.T, c *testkit.Cluster, h helm) *batchv1.Job {
 }
 
 // complete does what the nodes and the controller of Jobs do, to a Job that is not this old one.
-func complete(t *testing.T, c *testkit.Cluster, old types.UID) {
+func complete(t *testing.T, c *testenv.Cluster, old types.UID) {
 	t.Helper()
-	testkit.Eventually(t, "another Job to be there", func(ctx context.Context) error {
+	testenv.Eventually(t, "another Job to be there", func(ctx context.Context) error {
 		job := cleanupJob()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 			return err
@@ -104,7 +104,7 @@ func complete(t *testing.T, c *testkit.Cluster, old types.UID) {
 }
 
 // stopHalfWay does what a clean-up does before it could fail.
-func stopHalfWay(t *testing.T, c *testkit.Cluster) {
+func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	if err := c.Client.SubResource("scale").Patch(t.Context(), managerDeployment(), none, client.WithSubResourceBody(&autoscalingv1.Scale{})); err != nil {
@@ -116,7 +116,7 @@ func stopHalfWay(t *testing.T, c *testkit.Cluster) {
 }
 
 // wantWhole looks for what stopHalfWay has taken away.
-func wantWhole(t *testing.T, c *testkit.Cluster) {
+func wantWhole(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	birthsOf(t, c)
 	manager := managerDeployment()
@@ -128,7 +128,7 @@ func wantWhole(t *testing.T, c *testkit.Cluster) {
 	}
 }
 
-func wantGone(t *testing.T, c *testkit.Cluster, objects ...client.Object) {
+func wantGone(t *testing.T, c *testenv.Cluster, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {

@@ -14,9 +14,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/gating"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/agents"
+	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/reporter"
 )
 
@@ -115,7 +115,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 // TestPodgateHasOneNamespace: agents and manager look for their leases there, and rules leave it out. Without
 // podgate any will do.
 func TestPodgateHasOneNamespace(t *testing.T) {
-	for _, name := range []string{policy.ManagerNamespace, agentlease.Namespace, gating.OwnNamespace} {
+	for _, name := range []string{admission.ManagerNamespace, agents.Namespace, podrule.OwnNamespace} {
 		if name != namespace {
 			t.Errorf("the code has the namespace %s, the chart %s", name, namespace)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 func TestWhoMayNotReadIsToldWhatToAskFor(t *testing.T) {
@@ -23,17 +23,17 @@ func TestWhoMayNotReadIsToldWhatToAskFor(t *testing.T) {
 }
 
 func TestAClusterWithoutRulesAndOneThatIsGone(t *testing.T) {
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testkit.Binaries()})
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cp.Stop() })
-	c, err := testkit.Connect(cp)
+	c, err := testenv.Connect(cp)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := admin(t, c)
-	c.Create(t, testkit.Node("worker-1", nil))
+	c.Create(t, testenv.Node("worker-1", nil))
 	for _, verb := range [][]string{{"status"}, {"nodes"}, {"watch"}, {"ui", "--open=false"}, {"why", "worker-1"}} {
 		u.readiness(t, verb...).expect(t, 1, "error: ", "this cluster has no NodeReadinessRule: install Readygate, or choose another cluster with --context")
 	}
@@ -44,7 +44,7 @@ func TestAClusterWithoutRulesAndOneThatIsGone(t *testing.T) {
 }
 
 func TestAnEmptyClusterSaysWhatToDo(t *testing.T) {
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	u := admin(t, c)
 	u.readiness(t, "status").expect(t, 0, "No rules. Apply one, e.g. kubectl apply -f")
 	u.readiness(t, "nodes").expect(t, 0, "This cluster has no nodes.")

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // start starts the plugin; lines of its output come one by one until it ends.
@@ -49,7 +49,7 @@ func (u user) start(t *testing.T, args ...string) (lines <-chan string, interrup
 func waitFor(t *testing.T, lines <-chan string, pattern string) string {
 	t.Helper()
 	var found string
-	testkit.Eventually(t, "a line that matches "+pattern, func(ctx context.Context) error {
+	testenv.Eventually(t, "a line that matches "+pattern, func(ctx context.Context) error {
 		for {
 			select {
 			case line, open := <-lines:
@@ -73,12 +73,12 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	c := cluster(t)
 	rule, held, released := scene(t, c)
 	lines, interrupt := reader(t, c, "nodes", "nodereadinessrules").start(t, "watch")
-	waitFor(t, lines, held+" Held by "+rule+": "+testkit.Condition+" is False$")
-	c.SetCondition(t, held, testkit.Condition, corev1.ConditionTrue)
+	waitFor(t, lines, held+" Held by "+rule+": "+testenv.Condition+" is False$")
+	c.SetCondition(t, held, testenv.Condition, corev1.ConditionTrue)
 	waitFor(t, lines, held+" Released$")
-	c.SetCondition(t, released, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, released, testenv.Condition, corev1.ConditionFalse)
 	waitFor(t, lines, released+" Held by "+rule)
-	if err := c.Client.Delete(t.Context(), testkit.Node(held, nil)); err != nil {
+	if err := c.Client.Delete(t.Context(), testenv.Node(held, nil)); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, lines, held+" is gone$")
@@ -104,7 +104,7 @@ func TestUIServesTheDashboard(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	code, body, err := testkit.Get(t.Context(), url)
+	code, body, err := testenv.Get(t.Context(), url)
 	if err != nil || code != http.StatusOK {
 		t.Errorf("%s: %d, %v", url, code, err)
 	}

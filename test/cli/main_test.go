@@ -10,14 +10,14 @@ import (
 	"sync"
 	"testing"
 
-	_ "github.com/readygate/readygate/internal/cli" // is in the binary: if it changes, no test result is still valid
-	"github.com/readygate/readygate/internal/testkit"
+	_ "github.com/readygate/readygate/internal/plugin" // is in the binary: if it changes, no test result is still valid
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // shared is the control plane with a manager in this process that all tests use.
 var shared struct {
 	start   sync.Once
-	cluster *testkit.Cluster
+	cluster *testenv.Cluster
 	stop    func() error
 	err     error
 }
@@ -26,7 +26,7 @@ var shared struct {
 var plugin string
 
 func TestMain(m *testing.M) {
-	testkit.Quiet()
+	testenv.Quiet()
 	code := 1
 	if err := build(); err != nil {
 		fmt.Fprintln(os.Stderr, "building kubectl-readiness:", err)
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
-	testkit.CleanUp()
+	testenv.CleanUp()
 	_ = os.RemoveAll(plugin)
 	os.Exit(code)
 }
@@ -49,16 +49,16 @@ func build() (err error) {
 		return err
 	}
 	cmd := exec.Command("go", "build", "-o", filepath.Join(plugin, "kubectl-readiness"), "./cmd/kubectl-readiness")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = testkit.Root(), os.Stderr, os.Stderr
+	cmd.Dir, cmd.Stdout, cmd.Stderr = testenv.Root(), os.Stderr, os.Stderr
 	return cmd.Run()
 }
 
 // cluster is the control plane that tests share, with the policies and a manager.
-func cluster(t *testing.T) *testkit.Cluster {
+func cluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
 	shared.start.Do(func() {
 		ctx := context.Background()
-		if shared.cluster, shared.err = testkit.NewCluster(ctx); shared.err != nil {
+		if shared.cluster, shared.err = testenv.NewCluster(ctx); shared.err != nil {
 			return
 		}
 		if shared.err = shared.cluster.InstallPolicies(ctx); shared.err != nil {

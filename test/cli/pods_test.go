@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // gatedPod creates a pod on a node with the well-known gate, which podgate has set to this status.
-func gatedPod(t *testing.T, c *testkit.Cluster, name, app, node string, status corev1.ConditionStatus) {
+func gatedPod(t *testing.T, c *testenv.Cluster, name, app, node string, status corev1.ConditionStatus) {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": app}},
@@ -42,7 +42,7 @@ func gatedPod(t *testing.T, c *testkit.Cluster, name, app, node string, status c
 }
 
 func TestPodsThatWait(t *testing.T) {
-	c, name := cluster(t), testkit.NameOf(t)
+	c, name := cluster(t), testenv.NameOf(t)
 	c.Create(t, &podv1alpha1.PodReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: podv1alpha1.PodReadinessRuleSpec{
@@ -50,7 +50,7 @@ func TestPodsThatWait(t *testing.T) {
 			Components:  []podv1alpha1.Component{{Name: "policy", PodCondition: &podv1alpha1.ConditionComponent{Type: "a.b/programmed"}}},
 		},
 	})
-	c.Create(t, testkit.Node(name, nil))
+	c.Create(t, testenv.Node(name, nil))
 	gatedPod(t, c, name+"-waits", name, name, corev1.ConditionFalse)
 	gatedPod(t, c, name+"-open", name, name, corev1.ConditionTrue)
 	gatedPod(t, c, name+"-other", "other", name, corev1.ConditionFalse)

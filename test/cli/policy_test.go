@@ -14,30 +14,30 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // What the plugin prints is what a manager that manages the policies has written, for rules of all kinds.
 func TestPolicyPrintsWhatTheManagerWrites(t *testing.T) {
 	c := cluster(t)
-	id := testkit.NameOf(t)
+	id := testenv.NameOf(t)
 	for name, change := range map[string]func(*v1alpha1.NodeReadinessRule){
 		"plain":   func(*v1alpha1.NodeReadinessRule) {},
-		"once":    testkit.BootstrapOnly,
-		"preview": testkit.DryRun,
+		"once":    testenv.BootstrapOnly,
+		"preview": testenv.DryRun,
 		"evicts":  func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Effect = corev1.TaintEffectNoExecute },
 		"limited": func(r *v1alpha1.NodeReadinessRule) { most := intstr.FromInt32(1); r.Spec.MaxUnavailable = &most },
 	} {
-		c.Create(t, testkit.Rule(id+"-"+name, change))
+		c.Create(t, testenv.Rule(id+"-"+name, change))
 	}
 	if err := c.Apply(t.Context(), fmt.Sprintf("apiVersion: readygate.dev/v1alpha1\nkind: PodReadinessRule\nmetadata: {name: %s}\nspec: {components: [{name: a, reach: {}}]}\n", id)); err != nil {
 		t.Fatal(err)
 	}
 	u := admin(t, c)
-	want := map[string]func(*admissionv1.MutatingAdmissionPolicySpec) policy.Compiled{policy.BirthsName: policy.ReadBirths, policy.GatesName: policy.ReadGates(policy.Latch{})}
-	rules := map[string]int{policy.BirthsName: 4, policy.GatesName: 1}
-	testkit.Eventually(t, "the plugin to print what the manager wrote", func(ctx context.Context) error {
+	want := map[string]func(*admissionv1.MutatingAdmissionPolicySpec) admission.Compiled{admission.BirthsName: admission.ReadBirths, admission.GatesName: admission.ReadGates(admission.Latch{})}
+	rules := map[string]int{admission.BirthsName: 4, admission.GatesName: 1}
+	testenv.Eventually(t, "the plugin to print what the manager wrote", func(ctx context.Context) error {
 		printed := u.readiness(t, "policy", "--latch-image=")
 		documents := strings.Split(printed.stdout, "---\n")
 		if printed.code != 0 || len(documents) != len(want) {
@@ -66,7 +66,7 @@ func TestPolicyPrintsWhatTheManagerWrites(t *testing.T) {
 // Without the manager's Deployment the plugin cannot know the latch, and names the flag.
 func TestPolicyNamesTheFlagOfTheLatch(t *testing.T) {
 	c := cluster(t)
-	id := testkit.NameOf(t)
+	id := testenv.NameOf(t)
 	if err := c.Apply(t.Context(), fmt.Sprintf("apiVersion: readygate.dev/v1alpha1\nkind: PodReadinessRule\nmetadata: {name: %s}\nspec: {components: [{name: a, reach: {}}]}\n", id)); err != nil {
 		t.Fatal(err)
 	}

@@ -15,14 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // user is somebody at a shell.
 type user struct{ home string }
 
 // admin may do everything.
-func admin(t *testing.T, c *testkit.Cluster) user { return userOf(t, c.Config) }
+func admin(t *testing.T, c *testenv.Cluster) user { return userOf(t, c.Config) }
 
 func userOf(t *testing.T, config *rest.Config) user {
 	t.Helper()
@@ -34,9 +34,9 @@ func userOf(t *testing.T, config *rest.Config) user {
 }
 
 // reader may get, list and watch these resources, and nothing else.
-func reader(t *testing.T, c *testkit.Cluster, resources ...string) user {
+func reader(t *testing.T, c *testenv.Cluster, resources ...string) user {
 	t.Helper()
-	name := testkit.NameOf(t) + "-" + strings.Join(resources, "-")
+	name := testenv.NameOf(t) + "-" + strings.Join(resources, "-")
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"", "readiness.node.x-k8s.io"}, Resources: resources, Verbs: []string{"get", "list", "watch"}},
 	}})
@@ -55,7 +55,7 @@ func reader(t *testing.T, c *testkit.Cluster, resources ...string) user {
 func (u user) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = u.home
-	cmd.Env = []string{"HOME=" + u.home, "KUBECONFIG=" + filepath.Join(u.home, "kubeconfig"), "PATH=" + plugin + ":" + testkit.Binaries() + ":" + os.Getenv("PATH")}
+	cmd.Env = []string{"HOME=" + u.home, "KUBECONFIG=" + filepath.Join(u.home, "kubeconfig"), "PATH=" + plugin + ":" + testenv.Binaries() + ":" + os.Getenv("PATH")}
 	return cmd
 }
 

@@ -12,22 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/testkit"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // scene is a rule that holds one node and has released another. Both are named after the test.
-func scene(t *testing.T, c *testkit.Cluster) (rule, held, released string) {
+func scene(t *testing.T, c *testenv.Cluster) (rule, held, released string) {
 	t.Helper()
-	rule = testkit.NameOf(t)
+	rule = testenv.NameOf(t)
 	held, released = rule+"-held", rule+"-free"
-	c.Create(t, testkit.Rule(rule))
+	c.Create(t, testenv.Rule(rule))
 	c.EventuallyRule(t, rule, "is accepted", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.ObservedGeneration == r.Generation })
-	c.CreateNode(t, testkit.Node(held, testkit.Pool(rule)), corev1.ConditionFalse)
-	c.CreateNode(t, testkit.Node(released, testkit.Pool(rule)), corev1.ConditionTrue)
+	c.CreateNode(t, testenv.Node(held, testenv.Pool(rule)), corev1.ConditionFalse)
+	c.CreateNode(t, testenv.Node(released, testenv.Pool(rule)), corev1.ConditionTrue)
 	c.EventuallyRule(t, rule, "holds one of two", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary != nil && r.Status.Summary.Held == 1 && r.Status.Summary.Selected == 2
+		return testenv.Enforced(r) && r.Status.Summary != nil && r.Status.Summary.Held == 1 && r.Status.Summary.Selected == 2
 	})
 	return rule, held, released
 }
@@ -49,24 +49,24 @@ func TestEveryVerbWithTheLeastRights(t *testing.T) {
 	})
 	t.Run("nodes", func(t *testing.T) {
 		all := u.readiness(t, "nodes", "-l", "pool="+rule, "-o", "wide")
-		all.expect(t, 0, "OTHER TAINTS", held, released, testkit.Condition+" is False")
+		all.expect(t, 0, "OTHER TAINTS", held, released, testenv.Condition+" is False")
 		if strings.Index(all.stdout, held) > strings.Index(all.stdout, released) {
 			t.Errorf("held nodes are not first:\n%s", all.stdout)
 		}
 		var got struct{ Nodes []view.Node }
 		u.readiness(t, "nodes", "-l", "pool="+rule, "--held", "-o", "json").parse(t, &got)
-		if len(got.Nodes) != 1 || got.Nodes[0].Name != held || got.Nodes[0].State != readiness.Held {
+		if len(got.Nodes) != 1 || got.Nodes[0].Name != held || got.Nodes[0].State != noderule.Held {
 			t.Errorf("got %+v", got)
 		}
 		u.readiness(t, "nodes", "-l", "pool=nobody").expect(t, 0, "No node has these labels")
 	})
 	t.Run("why", func(t *testing.T) {
-		u.readiness(t, "why", held).expect(t, 0, held+" is held", "by rule "+rule, testkit.Condition+" is False, must be True", "What to do", "Not seen", "events of the node", "you may not")
+		u.readiness(t, "why", held).expect(t, 0, held+" is held", "by rule "+rule, testenv.Condition+" is False, must be True", "What to do", "Not seen", "events of the node", "you may not")
 		u.readiness(t, "why", "node/"+released).expect(t, 0, released+" is released")
 		u.readiness(t, "why", "nobody").expect(t, 1, `error: there is no node "nobody"`, "kubectl get nodes")
 		var story view.Story
 		u.readiness(t, "why", held, "-o", "json").parse(t, &story)
-		if story.State != readiness.Held || len(story.Chapters) != 1 || len(story.Unseen) != 1 {
+		if story.State != noderule.Held || len(story.Chapters) != 1 || len(story.Unseen) != 1 {
 			t.Errorf("got %+v", story)
 		}
 		if admin := admin(t, c).readiness(t, "why", held); !strings.Contains(admin.stdout, "Events") || strings.Contains(admin.stdout, "Not seen") {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/readygate/readygate/internal/dashboard"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
 )
 
 func TestALostConnectionIsShownAndComesBack(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/readygate/readygate/internal/dashboard"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
 )
 
 // focused is the name of the tile that has the keyboard, else what else has it.

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/testkit"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // serveCluster serves the page of the cluster, as kubectl readiness ui does.
-func serveCluster(t *testing.T, c *testkit.Cluster) string {
+func serveCluster(t *testing.T, c *testenv.Cluster) string {
 	t.Helper()
 	source, err := live.NewSource(c.Config)
 	if err != nil {
@@ -34,10 +34,10 @@ func serveCluster(t *testing.T, c *testkit.Cluster) string {
 
 func TestThePageFollowsARealCluster(t *testing.T) {
 	tab(t) // no browser, no cluster
-	c, name := cluster(t), testkit.NameOf(t)
-	c.CreateNode(t, testkit.Node(name, testkit.Pool(name)), corev1.ConditionFalse)
-	c.Create(t, testkit.Rule(name)) // after the node: the manager adds the taint, and records since when
-	c.EventuallyNode(t, name, "held", func(n *corev1.Node) bool { return testkit.HasTaint(n, testkit.TaintKey(name)) })
+	c, name := cluster(t), testenv.NameOf(t)
+	c.CreateNode(t, testenv.Node(name, testenv.Pool(name)), corev1.ConditionFalse)
+	c.Create(t, testenv.Rule(name)) // after the node: the manager adds the taint, and records since when
+	c.EventuallyNode(t, name, "held", func(n *corev1.Node) bool { return testenv.HasTaint(n, testenv.TaintKey(name)) })
 	p := open(t, serveCluster(t, c), 1280, 800)
 	p.run("window.loadedOnce = true")
 
@@ -47,7 +47,7 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 	p.until("its story", panel+`.open && `+panel+`.querySelector(".headline")`)
 	text := value[string](p, panel+".innerText")
 	for _, want := range []string{
-		name + " is held for", "by rule " + name, testkit.Condition + " is False, must be True", "Look at that component on this node",
+		name + " is held for", "by rule " + name, testenv.Condition + " is False, must be True", "Look at that component on this node",
 		"kubectl get pods -A -o wide --field-selector spec.nodeName=" + name, "This rule holds this node", "since", "TaintAdded",
 	} {
 		if !strings.Contains(text, want) {
@@ -55,14 +55,14 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 		}
 	}
 
-	c.SetCondition(t, name, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, name, testenv.Condition, corev1.ConditionTrue)
 	p.until("the tile to be released", tile(name)+`.dataset.state === "Released"`)
 	p.until("the story to follow", panel+`.querySelector(".headline").textContent.includes(" is released")`)
 	p.until("a screen reader to be told", `document.getElementById("said").textContent === "`+name+` is now released"`)
 	p.until("the rule to count it", `document.querySelector("[data-rule='`+name+`'] .counts").textContent.startsWith("0 held · 1 released")`)
 	p.until("the distribution", `document.getElementById("times-summary").textContent.includes("median")`)
 
-	if err := c.Client.Delete(t.Context(), testkit.Node(name, nil)); err != nil {
+	if err := c.Client.Delete(t.Context(), testenv.Node(name, nil)); err != nil {
 		t.Fatal(err)
 	}
 	p.until("the tile to be gone", `!`+tile(name))
@@ -78,14 +78,14 @@ const bomb = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</scri
 
 func TestHostileTextsOfAClusterDoNotExecute(t *testing.T) {
 	tab(t)
-	c, name := cluster(t), testkit.NameOf(t)
-	c.Create(t, testkit.Rule(name))
-	node := testkit.Node(name, testkit.Pool(name))
+	c, name := cluster(t), testenv.NameOf(t)
+	c.Create(t, testenv.Rule(name))
+	node := testenv.Node(name, testenv.Pool(name))
 	node.Annotations = map[string]string{"example.com/note": bomb}
 	c.Create(t, node)
 	base := node.DeepCopy()
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-		Type: testkit.Condition, Status: corev1.ConditionFalse, Reason: "Hostile", Message: bomb, LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()})
+		Type: testenv.Condition, Status: corev1.ConditionFalse, Reason: "Hostile", Message: bomb, LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()})
 	if err := c.Client.Status().Patch(t.Context(), node, client.StrategicMergeFrom(base)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,18 +11,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 var shared struct {
 	start    sync.Once
-	cluster  *testkit.Cluster
+	cluster  *testenv.Cluster
 	stop     func() error
 	startErr error
 }
 
 func TestMain(m *testing.M) {
-	testkit.Quiet()
+	testenv.Quiet()
 	code := m.Run()
 	browser.close()
 	if shared.stop != nil {
@@ -34,15 +34,15 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
-	testkit.CleanUp()
+	testenv.CleanUp()
 	os.Exit(code)
 }
 
 // cluster is the control plane that tests share, with a manager running in this process.
-func cluster(t *testing.T) *testkit.Cluster {
+func cluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
 	shared.start.Do(func() {
-		shared.cluster, shared.startErr = testkit.NewCluster(context.Background())
+		shared.cluster, shared.startErr = testenv.NewCluster(context.Background())
 		if shared.startErr == nil {
 			shared.startErr = shared.cluster.InstallPolicies(context.Background())
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
 
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // serve serves a dashboard until the test ends, and returns its address.
@@ -128,7 +128,7 @@ func value[T any](p *opened, expression string) T {
 // until waits until an expression is true in the page.
 func (p *opened) until(what, expression string) {
 	p.t.Helper()
-	testkit.Eventually(p.t, what, func(context.Context) error {
+	testenv.Eventually(p.t, what, func(context.Context) error {
 		so, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		if err != nil {
 			return err

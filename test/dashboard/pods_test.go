@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/live"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/plugin/live"
 )
 
 // gated is a pod that carries the gate of the pod network, and has had its sandbox for some minutes. Its

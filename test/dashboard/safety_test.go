@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/live"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/plugin/live"
 )
 
 const storage = "example.com/StorageReady"

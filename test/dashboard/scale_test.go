@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/live"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/plugin/live"
 )
 
 const network = "example.com/NetworkReady"

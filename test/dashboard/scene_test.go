@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 // scene is a fleet of 300 nodes in the middle of a day: pools that grow, a GPU driver that is

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // prefers makes the browser say what its user prefers.
@@ -25,7 +25,7 @@ func (p *opened) picture(name string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(testkit.Root(), "docs", name), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(testenv.Root(), "docs", name), data, 0o644); err != nil {
 		p.t.Fatal(err)
 	}
 }

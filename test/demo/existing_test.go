@@ -19,21 +19,21 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/demo"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const foreignTaint = "example.com/foreign"
 
 // theirs is a cluster of somebody else: its scheduler and controllers run, and it has a node
 // that every rule for workers would select.
-func theirs(t *testing.T, c *testkit.Cluster) (kubeconfig string, node *corev1.Node) {
+func theirs(t *testing.T, c *testenv.Cluster) (kubeconfig string, node *corev1.Node) {
 	t.Helper()
 	for _, do := range []func(context.Context) error{c.StartScheduler, c.StartControllerManager} {
 		if err := do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	node = testkit.Node("worker-1", map[string]string{"node-role.kubernetes.io/worker": "", "example.com/pool": "workers"}, testkit.WithTaint(foreignTaint))
+	node = testenv.Node("worker-1", map[string]string{"node-role.kubernetes.io/worker": "", "example.com/pool": "workers"}, testenv.WithTaint(foreignTaint))
 	c.Create(t, node)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, c.Config); err != nil {
@@ -43,14 +43,14 @@ func theirs(t *testing.T, c *testkit.Cluster) (kubeconfig string, node *corev1.N
 }
 
 // bare is a cluster without Readygate.
-func bare(t *testing.T) *testkit.Cluster {
+func bare(t *testing.T) *testenv.Cluster {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testkit.Binaries()})
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = plane.Stop() })
-	c, err := testkit.Connect(plane)
+	c, err := testenv.Connect(plane)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func ofKubernetes(kind, namespace, name string) bool {
 
 // objects names every object of the cluster but those of Kubernetes itself, and events, which
 // go by themselves.
-func objects(t *testing.T, c *testkit.Cluster) []string {
+func objects(t *testing.T, c *testenv.Cluster) []string {
 	t.Helper()
 	found, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
@@ -112,7 +112,7 @@ func objects(t *testing.T, c *testkit.Cluster) []string {
 }
 
 // unchanged fails unless there are the objects of before, and no others.
-func unchanged(t *testing.T, c *testkit.Cluster, before []string) {
+func unchanged(t *testing.T, c *testenv.Cluster, before []string) {
 	t.Helper()
 	after := objects(t, c)
 	for _, name := range after {
@@ -128,7 +128,7 @@ func unchanged(t *testing.T, c *testkit.Cluster, before []string) {
 }
 
 // untouched fails if the node is not as it was, but for what Kubernetes itself does to it.
-func untouched(t *testing.T, c *testkit.Cluster, before *corev1.Node) {
+func untouched(t *testing.T, c *testenv.Cluster, before *corev1.Node) {
 	t.Helper()
 	var after corev1.Node
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(before), &after); err != nil {
@@ -169,7 +169,7 @@ func TestAnExistingClusterIsLeftAsItWas(t *testing.T) {
 		unchanged(t, c, before)
 	})
 	t.Run("another demo is not disturbed", func(t *testing.T) {
-		other := testkit.Node("demo-worker-1", map[string]string{demo.SimulatedLabel: "true"})
+		other := testenv.Node("demo-worker-1", map[string]string{demo.SimulatedLabel: "true"})
 		c.Create(t, other)
 		start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes").ends(1, "another demo plays there", "make demo DEMO_CLUSTER=clean")
 		untouched(t, c, other)
@@ -204,13 +204,13 @@ func TestAnExistingClusterIsLeftAsItWas(t *testing.T) {
 
 func TestAClusterWithReadygateIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig, node := theirs(t, c)
 	// Theirs has the taint, the label and the condition of the guide's.
-	rule := testkit.Rule("network-readiness-rule", func(r *v1alpha1.NodeReadinessRule) {
+	rule := testenv.Rule("network-readiness-rule", func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.Taint.Key = "readiness.k8s.io/NetworkReady"
 		r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"node-role.kubernetes.io/worker": ""}}
 	})
@@ -223,9 +223,9 @@ func TestAClusterWithReadygateIsLeftAsItWas(t *testing.T) {
 		untouched(t, c, node)
 	})
 
-	c.StartProcess(t, testkit.ManagerUser, "--leader-elect", "--leader-election-namespace", testkit.ManagerNamespace)
-	held := c.EventuallyNode(t, node.Name, "held by their rule", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
-	rule = c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	c.StartProcess(t, testenv.ManagerUser, "--leader-elect", "--leader-election-namespace", testenv.ManagerNamespace)
+	held := c.EventuallyNode(t, node.Name, "held by their rule", func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) })
+	rule = c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	before := objects(t, c)
 	start(t, "cni-guide", "KUBECONFIG="+kubeconfig, "DEMO_CLUSTER=yes").ends(0, "The manager that leads there enforces it", "What was proven: The CNI guide", "Nothing of the demo is left")
 	unchanged(t, c, before)
@@ -234,7 +234,7 @@ func TestAClusterWithReadygateIsLeftAsItWas(t *testing.T) {
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), &after); err != nil {
 		t.Fatal(err)
 	}
-	if after.Generation != rule.Generation || *after.Status.Summary != *rule.Status.Summary || !testkit.Enforced(&after) {
+	if after.Generation != rule.Generation || *after.Status.Summary != *rule.Status.Summary || !testenv.Enforced(&after) {
 		t.Errorf("their rule is %+v, was %+v", after.Status, rule.Status)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 var binary string
@@ -34,10 +34,10 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the system's own directory for such things
-	defer testkit.CleanUp()
+	defer testenv.CleanUp()
 	binary = filepath.Join(dir, "demo")
 	build := exec.Command("go", "build", "-o", binary, "./hack/demo")
-	build.Dir, build.Stderr = testkit.Root(), os.Stderr
+	build.Dir, build.Stderr = testenv.Root(), os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)
 	}
@@ -60,8 +60,8 @@ type performance struct {
 func start(t *testing.T, scenario string, env ...string) *performance {
 	t.Helper()
 	p := &performance{t: t, temp: t.TempDir(), done: make(chan struct{}), waits: map[string]chan struct{}{}}
-	p.cmd = exec.Command(binary, testkit.Binaries())
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = testkit.Root(), p, p
+	p.cmd = exec.Command(binary, testenv.Binaries())
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = testenv.Root(), p, p
 	p.cmd.Env = append(os.Environ(), append([]string{"SCENARIO=" + scenario, "ONCE=1", "TMPDIR=" + p.temp, "KUBECONFIG=", "DEMO_CLUSTER="}, env...)...)
 	if err := controlplane.StartChild(p.cmd); err != nil {
 		t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/readygate/readygate/internal/scenario"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Every story of the repository goes as it says, and says what was proven.
 // The example of the guide is a story that plays.
 func TestTheExampleOfTheDocsPlays(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "demo.md"))
+	guide, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "demo.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestTheExampleOfTheDocsPlays(t *testing.T) {
 }
 
 func TestEveryScenarioPlays(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(testkit.Root(), "scenarios", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "scenarios", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -90,7 +90,7 @@ func killManagers(t *testing.T, l *lab.Lab) {
 // leader is the manager that holds the lease, and the node it runs on.
 func leader(t *testing.T, l *lab.Lab) (pod, node string) {
 	t.Helper()
-	testkit.Eventually(t, "a leader", func(ctx context.Context) error {
+	testenv.Eventually(t, "a leader", func(ctx context.Context) error {
 		var lease coordinationv1.Lease
 		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
 			return err
@@ -118,7 +118,7 @@ func joinsHeldAndIsReleased(t *testing.T, l *lab.Lab, history *lab.History, name
 // bornHeld waits for the node to be there: it has the taint from the first moment.
 func bornHeld(t *testing.T, history *lab.History, name string) {
 	t.Helper()
-	testkit.Eventually(t, name+" in the watch", seen(history, name))
+	testenv.Eventually(t, name+" in the watch", seen(history, name))
 	if first := history.Of(name)[0]; !held(flannelTaint)(first.Node) {
 		t.Errorf("%s was not born held: %s", name, lab.Describe(first.Node))
 	}

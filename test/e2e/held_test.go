@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -26,7 +26,7 @@ func TestTheManagerStartsWhereEveryNodeIsHeld(t *testing.T) {
 	applyReporter(t, l)
 	l.Kubectl.Run(t, "rollout", "status", "daemonset/flannel-reporter", "-n", "kube-system", "--timeout=90s")
 	l.EventuallyNodes(t, "reported", is(flannelCondition, corev1.ConditionFalse), "n1", "n2", "n3")
-	testkit.Eventually(t, "pods that say why they wait", func(context.Context) error {
+	testenv.Eventually(t, "pods that say why they wait", func(context.Context) error {
 		for _, pod := range podsOf(t, l, metav1.NamespaceDefault, "web") {
 			if pod.Spec.NodeName != "" {
 				t.Errorf("%s was sent to %s, which is held", pod.Name, pod.Spec.NodeName)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -39,4 +39,4 @@ func TestWithKubectl(t *testing.T) {
 }
 
 // dist is a file that make writes for users.
-func dist(file string) string { return filepath.Join(testkit.Root(), "dist", file) }
+func dist(file string) string { return filepath.Join(testenv.Root(), "dist", file) }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -46,7 +46,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	prometheus, somebody := token("prometheus"), token("somebody")
 	_, node := leader(t, l)
 	// A manager leads before it has made the certificate of its metrics.
-	testkit.Eventually(t, "metrics for Prometheus", func(ctx context.Context) error {
+	testenv.Eventually(t, "metrics for Prometheus", func(ctx context.Context) error {
 		code, body, err := scrape(ctx, node, prometheus)
 		if err == nil && (code != http.StatusOK || !strings.Contains(body, `node_readiness_rule_nodes{rule="waiting",state="held"} 3`)) {
 			err = fmt.Errorf("it gets %d:\n%.2000s", code, body)

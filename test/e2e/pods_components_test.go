@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/gating"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/podrule"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -98,7 +98,7 @@ spec:
 		}
 	}
 	ordinary := eventuallyPod(t, l, "ordinary", "held", func(pod *corev1.Pod) bool { return len(pod.Status.InitContainerStatuses) > 0 })
-	if !touched(ordinary) || !gating.HasLatch(ordinary) || isReady(ordinary) {
+	if !touched(ordinary) || !podrule.HasLatch(ordinary) || isReady(ordinary) {
 		t.Error("an ordinary pod is neither gated nor held: that was no test")
 	}
 	if !hasToken(ordinary, "idle") || hasToken(ordinary, podv1alpha1.LatchName) {
@@ -122,7 +122,7 @@ func hasToken(pod *corev1.Pod, container string) bool {
 
 // touched says whether the pod has anything of ours.
 func touched(pod *corev1.Pod) bool {
-	return len(pod.Spec.ReadinessGates) > 0 || gating.HasLatch(pod) || pod.Annotations[podv1alpha1.GatesAnnotation] != "" || pod.Annotations[podv1alpha1.LatchAnnotation] != "" ||
+	return len(pod.Spec.ReadinessGates) > 0 || podrule.HasLatch(pod) || pod.Annotations[podv1alpha1.GatesAnnotation] != "" || pod.Annotations[podv1alpha1.LatchAnnotation] != "" ||
 		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == podv1alpha1.LatchName })
 }
 
@@ -153,7 +153,7 @@ func startHeld(t *testing.T, l *lab.Lab) {
 	}
 	l.Create(t, job)
 
-	testkit.Eventually(t, "a restart without the hold", func(context.Context) error {
+	testenv.Eventually(t, "a restart without the hold", func(context.Context) error {
 		if restarts(podsOf(t, l, metav1.NamespaceDefault, "hasty")) == 0 {
 			return errors.New("there is none")
 		}

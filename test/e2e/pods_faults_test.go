@@ -17,7 +17,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -77,7 +77,7 @@ func only(t *testing.T, l *lab.Lab, app string) *corev1.Pod {
 func newest(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
 	t.Helper()
 	var found corev1.Pod
-	testkit.Eventually(t, fmt.Sprintf("%d pods of %s", pods, app), func(context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("%d pods of %s", pods, app), func(context.Context) error {
 		list := podsOf(t, l, metav1.NamespaceDefault, app)
 		if len(list) != pods {
 			return fmt.Errorf("there are %d", len(list))
@@ -192,7 +192,7 @@ func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 	workload(t, l, "impatient", 1, on("n1"), anywhere)
 	impatient := []*corev1.Pod{wait(t, l, "impatient", 1)} // an agent has told it to wait
 	selectAgents(t, l, `"nowhere"`)
-	testkit.Eventually(t, "the agents to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, "the agents to be gone", func(ctx context.Context) error {
 		var list corev1.PodList
 		if err := l.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/component": "podgate"}); err != nil {
 			return err
@@ -215,7 +215,7 @@ func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 	})
 	for _, pod := range impatient {
 		eventuallyPod(t, l, pod.Name, "opened by the manager", isOpen(podv1alpha1.ReasonAgentGone))
-		testkit.Eventually(t, "the event "+podv1alpha1.EventOpened, func(context.Context) error {
+		testenv.Eventually(t, "the event "+podv1alpha1.EventOpened, func(context.Context) error {
 			for _, event := range l.Events(t, pod) {
 				if event.Reason == podv1alpha1.EventOpened {
 					return nil

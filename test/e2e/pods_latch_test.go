@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/latchkey"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -64,7 +64,7 @@ func gateToLatch(t *testing.T, l *lab.Lab, n *lab.Node, size int) (times []time.
 	pods.Spec.Replicas = ptr.To(int32(size))
 	readyAfter(t, l, pods, "crowd", size, nil)
 	opened := map[string]time.Time{}
-	for _, r := range l.Requests(t, policy.PodgateUser) {
+	for _, r := range l.Requests(t, admission.PodgateUser) {
 		if _, seen := opened[r.Name]; !seen && r.Resource == "pods" && r.Verb == "patch" {
 			opened[r.Name] = r.At
 		}

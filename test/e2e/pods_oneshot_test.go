@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/latchkey"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/latchkey"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -153,7 +153,7 @@ func writtenOnce(t *testing.T, l *lab.Lab) {
 	}
 	disperse(t, l, "crowd")
 	writes := map[string]int{}
-	for _, r := range l.Requests(t, policy.PodgateUser) {
+	for _, r := range l.Requests(t, admission.PodgateUser) {
 		if r.IsWrite() && r.Resource == "pods" && names[r.Name] {
 			writes[r.Name]++
 			if r.Verb != "patch" || r.Subresource != "status" || r.Code != http.StatusOK {
@@ -202,7 +202,7 @@ func gather(t *testing.T, l *lab.Lab, deployment *appsv1.Deployment, born func(*
 func disperse(t *testing.T, l *lab.Lab, app string) {
 	t.Helper()
 	l.Kubectl.Run(t, "delete", "deployment", app)
-	testkit.Eventually(t, app+" to be gone", func(context.Context) error {
+	testenv.Eventually(t, app+" to be gone", func(context.Context) error {
 		if n := len(podsOf(t, l, metav1.NamespaceDefault, app)); n > 0 {
 			return fmt.Errorf("%d pods are left", n)
 		}
@@ -222,10 +222,10 @@ func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 	l, _ := startOneShot(t)
 	applyPodRule(t, l, "crowd", "  startHold: true\n"+reached, "crowd")
 	var agent appsv1.DaemonSet
-	l.Get(t, &agent, namespace, policy.PodgateAccount)
+	l.Get(t, &agent, namespace, admission.PodgateAccount)
 	image := agent.Spec.Template.Spec.Containers[0].Image
 
-	metronome := testkit.StartMetronome(t.Context())
+	metronome := testenv.StartMetronome(t.Context())
 	plain := func() cost {
 		defer disperse(t, l, "plain")
 		return costOf(metronome, func() time.Duration { return plainCrowd(t, l, image) })
@@ -264,10 +264,10 @@ func (c cost) String() string {
 	return fmt.Sprintf("%v (%v of work, beats of %v, %.0f %% stolen)", c.time.Round(10*time.Millisecond), c.work.Round(10*time.Millisecond), c.beat.Round(10*time.Microsecond), 100*c.stolen)
 }
 
-func costOf(metronome *testkit.Metronome, gather func() time.Duration) cost {
+func costOf(metronome *testenv.Metronome, gather func() time.Duration) cost {
 	rest()
-	before, began := testkit.MachineTicks(), time.Now()
-	took, after := gather(), testkit.MachineTicks()
+	before, began := testenv.MachineTicks(), time.Now()
+	took, after := gather(), testenv.MachineTicks()
 	c := cost{time: took, work: after.Busy(before), beat: metronome.Mean(began)}
 	if stolen := after.Stolen(before); stolen != nil {
 		c.stolen = *stolen
@@ -280,9 +280,9 @@ func costOf(metronome *testkit.Metronome, gather func() time.Duration) cost {
 func rest() {
 	const look = 2 * time.Second
 	for range int(time.Minute / look) {
-		before := testkit.MachineTicks()
+		before := testenv.MachineTicks()
 		time.Sleep(look)
-		if testkit.MachineTicks().Busy(before) < look/4 {
+		if testenv.MachineTicks().Busy(before) < look/4 {
 			return
 		}
 	}

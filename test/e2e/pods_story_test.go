@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -91,7 +91,7 @@ func enforces(status metav1.ConditionStatus, reason string) func(*podv1alpha1.Po
 
 func eventuallyPodRule(t *testing.T, l *lab.Lab, name, what string, check func(*podv1alpha1.PodReadinessRule) bool) {
 	t.Helper()
-	testkit.Eventually(t, fmt.Sprintf("rule %s: %s", name, what), func(ctx context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("rule %s: %s", name, what), func(ctx context.Context) error {
 		var rule podv1alpha1.PodReadinessRule
 		if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &rule); err != nil {
 			return err
@@ -107,7 +107,7 @@ func eventuallyPodRule(t *testing.T, l *lab.Lab, name, what string, check func(*
 func eventuallyPod(t *testing.T, l *lab.Lab, name, what string, check func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	var pod corev1.Pod
-	testkit.Eventually(t, fmt.Sprintf("pod %s: %s", name, what), func(ctx context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("pod %s: %s", name, what), func(ctx context.Context) error {
 		pod = corev1.Pod{}
 		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, &pod); err != nil {
 			return err

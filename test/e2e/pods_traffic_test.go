@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -100,7 +100,7 @@ func serve(t *testing.T, l *lab.Lab, app string, client *corev1.Pod) *calls {
 	}
 	l.Create(t, service)
 	workload(t, l, app, 2, workers)
-	testkit.Eventually(t, "two pods of "+app+" that are programmed", func(context.Context) error {
+	testenv.Eventually(t, "two pods of "+app+" that are programmed", func(context.Context) error {
 		n := 0
 		for _, pod := range podsOf(t, l, metav1.NamespaceDefault, app) {
 			if isReady(&pod) && isProgrammed(&pod) {
@@ -127,7 +127,7 @@ func grow(t *testing.T, l *lab.Lab, app string, size int, made *calls) {
 
 func answers(t *testing.T, made *calls, pods int) {
 	t.Helper()
-	testkit.Eventually(t, fmt.Sprintf("answers of %d pods", pods), func(context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("answers of %d pods", pods), func(context.Context) error {
 		if _, failed, by := made.sum(); len(by) < pods {
 			return fmt.Errorf("answers of %s; %d calls failed, e.g. %s", strings.Join(by, " "), len(failed), first(failed))
 		}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -54,14 +54,14 @@ func TestNobodysFleetIsDrained(t *testing.T) {
 	l.Apply(t, agentRule("agent", agentTaint, "NoExecute", `  maxUnavailable: 1
   conditions: [{type: example.com/AgentReady, requiredStatus: "True"}]
 `))
-	l.EventuallyRule(t, "agent", "enforced", testkit.Enforced)
+	l.EventuallyRule(t, "agent", "enforced", testenv.Enforced)
 	away := l.Watch(t)
 	lie(t, l, "file:///proc/no-such-file")
 	l.EventuallyNodes(t, "slandered", is(agentCondition, corev1.ConditionFalse), names...)
 	var stay []string
 	l.EventuallyRule(t, "agent", "limited", func(r *v1alpha1.NodeReadinessRule) bool {
 		stay = r.Status.LimitedNodes
-		return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited)(r) && len(stay) == 2 && r.Status.Summary.Held == 1
+		return testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited)(r) && len(stay) == 2 && r.Status.Summary.Held == 1
 	})
 	l.EventuallyNodes(t, "still in use", released(agentTaint), stay...)
 	working(t, l, "web", 2) // the topology keeps the third from joining them
@@ -72,7 +72,7 @@ func TestNobodysFleetIsDrained(t *testing.T) {
 
 	lie(t, l, "file:///proc/self/stat")
 	l.EventuallyNodes(t, "released", released(agentTaint), names...)
-	l.EventuallyRule(t, "agent", "enforced", testkit.Enforced)
+	l.EventuallyRule(t, "agent", "enforced", testenv.Enforced)
 	mostAway(t, away, agentTaint, 1)
 	l.Step(t, "it tells the truth again: all are released, and never were two away")
 	l.Kubectl.Run(t, "delete", "nrr", "agent")
@@ -115,7 +115,7 @@ func diesForGood(t *testing.T, l *lab.Lab, node string) {
 	const taint = "readiness.k8s.io/AgentHeard"
 	l.Apply(t, agentRule("heard", taint, "NoSchedule", `  conditions: [{type: example.com/AgentReady, requiredStatus: "True", maxAge: 60s}]
 `))
-	l.EventuallyRule(t, "heard", "enforced", testkit.Enforced)
+	l.EventuallyRule(t, "heard", "enforced", testenv.Enforced)
 	history := l.Watch(t)
 	stop := killAgain(t, l, node)
 	l.EventuallyNode(t, node, "held", held(taint))
@@ -223,13 +223,13 @@ func neverComes(t *testing.T, l *lab.Lab) {
 // readiness is what kubectl readiness says.
 func readiness(t *testing.T, l *lab.Lab, args ...string) string {
 	t.Helper()
-	return l.Kubectl.Tool(t, filepath.Join(testkit.Root(), "bin", "kubectl-readiness"), args...)
+	return l.Kubectl.Tool(t, filepath.Join(testenv.Root(), "bin", "kubectl-readiness"), args...)
 }
 
 // said waits for an event on a node that says this.
 func said(t *testing.T, l *lab.Lab, node, reason, text string) {
 	t.Helper()
-	testkit.Eventually(t, "the event "+reason, func(context.Context) error {
+	testenv.Eventually(t, "the event "+reason, func(context.Context) error {
 		var obj corev1.Node
 		l.Get(t, &obj, "", node)
 		for _, e := range l.Events(t, &obj) {
@@ -315,7 +315,7 @@ func version(t *testing.T, history *lab.History, node string, after int, check f
 func TestARebootCounts(t *testing.T) {
 	l := start(t)
 	l.Kubectl.Run(t, "patch", "nrr", flannelRule, "--type=merge", "-p", `{"spec":{"bootstrapScope":"Boot"}}`)
-	l.EventuallyRule(t, flannelRule, "enforced", testkit.Enforced)
+	l.EventuallyRule(t, flannelRule, "enforced", testenv.Enforced)
 	on := func(node string) map[string]string { return map[string]string{corev1.LabelHostname: node} }
 	workload(t, l, "slow", 2, on("n1"), anywhere)
 	workload(t, l, "quick", 2, on("n3"), anywhere)
@@ -330,7 +330,7 @@ func TestARebootCounts(t *testing.T) {
 		}
 		l.Step(t, "n3 was missed before it was back: once more")
 		l.Kubectl.Run(t, "scale", "deployment/quick", "--replicas=2")
-		testkit.Eventually(t, "two pods are left", func(context.Context) error {
+		testenv.Eventually(t, "two pods are left", func(context.Context) error {
 			if n := len(podsOf(t, l, metav1.NamespaceDefault, "quick")); n != 2 {
 				return fmt.Errorf("%d pods", n)
 			}
@@ -377,7 +377,7 @@ func slow(t *testing.T, l *lab.Lab) {
 // is reported in it by then counts only when it is said again.
 func leadElsewhere(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	testkit.Eventually(t, "a leader on another node than "+node, func(context.Context) error {
+	testenv.Eventually(t, "a leader on another node than "+node, func(context.Context) error {
 		if holder, at := leader(t, l); at == node {
 			l.Kubectl.Run(t, "delete", "pod", "-n", namespace, "--field-selector=spec.nodeName="+node)
 			return fmt.Errorf("%s leads, on %s", holder, at)

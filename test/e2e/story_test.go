@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -40,10 +40,10 @@ func install(t *testing.T, l *lab.Lab, args ...string) {
 	l.Helm.Run(t, append([]string{"install", release, chart(), "--namespace", namespace, "--create-namespace"}, args...)...)
 }
 
-func chart() string { return filepath.Join(testkit.Root(), "charts", "readygate") }
+func chart() string { return filepath.Join(testenv.Root(), "charts", "readygate") }
 
 // example is the path of a file or directory that users apply.
-func example(path string) string { return filepath.Join(testkit.Root(), "examples", path) }
+func example(path string) string { return filepath.Join(testenv.Root(), "examples", path) }
 
 // changed is an example with some text replaced, as its reader is told to do.
 func changed(t *testing.T, path string, oldnew ...string) string {
@@ -71,7 +71,7 @@ func managed(t *testing.T, l *lab.Lab) {
 // covered waits until nodes of the rule are born with its taint.
 func covered(t *testing.T, l *lab.Lab, rule string) {
 	t.Helper()
-	l.EventuallyRule(t, rule, "births covered", testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	l.EventuallyRule(t, rule, "births covered", testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
 }
 
 // workload creates pods like any other's, which tolerate nothing. They serve a page.
@@ -119,7 +119,7 @@ func anywhere(pod *corev1.PodSpec) { pod.TopologySpreadConstraints = nil }
 func working(t *testing.T, l *lab.Lab, name string, replicas int) []corev1.Pod {
 	t.Helper()
 	var ready []corev1.Pod
-	testkit.Eventually(t, fmt.Sprintf("%d pods of %s", replicas, name), func(context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("%d pods of %s", replicas, name), func(context.Context) error {
 		ready = nil
 		for _, pod := range podsOf(t, l, metav1.NamespaceDefault, name) {
 			if isReady(&pod) {
@@ -189,11 +189,11 @@ func failures(t *testing.T, l *lab.Lab) []string {
 }
 
 func held(key string) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool { return testkit.HasTaint(node, key) }
+	return func(node *corev1.Node) bool { return testenv.HasTaint(node, key) }
 }
 
 func released(key string) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool { return !testkit.HasTaint(node, key) }
+	return func(node *corev1.Node) bool { return !testenv.HasTaint(node, key) }
 }
 
 func is(condition string, status corev1.ConditionStatus) func(*corev1.Node) bool {

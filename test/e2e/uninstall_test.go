@@ -14,7 +14,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -54,7 +54,7 @@ func TestUninstall(t *testing.T) {
 
 	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
 	l.Step(t, "uninstalled; nothing is kept")
-	testkit.Eventually(t, "the CRD to go", func(ctx context.Context) error {
+	testenv.Eventually(t, "the CRD to go", func(ctx context.Context) error {
 		if out, err := l.Kubectl.Try(ctx, "get", "crd", v1alpha1.CRDName, "-o", "name", "--ignore-not-found"); err != nil || out != "" {
 			return fmt.Errorf("%s %w", out, err)
 		}
@@ -91,7 +91,7 @@ func rules(t *testing.T, l *lab.Lab) []v1alpha1.NodeReadinessRule {
 func nothingIsLeft(t *testing.T, l *lab.Lab, promised ...string) {
 	t.Helper()
 	kinds := strings.Fields(l.Kubectl.Run(t, "api-resources", "--verbs=list", "-o", "name"))
-	testkit.Eventually(t, "nothing to be left", func(ctx context.Context) error {
+	testenv.Eventually(t, "nothing to be left", func(ctx context.Context) error {
 		out, err := l.Kubectl.Try(ctx, "get", strings.Join(kinds, ","), "-A", "-l", "app.kubernetes.io/part-of=readygate", "-o", "name")
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	install(t, l, "--take-ownership", "--force-conflicts")
 	managed(t, l)
 	for _, name := range []string{flannelRule, "waiting"} {
-		l.EventuallyRule(t, name, "enforced", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforced))
+		l.EventuallyRule(t, name, "enforced", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforced))
 	}
 	l.SetCondition(t, "n2", flannelCondition, corev1.ConditionTrue)
 	l.EventuallyNode(t, "n2", "released by Readygate", completed(t, l))

@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
@@ -115,7 +115,7 @@ func bearNodes(t *testing.T, l *lab.Lab) (births func() map[string]string, stop 
 	go func() {
 		defer close(done)
 		for i := 0; ctx.Err() == nil; i++ {
-			node := testkit.Node(fmt.Sprintf("born-%d", i), workers)
+			node := testenv.Node(fmt.Sprintf("born-%d", i), workers)
 			if err := l.Client.Create(ctx, node); err != nil {
 				continue // stopped, or too busy: the next one
 			}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const (
@@ -63,7 +63,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, container, condition string) {
+func play(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet, container, condition string) {
 	// "Test scripts"
 	k.Script(t, dir, "-c", "kubectl apply -f network-readiness-rule.yaml")
 	k.Run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/network-readiness-rule")
@@ -89,7 +89,7 @@ func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, 
 	c.Create(t, app)
 
 	// 1. "Immediately upon joining, the node should have the taint".
-	if !testkit.HasTaint(node, networkTaint) {
+	if !testenv.HasTaint(node, networkTaint) {
 		t.Fatalf("the node joins with %v", node.Spec.Taints)
 	}
 
@@ -97,15 +97,15 @@ func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, 
 	pod := podOn(t, c, daemonSet, node.Name)
 	run(t, c, pod, container)
 	c.EventuallyNode(t, node.Name, "reported as not ready", statusIs(condition, corev1.ConditionFalse))
-	if n := nodeNamed(t, c, node.Name); !testkit.HasTaint(n, networkTaint) || scheduled(t, c, app) {
+	if n := nodeNamed(t, c, node.Name); !testenv.HasTaint(n, networkTaint) || scheduled(t, c, app) {
 		t.Errorf("before Calico runs, the node has %v, and the app is scheduled: %v", n.Spec.Taints, scheduled(t, c, app))
 	}
 	startFelix(t)
 	c.EventuallyNode(t, node.Name, "reported as ready", statusIs(condition, corev1.ConditionTrue))
 
 	// 3. "The Node Readiness Controller will remove the taint, and workloads will be scheduled."
-	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return !testkit.HasTaint(n, networkTaint) })
-	testkit.Eventually(t, "the app to be scheduled", func(context.Context) error {
+	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return !testenv.HasTaint(n, networkTaint) })
+	testenv.Eventually(t, "the app to be scheduled", func(context.Context) error {
 		if !scheduled(t, c, app) {
 			return errors.New("it is not")
 		}
@@ -114,7 +114,7 @@ func play(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, dir, daemonSet, 
 }
 
 // wantSidecarLast checks that kubelets start Calico before its sidecar: they start containers in order.
-func wantSidecarLast(t *testing.T, c *testkit.Cluster, sidecar string) {
+func wantSidecarLast(t *testing.T, c *testenv.Cluster, sidecar string) {
 	t.Helper()
 	var calico appsv1.DaemonSet
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "calico-node"}, &calico); err != nil {
@@ -146,9 +146,9 @@ func calico(t *testing.T, atURL bool) string {
 
 // join makes a node as a kubelet does that was started with the taint of the guide, and as an
 // administrator who then labels it.
-func join(t *testing.T, c *testkit.Cluster, name string) *corev1.Node {
+func join(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 	t.Helper()
-	node := testkit.Node(name, map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}, testkit.WithTaint(networkTaint))
+	node := testenv.Node(name, map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}, testenv.WithTaint(networkTaint))
 	node.Spec.Taints[0].Value = "pending"
 	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(), Reason: "KubeletReady"}}
@@ -167,10 +167,10 @@ func join(t *testing.T, c *testkit.Cluster, name string) *corev1.Node {
 }
 
 // podOn is the DaemonSet's pod on the node.
-func podOn(t *testing.T, c *testkit.Cluster, daemonSet, node string) *corev1.Pod {
+func podOn(t *testing.T, c *testenv.Cluster, daemonSet, node string) *corev1.Pod {
 	t.Helper()
 	var found corev1.Pod
-	testkit.Eventually(t, "the pod of "+daemonSet+" to be scheduled to "+node, func(ctx context.Context) error {
+	testenv.Eventually(t, "the pod of "+daemonSet+" to be scheduled to "+node, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := c.Client.List(ctx, &pods, client.InNamespace("kube-system")); err != nil {
 			return err
@@ -189,7 +189,7 @@ func podOn(t *testing.T, c *testkit.Cluster, daemonSet, node string) *corev1.Pod
 
 // run runs the container of the pod: the reporter's binary with the variables that a kubelet
 // would set and the token that it would mount.
-func run(t *testing.T, c *testkit.Cluster, pod *corev1.Pod, container string) {
+func run(t *testing.T, c *testenv.Cluster, pod *corev1.Pod, container string) {
 	t.Helper()
 	var env []string
 	for _, one := range pod.Spec.Containers {
@@ -208,7 +208,7 @@ func run(t *testing.T, c *testkit.Cluster, pod *corev1.Pod, container string) {
 		t.Fatalf("pod %s has no container %s", pod.Name, container)
 	}
 	kubeconfig, _ := c.TokenKubeconfig(t, c.Token(t, pod.Namespace, pod.Spec.ServiceAccountName, pod))
-	testkit.StartReporter(t, kubeconfig, env)
+	testenv.StartReporter(t, kubeconfig, env)
 }
 
 // startFelix is Calico coming up on the node.
@@ -236,7 +236,7 @@ func statusIs(condition string, status corev1.ConditionStatus) func(*corev1.Node
 	}
 }
 
-func nodeNamed(t *testing.T, c *testkit.Cluster, name string) *corev1.Node {
+func nodeNamed(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 	t.Helper()
 	var node corev1.Node
 	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &node); err != nil {
@@ -245,7 +245,7 @@ func nodeNamed(t *testing.T, c *testkit.Cluster, name string) *corev1.Node {
 	return &node
 }
 
-func scheduled(t *testing.T, c *testkit.Cluster, pod *corev1.Pod) bool {
+func scheduled(t *testing.T, c *testenv.Cluster, pod *corev1.Pod) bool {
 	t.Helper()
 	var now corev1.Pod
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), &now); err != nil {

@@ -20,12 +20,12 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 var shared struct {
 	start   sync.Once
-	cluster *testkit.Cluster
+	cluster *testenv.Cluster
 	manager func() error
 	err     error
 }
@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
-	testkit.CleanUp()
+	testenv.CleanUp()
 	os.Exit(code)
 }
 
 // cluster is a control plane with everything but kubelets: a manager, the policies, the
 // controllers of Kubernetes and its scheduler.
-func cluster(t *testing.T) *testkit.Cluster {
+func cluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
 	shared.start.Do(func() { shared.err = start(context.Background()) })
 	if shared.err != nil {
@@ -57,7 +57,7 @@ func cluster(t *testing.T) *testkit.Cluster {
 
 func start(ctx context.Context) error {
 	var err error
-	if shared.cluster, err = testkit.NewCluster(ctx); err != nil {
+	if shared.cluster, err = testenv.NewCluster(ctx); err != nil {
 		return err
 	}
 	for _, do := range []func(context.Context) error{
@@ -72,7 +72,7 @@ func start(ctx context.Context) error {
 }
 
 // dir is where the examples are.
-var dir = filepath.Join(testkit.Root(), "examples")
+var dir = filepath.Join(testenv.Root(), "examples")
 
 // manifests are the YAML files below a directory that hold objects, by their path from there.
 func manifests(t *testing.T, root string) map[string][]*unstructured.Unstructured {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // TestBehaviour is the table of what a rule does to a node, row by row: requirements met or
@@ -71,11 +71,11 @@ func TestBehaviour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, id := cluster(t), nameOf(t)
-			rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.EnforcementMode = tc.mode })
+			rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.EnforcementMode = tc.mode })
 			c.Create(t, rule)
-			node := testkit.Node(id, testkit.Pool(id))
+			node := testenv.Node(id, testenv.Pool(id))
 			if tc.tainted {
-				testkit.WithTaint(rule.Spec.Taint.Key)(node)
+				testenv.WithTaint(rule.Spec.Taint.Key)(node)
 			}
 			if tc.completed {
 				node.Annotations = map[string]string{completedKey(rule): `{"rule-name":"` + id + `"}`}
@@ -84,14 +84,14 @@ func TestBehaviour(t *testing.T) {
 
 			got := c.EventuallyNode(t, id, "as the table says", func(n *corev1.Node) bool {
 				_, completed := n.Annotations[completedKey(rule)]
-				return testkit.HasTaint(n, rule.Spec.Taint.Key) == tc.wantTaint && completed == tc.wantCompleted &&
+				return testenv.HasTaint(n, rule.Spec.Taint.Key) == tc.wantTaint && completed == tc.wantCompleted &&
 					owned(n, rule) == tc.wantTaint
 			})
 			if value := got.Annotations[completedKey(rule)]; tc.wantCompleted && value != `{"rule-name":"`+id+`"}` {
 				t.Errorf("completion annotation is %q", value)
 			}
 			c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
-				return testkit.Enforced(r) && r.Status.Summary.Selected == 1
+				return testenv.Enforced(r) && r.Status.Summary.Selected == 1
 			})
 			wantEvents(t, c, got, tc.wantEvents...)
 		})
@@ -101,14 +101,14 @@ func TestBehaviour(t *testing.T) {
 func TestBootstrapOnlyStopsAtTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	rule := testenv.Rule(id, testenv.BootstrapOnly)
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionFalse)
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held", held(rule))
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
 
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 	c.EventuallyRule(t, id, "aware of the change", func(r *v1alpha1.NodeReadinessRule) bool {
 		return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionFalse
 	})
@@ -118,14 +118,14 @@ func TestBootstrapOnlyStopsAtTheFirstRelease(t *testing.T) {
 func TestContinuousHoldsAgain(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionTrue)
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), corev1.ConditionTrue)
 	for range 3 {
 		c.EventuallyNode(t, id, "released", free(rule))
-		c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+		c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 		c.EventuallyNode(t, id, "held", held(rule))
-		c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+		c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	}
 	c.EventuallyNode(t, id, "released", free(rule))
 }
@@ -133,13 +133,13 @@ func TestContinuousHoldsAgain(t *testing.T) {
 func TestAnyOfReleasesWithOneOfMany(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
+	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf
 		r.Spec.Conditions = append(r.Spec.Conditions,
 			v1alpha1.ConditionRequirement{Type: "example.com/Backup", RequiredStatus: corev1.ConditionTrue})
 	})
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionFalse)
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.SetCondition(t, id, "example.com/Backup", corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
@@ -148,26 +148,26 @@ func TestAnyOfReleasesWithOneOfMany(t *testing.T) {
 func TestDefaultStatusCountsWhileTheConditionIsAbsent(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].DefaultStatus = corev1.ConditionTrue })
+	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].DefaultStatus = corev1.ConditionTrue })
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key)), "")
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key)), "")
 	c.EventuallyNode(t, id, "released", free(rule))
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held", held(rule))
 }
 
 func TestANodeMadeAgainStartsAnew(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	rule := testenv.Rule(id, testenv.BootstrapOnly)
 	c.Create(t, rule)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.CreateNode(t, node, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "completed", func(n *corev1.Node) bool { return n.Annotations[completedKey(rule)] != "" })
 	if err := c.Client.Delete(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	c.Create(t, testenv.Node(id, testenv.Pool(id)))
 	c.EventuallyNode(t, id, "held", held(rule))
 }
 
@@ -175,21 +175,21 @@ func TestANodeMadeAgainStartsAnew(t *testing.T) {
 func TestTwoRulesShareANode(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	network := testkit.Rule(id + "-net")
-	storage := testkit.Rule(id + "-csi")
+	network := testenv.Rule(id + "-net")
+	storage := testenv.Rule(id + "-csi")
 	for _, rule := range []*v1alpha1.NodeReadinessRule{network, storage} {
 		rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": v1alpha1.LabelValue(id)}
 		c.Create(t, rule)
 	}
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	c.EventuallyNode(t, id, "held by both", func(n *corev1.Node) bool { return held(network)(n) && held(storage)(n) })
 	if err := c.Client.Delete(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
 	c.EventuallyNode(t, id, "held by one", func(n *corev1.Node) bool {
-		return held(storage)(n) && !testkit.HasTaint(n, network.Spec.Taint.Key) && !owned(n, network)
+		return held(storage)(n) && !testenv.HasTaint(n, network.Spec.Taint.Key) && !owned(n, network)
 	})
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(storage))
 }
 
@@ -206,10 +206,10 @@ func owned(node *corev1.Node, rule client.Object) bool {
 
 // held says whether the rule holds the node, with its record.
 func held(rule *v1alpha1.NodeReadinessRule) func(*corev1.Node) bool {
-	return func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) && owned(n, rule) }
+	return func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) && owned(n, rule) }
 }
 
 // free says whether nothing of the rule's holds the node.
 func free(rule *v1alpha1.NodeReadinessRule) func(*corev1.Node) bool {
-	return func(n *corev1.Node) bool { return !testkit.HasTaint(n, rule.Spec.Taint.Key) && !owned(n, rule) }
+	return func(n *corev1.Node) bool { return !testenv.HasTaint(n, rule.Spec.Taint.Key) && !owned(n, rule) }
 }

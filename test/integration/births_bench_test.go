@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // creationsARound is how many nodes are created through each API server before the number of
@@ -27,7 +27,7 @@ const creationsARound = 150
 // server that has the policy and one that does not, in turn, so that what else the machine does
 // hits both.
 func BenchmarkNodeCreation(b *testing.B) {
-	c := testkit.StartCluster(b)
+	c := testenv.StartCluster(b)
 	if err := c.InstallPolicies(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -67,16 +67,16 @@ type creationBench struct {
 func (c *creationBench) install(n int) {
 	var rules []*v1alpha1.NodeReadinessRule
 	for i := range n {
-		rule := testkit.Rule(fmt.Sprintf("rule-%d", i), testkit.BootstrapOnly)
+		rule := testenv.Rule(fmt.Sprintf("rule-%d", i), testenv.BootstrapOnly)
 		rule.UID, rule.Status.TakenOverAt = uuid.NewUUID(), &metav1.Time{Time: time.Now()}
 		rule.Spec.NodeSelector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{{Key: "example.com/excluded", Operator: "DoesNotExist"}}
 		rules = append(rules, rule)
 	}
-	obj := policy.BirthsPolicy()
+	obj := admission.BirthsPolicy()
 	if err := c.with.Get(c.b.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		c.b.Fatal(err)
 	}
-	obj.Spec = policy.BirthsSpec(policy.CompileBirths(readiness.NewRulebook(rules).Rules()))
+	obj.Spec = admission.BirthsSpec(admission.CompileBirths(noderule.NewRulebook(rules).Rules()))
 	if err := c.with.Update(c.b.Context(), obj); err != nil {
 		c.b.Fatal(err)
 	}
@@ -86,15 +86,15 @@ func (c *creationBench) install(n int) {
 // selects is held, and through one of them only.
 func (c *creationBench) warmUp(rules int) {
 	last := fmt.Sprintf("rule-%d", rules-1)
-	testkit.Eventually(c.b, "the policy to be in force", func(context.Context) error {
+	testenv.Eventually(c.b, "the policy to be in force", func(context.Context) error {
 		c.time(c.with, "rule-0")
 		c.time(c.without, "rule-0")
-		if held := testkit.HasTaint(c.node(c.with, last), testkit.TaintKey(last)); held != (rules > 0) {
+		if held := testenv.HasTaint(c.node(c.with, last), testenv.TaintKey(last)); held != (rules > 0) {
 			return fmt.Errorf("held: %v", held)
 		}
 		return nil
 	})
-	if testkit.HasTaint(c.node(c.without, last), testkit.TaintKey(last)) {
+	if testenv.HasTaint(c.node(c.without, last), testenv.TaintKey(last)) {
 		c.b.Fatal("both API servers have the policy")
 	}
 }
@@ -109,7 +109,7 @@ func (c *creationBench) time(through client.Client, pool string) time.Duration {
 // node is a new node that looks like one that a kubelet registers.
 func (c *creationBench) node(through client.Client, pool string) *corev1.Node {
 	c.created++
-	node := testkit.Node(fmt.Sprintf("node-%d", c.created), testkit.Pool(pool))
+	node := testenv.Node(fmt.Sprintf("node-%d", c.created), testenv.Pool(pool))
 	for i := range 12 {
 		node.Labels[fmt.Sprintf("example.com/label-%d", i)] = "value"
 	}

@@ -19,18 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Through the births policy a holder of the manager's token reaches nodes, and no other kind of object.
 func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rule := testkit.Rule("confined")
+	rule := testenv.Rule("confined")
 	c.Create(t, rule)
 	t.Run("the manager may write that one text", func(t *testing.T) { testTheManagerMayWriteOneText(t, c) })
 	victims := newVictims(t, c)
@@ -46,15 +46,15 @@ func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 		})
 	}
 	t.Run("a manager that starts puts its own text back", func(t *testing.T) {
-		c.StartProcess(t, testkit.ManagerUser)
+		c.StartProcess(t, testenv.ManagerUser)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 		wantBorn(t, c, rule, "confined")
 	})
 	t.Run("without the binding a text could reach all: this test can fail", func(t *testing.T) {
 		hostileTexts()[0].write(t, c)
-		binding := policy.BirthsBinding()
+		binding := admission.BirthsBinding()
 		c.Patch(t, binding, func() { binding.Spec.MatchResources = nil })
-		testkit.Eventually(t, "something else to be reached", func(ctx context.Context) error {
+		testenv.Eventually(t, "something else to be reached", func(ctx context.Context) error {
 			if victims["config maps"](ctx) == nil {
 				return errors.New("not yet")
 			}
@@ -68,7 +68,7 @@ func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 // every field of a new pod.
 func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,18 +88,18 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 		}
 	}
 	t.Run("nodes", func(t *testing.T) {
-		existing := testkit.Node("existing", map[string]string{"a": "b"}, testkit.WithTaint("readiness.k8s.io/mine"))
+		existing := testenv.Node("existing", map[string]string{"a": "b"}, testenv.WithTaint("readiness.k8s.io/mine"))
 		c.Create(t, existing)
-		write(policy.BirthsName, policy.BirthsBinding().Spec.MatchResources, `[
+		write(admission.BirthsName, admission.BirthsBinding().Spec.MatchResources, `[
 			JSONPatch{op: "add", path: "/metadata/labels", value: {"node-role.kubernetes.io/control-plane": ""}},
 			JSONPatch{op: "add", path: "/spec/unschedulable", value: true},
 			JSONPatch{op: "add", path: "/spec/taints", value: []}] +
 			(oldObject == null ? [JSONPatch{op: "add", path: "/status", value: Object.status{allocatable: {"cpu": "1000"}}}] : [])`)
 		rewritten := func(n *corev1.Node) bool {
 			_, labelled := n.Labels["node-role.kubernetes.io/control-plane"]
-			return labelled && n.Labels["a"] == "" && n.Spec.Unschedulable && !testkit.HasTaint(n, "readiness.k8s.io/mine")
+			return labelled && n.Labels["a"] == "" && n.Spec.Unschedulable && !testenv.HasTaint(n, "readiness.k8s.io/mine")
 		}
-		testkit.Eventually(t, "a write by another client to rewrite the node", func(ctx context.Context) error {
+		testenv.Eventually(t, "a write by another client to rewrite the node", func(ctx context.Context) error {
 			node, base := &corev1.Node{ObjectMeta: existing.ObjectMeta}, &corev1.Node{ObjectMeta: existing.ObjectMeta}
 			node.Annotations = map[string]string{"example.com/another": "client"}
 			if err := c.Client.Patch(ctx, node, client.MergeFrom(base)); err != nil || rewritten(node) {
@@ -107,7 +107,7 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 			}
 			return fmt.Errorf("labels %v, spec %v", node.Labels, node.Spec)
 		})
-		created := testkit.Node("created", nil, testkit.WithTaint("readiness.k8s.io/mine"))
+		created := testenv.Node("created", nil, testenv.WithTaint("readiness.k8s.io/mine"))
 		c.Create(t, created)
 		if !rewritten(created) || created.Status.Allocatable.Cpu().String() != "1k" {
 			t.Errorf("created with labels %v, spec %v, allocatable %v", created.Labels, created.Spec, created.Status.Allocatable)
@@ -121,14 +121,14 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(policy.GatesName, policy.GatesBinding().Spec.MatchResources, `[
+		write(admission.GatesName, admission.GatesBinding().Spec.MatchResources, `[
 			JSONPatch{op: "add", path: "/spec/serviceAccountName", value: "powerful"},
 			JSONPatch{op: "add", path: "/spec/volumes", value: [Object.spec.volumes{name: "root", hostPath: Object.spec.volumes.hostPath{path: "/"}}]},
 			JSONPatch{op: "add", path: "/spec/containers/0/image", value: "example.com/hostile"},
 			JSONPatch{op: "add", path: "/spec/containers/0/command", value: ["/hostile"]},
 			JSONPatch{op: "add", path: "/spec/containers/0/volumeMounts", value: [Object.spec.containers.volumeMounts{name: "root", mountPath: "/host"}]},
 			JSONPatch{op: "add", path: "/spec/containers/0/securityContext", value: Object.spec.containers.securityContext{runAsUser: 0}}]`)
-		testkit.Eventually(t, "a new pod to be rewritten", func(ctx context.Context) error {
+		testenv.Eventually(t, "a new pod to be rewritten", func(ctx context.Context) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "harmless"}, Spec: corev1.PodSpec{
 				AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "app", Image: "app"}},
 			}}
@@ -146,11 +146,11 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 }
 
 // testTheManagerMayWriteOneText asks for everything as a dry run: who may do it is the same.
-func testTheManagerMayWriteOneText(t *testing.T, c *testkit.Cluster) {
-	ctx, as := t.Context(), c.As(t, testkit.ManagerUser)
-	mutating, mutatingBinding := policy.BirthsPolicy(), policy.BirthsBinding()
-	validating, validatingBinding := policy.Manager(), policy.ManagerBinding()
-	other := policy.BirthsPolicy()
+func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
+	ctx, as := t.Context(), c.As(t, testenv.ManagerUser)
+	mutating, mutatingBinding := admission.BirthsPolicy(), admission.BirthsBinding()
+	validating, validatingBinding := admission.Manager(), admission.ManagerBinding()
+	other := admission.BirthsPolicy()
 	other.Name = "other"
 	c.Create(t, other)
 	for _, obj := range []client.Object{mutating, mutatingBinding, validating, validatingBinding} {
@@ -163,7 +163,7 @@ func testTheManagerMayWriteOneText(t *testing.T, c *testkit.Cluster) {
 		another.SetResourceVersion("")
 		another.SetUID("")
 		changed := obj.DeepCopyObject().(client.Object)
-		changed.SetLabels(map[string]string{policy.PartOfLabel: "theirs"})
+		changed.SetLabels(map[string]string{admission.PartOfLabel: "theirs"})
 		wantForbidden(t, "creating a "+kind, as.Create(ctx, another, client.DryRunAll))
 		wantForbidden(t, "deleting a "+kind, as.Delete(ctx, obj, client.DryRunAll))
 		wantForbidden(t, "deleting every "+kind, as.DeleteAllOf(ctx, obj, client.DryRunAll))
@@ -244,27 +244,27 @@ func hostileTexts() []hostileText {
 }
 
 // write makes it the text of the policy, as the manager would, for all that there is.
-func (h hostileText) write(t *testing.T, c *testkit.Cluster) {
+func (h hostileText) write(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	obj := policy.BirthsPolicy()
+	obj := admission.BirthsPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
-	obj.Spec = policy.BirthsPolicy().Spec
+	obj.Spec = admission.BirthsPolicy().Spec
 	obj.Spec.MatchConditions, obj.Spec.Variables, obj.Spec.FailurePolicy = nil, nil, ptr.To(admissionv1.Fail)
 	all := &obj.Spec.MatchConstraints.ResourceRules[0].Rule
 	all.APIGroups, all.APIVersions, all.Resources = []string{"*"}, []string{"*"}, []string{"*/*"}
 	h.change(&obj.Spec)
-	if err := c.As(t, testkit.ManagerUser).Update(t.Context(), obj); err != nil {
+	if err := c.As(t, testenv.ManagerUser).Update(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // eventuallyInForce waits until it reaches nodes.
-func (h hostileText) eventuallyInForce(t *testing.T, c *testkit.Cluster) {
+func (h hostileText) eventuallyInForce(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	testkit.Eventually(t, "a node to be reached", func(ctx context.Context) error {
-		node := testkit.Node("probe", nil)
+	testenv.Eventually(t, "a node to be reached", func(ctx context.Context) error {
+		node := testenv.Node("probe", nil)
 		err := c.Client.Create(ctx, node, client.DryRunAll)
 		if h.refuses && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) || !h.refuses && node.Annotations[mark] == h.name {
 			return nil
@@ -275,7 +275,7 @@ func (h hostileText) eventuallyInForce(t *testing.T, c *testkit.Cluster) {
 
 // newVictims are writes of all kinds of things, by name. They complain if the policy can be
 // seen in the answer.
-func newVictims(t *testing.T, c *testkit.Cluster) map[string]func(context.Context) error {
+func newVictims(t *testing.T, c *testenv.Cluster) map[string]func(context.Context) error {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "victim"}
 	template := corev1.PodTemplateSpec{
@@ -295,7 +295,7 @@ func newVictims(t *testing.T, c *testkit.Cluster) map[string]func(context.Contex
 		"roles":         &rbacv1.Role{ObjectMeta: meta},
 		"namespaces":    &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "victim"}},
 		"cluster roles": &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "victim"}},
-		"rules":         testkit.Rule("victim", testkit.DryRun),
+		"rules":         testenv.Rule("victim", testenv.DryRun),
 	} {
 		existing := obj.DeepCopyObject().(client.Object)
 		existing.SetName("existing-victim")
@@ -308,13 +308,13 @@ func newVictims(t *testing.T, c *testkit.Cluster) map[string]func(context.Contex
 			return errors.Join(unmarked(created), patchVictim(ctx, c, existing, c.Client.Patch))
 		}
 	}
-	victims["the status of nodes"] = statusVictim(t, c, testkit.Node("existing-victim", nil))
+	victims["the status of nodes"] = statusVictim(t, c, testenv.Node("existing-victim", nil))
 	victims["the status of pods"] = statusVictim(t, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: "status-victim"}, Spec: template.Spec})
 	return victims
 }
 
 // statusVictim makes the object now, and writes its status later.
-func statusVictim(t *testing.T, c *testkit.Cluster, obj client.Object) func(context.Context) error {
+func statusVictim(t *testing.T, c *testenv.Cluster, obj client.Object) func(context.Context) error {
 	t.Helper()
 	c.Create(t, obj)
 	return func(ctx context.Context) error {
@@ -327,7 +327,7 @@ func statusVictim(t *testing.T, c *testkit.Cluster, obj client.Object) func(cont
 type patcher func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
 
 // patchVictim gives the object another label, each time a new one.
-func patchVictim(ctx context.Context, c *testkit.Cluster, obj client.Object, patch patcher) error {
+func patchVictim(ctx context.Context, c *testenv.Cluster, obj client.Object, patch patcher) error {
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
 	}

@@ -20,17 +20,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // uncovered says whether the rule says that births are not covered, for this reason.
 func uncovered(reason string) func(*v1alpha1.NodeReadinessRule) bool {
-	return testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
+	return testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
 }
 
 // wantReason waits until the rule says why births are not covered, with all these words.
-func wantReason(t *testing.T, c *testkit.Cluster, rule, reason string, words ...string) {
+func wantReason(t *testing.T, c *testenv.Cluster, rule, reason string, words ...string) {
 	t.Helper()
 	got := c.EventuallyRule(t, rule, reason, uncovered(reason))
 	message := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionBirthsCovered).Message
@@ -47,9 +47,9 @@ func coveredSince(rule *v1alpha1.NodeReadinessRule) time.Time {
 }
 
 // wantBorn creates a node that the rule selects and wants the answer itself to be tainted.
-func wantBorn(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, name string) {
+func wantBorn(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, name string) {
 	t.Helper()
-	node := testkit.Node(name, testkit.Pool(rule.Name))
+	node := testenv.Node(name, testenv.Pool(rule.Name))
 	c.Create(t, node)
 	if got := holdOf(node, rule); got != "taint born" {
 		t.Errorf("%s is born with %q", name, got)
@@ -57,10 +57,10 @@ func wantBorn(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule
 }
 
 // eventuallyBornFree waits until the API server no longer puts the rule's taint on.
-func eventuallyBornFree(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func eventuallyBornFree(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
-	testkit.Eventually(t, "a node to be born free", func(ctx context.Context) error {
-		node := testkit.Node("probe", testkit.Pool(rule.Name))
+	testenv.Eventually(t, "a node to be born free", func(ctx context.Context) error {
+		node := testenv.Node("probe", testenv.Pool(rule.Name))
 		if err := c.Client.Create(ctx, node, client.DryRunAll); err != nil || free(rule)(node) {
 			return err
 		}
@@ -72,14 +72,14 @@ func eventuallyBornFree(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeRea
 // later; and when it is mended, a node is born held from when the rule says so.
 func TestTheRuleSaysWhyBirthsAreNotCovered(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	const settles = 3 * time.Second
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time="+settles.String())
-	rule := testkit.Rule("why")
+	c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time="+settles.String())
+	rule := testenv.Rule("why")
 	c.Create(t, rule)
 	t.Run("nothing is installed", func(t *testing.T) {
 		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyMissing, "policies.yaml", "--register-with-taints")
-		c.Create(t, testkit.Node("why-first", testkit.Pool(rule.Name)))
+		c.Create(t, testenv.Node("why-first", testenv.Pool(rule.Name)))
 		c.EventuallyNode(t, "why-first", "held by the manager", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
 		if err := c.InstallPolicies(t.Context()); err != nil {
 			t.Fatal(err)
@@ -90,13 +90,13 @@ func TestTheRuleSaysWhyBirthsAreNotCovered(t *testing.T) {
 	for i, tc := range breaks() {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.breaks(t, c)
-			wantReason(t, c, rule.Name, tc.reason, policy.BirthsName, "policies.yaml")
+			wantReason(t, c, rule.Name, tc.reason, admission.BirthsName, "policies.yaml")
 			node, hold := fmt.Sprintf("why-%d", i), "taint born"
 			if tc.off {
 				hold = "taint added"
 				eventuallyBornFree(t, c, rule)
 			}
-			c.Create(t, testkit.Node(node, testkit.Pool(rule.Name)))
+			c.Create(t, testenv.Node(node, testenv.Pool(rule.Name)))
 			c.EventuallyNode(t, node, "held all the same", func(n *corev1.Node) bool { return holdOf(n, rule) == hold })
 			mended := time.Now()
 			tc.mends(t, c)
@@ -118,30 +118,30 @@ type breakage struct {
 	name, reason string
 	// off says that the API server puts no taint on any more.
 	off           bool
-	breaks, mends func(*testing.T, *testkit.Cluster)
+	breaks, mends func(*testing.T, *testenv.Cluster)
 }
 
 func breaks() []breakage {
-	swapped := func(old, other client.Object) func(*testing.T, *testkit.Cluster) {
-		return func(t *testing.T, c *testkit.Cluster) { replaceObject(t, c, old, other) }
+	swapped := func(old, other client.Object) func(*testing.T, *testenv.Cluster) {
+		return func(t *testing.T, c *testenv.Cluster) { replaceObject(t, c, old, other) }
 	}
-	rebound := func(change func(*admissionv1.MutatingAdmissionPolicyBindingSpec)) func(*testing.T, *testkit.Cluster) {
-		return func(t *testing.T, c *testkit.Cluster) {
-			binding := policy.BirthsBinding()
+	rebound := func(change func(*admissionv1.MutatingAdmissionPolicyBindingSpec)) func(*testing.T, *testenv.Cluster) {
+		return func(t *testing.T, c *testenv.Cluster) {
+			binding := admission.BirthsBinding()
 			c.Patch(t, binding, func() { change(&binding.Spec) })
 		}
 	}
-	restored := rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) { *s = policy.BirthsBinding().Spec })
-	labelled := func(value string) func(*testing.T, *testkit.Cluster) {
-		return func(t *testing.T, c *testkit.Cluster) {
-			obj := policy.BirthsPolicy()
-			c.Patch(t, obj, func() { obj.Labels[policy.PartOfLabel] = value })
+	restored := rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) { *s = admission.BirthsBinding().Spec })
+	labelled := func(value string) func(*testing.T, *testenv.Cluster) {
+		return func(t *testing.T, c *testenv.Cluster) {
+			obj := admission.BirthsPolicy()
+			c.Patch(t, obj, func() { obj.Labels[admission.PartOfLabel] = value })
 		}
 	}
 	return []breakage{
-		{"the policy is deleted", v1alpha1.ReasonPolicyMissing, true, swapped(policy.BirthsPolicy(), nil), swapped(policy.BirthsPolicy(), policy.BirthsPolicy())},
-		{"the policy is somebody else's", v1alpha1.ReasonPolicyForeign, false, labelled("theirs"), labelled(policy.PartOf)},
-		{"the binding is deleted", v1alpha1.ReasonBindingMissing, true, swapped(policy.BirthsBinding(), nil), swapped(policy.BirthsBinding(), policy.BirthsBinding())},
+		{"the policy is deleted", v1alpha1.ReasonPolicyMissing, true, swapped(admission.BirthsPolicy(), nil), swapped(admission.BirthsPolicy(), admission.BirthsPolicy())},
+		{"the policy is somebody else's", v1alpha1.ReasonPolicyForeign, false, labelled("theirs"), labelled(admission.PartOf)},
+		{"the binding is deleted", v1alpha1.ReasonBindingMissing, true, swapped(admission.BirthsBinding(), nil), swapped(admission.BirthsBinding(), admission.BirthsBinding())},
 		{"the binding is widened", v1alpha1.ReasonBindingForeign, false, rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) {
 			s.MatchResources.ResourceRules[0].Resources = []string{"*"}
 		}), restored},
@@ -155,7 +155,7 @@ func breaks() []breakage {
 }
 
 // replaceObject deletes what there is and creates the other one, nothing if it is nil.
-func replaceObject(t *testing.T, c *testkit.Cluster, old, other client.Object) {
+func replaceObject(t *testing.T, c *testenv.Cluster, old, other client.Object) {
 	t.Helper()
 	if err := c.Client.Delete(t.Context(), old); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
@@ -169,34 +169,34 @@ func replaceObject(t *testing.T, c *testkit.Cluster, old, other client.Object) {
 }
 
 // A policy of that name without our label stays as it is, whatever rules come and go.
-func testAForeignPolicyIsLeftAlone(t *testing.T, c *testkit.Cluster) {
-	theirs := policy.BirthsPolicy()
+func testAForeignPolicyIsLeftAlone(t *testing.T, c *testenv.Cluster) {
+	theirs := admission.BirthsPolicy()
 	theirs.Labels = nil
 	theirs.Spec.Variables = append(theirs.Spec.Variables, admissionv1.Variable{Name: "theirs", Expression: "true"})
-	replaceObject(t, c, policy.BirthsPolicy(), theirs)
-	rule := testkit.Rule("foreign")
+	replaceObject(t, c, admission.BirthsPolicy(), theirs)
+	rule := testenv.Rule("foreign")
 	c.Create(t, rule)
-	wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyForeign, policy.PartOfLabel)
+	wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyForeign, admission.PartOfLabel)
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	now := policy.BirthsPolicy()
+	now := admission.BirthsPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), now); err != nil {
 		t.Fatal(err)
 	}
 	if now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("it was written: %v", now.ManagedFields)
 	}
-	replaceObject(t, c, theirs, policy.BirthsPolicy())
+	replaceObject(t, c, theirs, admission.BirthsPolicy())
 }
 
 // Without the right to write the policy, a new rule is not covered and a deleted one stays,
 // and both say why. Nobody has to tell the manager that it may write again.
-func testTheManagerMayNotWrite(t *testing.T, c *testkit.Cluster) {
-	before, during := testkit.Rule("refused-before"), testkit.Rule("refused-during")
+func testTheManagerMayNotWrite(t *testing.T, c *testenv.Cluster) {
+	before, during := testenv.Rule("refused-before"), testenv.Rule("refused-during")
 	createCovered(t, c, before)
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerAccount}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerAccount}}
 	var rights []rbacv1.PolicyRule
 	c.Patch(t, role, func() {
 		rights = slices.Clone(role.Rules)
@@ -205,7 +205,7 @@ func testTheManagerMayNotWrite(t *testing.T, c *testkit.Cluster) {
 		}
 	})
 	c.Create(t, during)
-	wantReason(t, c, during.Name, v1alpha1.ReasonWriteRefused, policy.BirthsName, "forbidden")
+	wantReason(t, c, during.Name, v1alpha1.ReasonWriteRefused, admission.BirthsName, "forbidden")
 	if err := c.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +224,8 @@ func testTheManagerMayNotWrite(t *testing.T, c *testkit.Cluster) {
 
 // The guide selects by a label that no kubelet may set. The rule says so, with the flag that
 // helps, and the node is tainted in the request that sets the label.
-func testALabelThatComesLater(t *testing.T, c *testkit.Cluster) {
-	data, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "cni-readiness", "network-readiness-rule.yaml"))
+func testALabelThatComesLater(t *testing.T, c *testenv.Cluster) {
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "examples", "cni-readiness", "network-readiness-rule.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +237,8 @@ func testALabelThatComesLater(t *testing.T, c *testkit.Cluster) {
 	wantReason(t, c, name, v1alpha1.ReasonLabelSetLater, "node-role.kubernetes.io/worker",
 		"--register-with-taints=readiness.k8s.io/NetworkReady=pending:NoSchedule")
 	rule := ruleOf(t, c, name)
-	testkit.Eventually(t, "the label to be enough", func(context.Context) error { // nothing says when the policy has settled
-		node := testkit.Node("later-"+string(uuid.NewUUID()), nil)
+	testenv.Eventually(t, "the label to be enough", func(context.Context) error { // nothing says when the policy has settled
+		node := testenv.Node("later-"+string(uuid.NewUUID()), nil)
 		c.Create(t, node)
 		c.Patch(t, node, func() { node.Labels = map[string]string{"node-role.kubernetes.io/worker": ""} })
 		if got := holdOf(node, rule); got != "taint labelled" {
@@ -250,9 +250,9 @@ func testALabelThatComesLater(t *testing.T, c *testkit.Cluster) {
 
 // A rule that is too long never fits. One that does not fit beside older ones does when one
 // of those is gone.
-func testNoRoom(t *testing.T, c *testkit.Cluster) {
+func testNoRoom(t *testing.T, c *testenv.Cluster) {
 	long := func(name string, values int) *v1alpha1.NodeReadinessRule {
-		return testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
+		return testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
 			for len(r.Spec.NodeSelector.MatchExpressions)*100 < values {
 				requirement := v1alpha1.NodeSelectorRequirement{Key: fmt.Sprintf("long-%d", len(r.Spec.NodeSelector.MatchExpressions)), Operator: metav1.LabelSelectorOpNotIn}
 				for i := range 100 {
@@ -264,8 +264,8 @@ func testNoRoom(t *testing.T, c *testkit.Cluster) {
 	}
 	tooLong := long("too-long", 300)
 	c.Create(t, tooLong)
-	wantReason(t, c, tooLong.Name, v1alpha1.ReasonTooLarge, policy.BirthsName, "shorter selector")
-	c.Create(t, testkit.Node(tooLong.Name, testkit.Pool(tooLong.Name)))
+	wantReason(t, c, tooLong.Name, v1alpha1.ReasonTooLarge, admission.BirthsName, "shorter selector")
+	c.Create(t, testenv.Node(tooLong.Name, testenv.Pool(tooLong.Name)))
 	c.EventuallyNode(t, tooLong.Name, "held by the manager", func(n *corev1.Node) bool { return holdOf(n, tooLong) == "taint added" })
 
 	older := make([]*v1alpha1.NodeReadinessRule, 4)
@@ -290,10 +290,10 @@ func testNoRoom(t *testing.T, c *testkit.Cluster) {
 func TestOnlyARuleThatTakesPartIsCovered(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	older, younger := testkit.Rule(id), testkit.Rule(id+"-younger", testkit.DryRun)
+	older, younger := testenv.Rule(id), testenv.Rule(id+"-younger", testenv.DryRun)
 	younger.Spec.Taint, younger.Spec.NodeSelector = older.Spec.Taint, older.Spec.NodeSelector
 	createCovered(t, c, older)
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, older) })
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, older) })
 	c.Create(t, younger)
 	wantReason(t, c, younger.Name, v1alpha1.ReasonDryRun, "spec.dryRun")
 	c.Patch(t, younger, func() { younger.Spec.DryRun = false })
@@ -303,19 +303,19 @@ func TestOnlyARuleThatTakesPartIsCovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.EventuallyRule(t, younger.Name, "covered", covered)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.Create(t, node)
 	if got := holdOf(node, younger); got != "taint born" {
 		t.Errorf("born with %q", got)
 	}
 	c.Patch(t, younger, func() { younger.Spec.DryRun = true })
 	wantReason(t, c, younger.Name, v1alpha1.ReasonDryRun)
-	testkit.Eventually(t, "a policy without the preview", func(ctx context.Context) error {
-		obj := policy.BirthsPolicy()
+	testenv.Eventually(t, "a policy without the preview", func(ctx context.Context) error {
+		obj := admission.BirthsPolicy()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
 		}
-		if policy.ReadBirths(&obj.Spec).Covers(younger.UID) {
+		if admission.ReadBirths(&obj.Spec).Covers(younger.UID) {
 			return errors.New("still in it")
 		}
 		return nil
@@ -332,21 +332,21 @@ const withoutTheAPI = "--disable-admission-plugins=MutatingAdmissionPolicy " +
 func TestBirthsNeedTheAPIAndNothingElseDoes(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
-	c := testkit.StartOwnCluster(t)
-	for _, obj := range policy.Installed() {
+	c := testenv.StartOwnCluster(t)
+	for _, obj := range admission.Installed() {
 		if _, validating := obj.(*admissionv1.ValidatingAdmissionPolicy); validating {
 			c.Create(t, obj.(client.Object))
 		}
 	}
-	c.StartProcess(t, testkit.ManagerUser)
-	rule, deleted := testkit.Rule("api"), testkit.Rule("api-deleted")
+	c.StartProcess(t, testenv.ManagerUser)
+	rule, deleted := testenv.Rule("api"), testenv.Rule("api-deleted")
 	for _, r := range []*v1alpha1.NodeReadinessRule{rule, deleted} {
 		c.Create(t, r)
 		wantReason(t, c, r.Name, v1alpha1.ReasonAPIMissing, "1.36", "--register-with-taints")
-		c.Create(t, testkit.Node(r.Name, testkit.Pool(r.Name)))
+		c.Create(t, testenv.Node(r.Name, testenv.Pool(r.Name)))
 		c.EventuallyNode(t, r.Name, "held", held(r))
 	}
-	c.SetCondition(t, rule.Name, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, rule.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, rule.Name, "released", free(rule))
 	start := time.Now()
 	if err := c.Client.Delete(t.Context(), deleted); err != nil {
@@ -360,10 +360,10 @@ func TestBirthsNeedTheAPIAndNothingElseDoes(t *testing.T) {
 
 	setFlags("")
 	restart(t, c)
-	for _, obj := range []client.Object{policy.BirthsPolicy(), policy.BirthsBinding()} {
+	for _, obj := range []client.Object{admission.BirthsPolicy(), admission.BirthsBinding()} {
 		c.Create(t, obj)
 	}
-	createCovered(t, c, testkit.Rule("api-later")) // asks at once, not only in a minute
+	createCovered(t, c, testenv.Rule("api-later")) // asks at once, not only in a minute
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 	wantBorn(t, c, rule, "api-born")
 }
@@ -371,7 +371,7 @@ func TestBirthsNeedTheAPIAndNothingElseDoes(t *testing.T) {
 // scriptedAPIServer lets API servers of this test get flags that are set before their start.
 func scriptedAPIServer(t *testing.T) func(flags string) {
 	t.Helper()
-	binaries, dir := testkit.Binaries(), t.TempDir()
+	binaries, dir := testenv.Binaries(), t.TempDir()
 	if err := os.Symlink(filepath.Join(binaries, "etcd"), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +385,7 @@ func scriptedAPIServer(t *testing.T) func(flags string) {
 }
 
 // restart kills the API server and starts it again.
-func restart(t *testing.T, c *testkit.Cluster) {
+func restart(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	if err := c.KillAPIServer(); err != nil {
 		t.Fatal(err)

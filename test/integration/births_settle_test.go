@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // settleTime is how long the manager waits by default.
@@ -37,7 +37,7 @@ type diary struct {
 }
 
 // keepDiary sees every write of the rule's status until the test ends.
-func keepDiary(t *testing.T, c *testkit.Cluster, rule string) *diary {
+func keepDiary(t *testing.T, c *testenv.Cluster, rule string) *diary {
 	t.Helper()
 	d := &diary{rule: rule}
 	events, err := c.Client.Watch(t.Context(), &v1alpha1.NodeReadinessRuleList{},
@@ -69,7 +69,7 @@ func (d *diary) write(rule *v1alpha1.NodeReadinessRule) {
 // want waits until the diary ends like this, and wants that to be all that it says.
 func (d *diary) want(t *testing.T, entries ...string) {
 	t.Helper()
-	testkit.Eventually(t, d.rule+": "+entries[len(entries)-1], func(context.Context) error {
+	testenv.Eventually(t, d.rule+": "+entries[len(entries)-1], func(context.Context) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if len(d.said) < len(entries) || d.said[len(d.said)-1] != entries[len(entries)-1] {
@@ -85,10 +85,10 @@ func (d *diary) want(t *testing.T, entries ...string) {
 }
 
 // policyWrites are the times at which the manager began to write the policy.
-func policyWrites(t *testing.T, c *testkit.Cluster) []time.Time {
+func policyWrites(t *testing.T, c *testenv.Cluster) []time.Time {
 	t.Helper()
 	var times []time.Time
-	for _, r := range c.Requests(t, testkit.ManagerUser) {
+	for _, r := range c.Requests(t, testenv.ManagerUser) {
 		if r.Verb == "update" && r.Resource == "mutatingadmissionpolicies" && r.Code == 200 {
 			times = append(times, r.At)
 		}
@@ -98,7 +98,7 @@ func policyWrites(t *testing.T, c *testkit.Cluster) []time.Time {
 
 // wantSettled wants the rule to be called covered no earlier than the settle time after the
 // last write of the policy. Conditions tell whole seconds.
-func wantSettled(t *testing.T, c *testkit.Cluster, rule string) {
+func wantSettled(t *testing.T, c *testenv.Cluster, rule string) {
 	t.Helper()
 	writes := policyWrites(t, c)
 	since := coveredSince(ruleOf(t, c, rule))
@@ -110,12 +110,12 @@ func wantSettled(t *testing.T, c *testkit.Cluster, rule string) {
 // The life of two rules with one manager after another, as the settle time shows in it.
 func TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	manager := c.StartProcess(t, testkit.ManagerUser)
-	a, b := testkit.Rule("settle-a"), testkit.Rule("settle-b")
+	manager := c.StartProcess(t, testenv.ManagerUser)
+	a, b := testenv.Rule("settle-a"), testenv.Rule("settle-b")
 	diaryOfA, diaryOfB := keepDiary(t, c, a.Name), keepDiary(t, c, b.Name)
 	said := []string{isSettling, isCovered}
 
@@ -132,8 +132,8 @@ func TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows(t *testing.T) {
 	// Nor does a new manager, which finds nothing to write.
 	written := len(policyWrites(t, c))
 	manager.Kill()
-	c.Create(t, testkit.Node("settle", testkit.Pool(a.Name)))
-	c.StartProcess(t, testkit.ManagerUser)
+	c.Create(t, testenv.Node("settle", testenv.Pool(a.Name)))
+	c.StartProcess(t, testenv.ManagerUser)
 	c.EventuallyRule(t, a.Name, "looked at by the new manager", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.Summary.Held == 1 })
 	diaryOfA.want(t, said...)
 	diaryOfB.want(t, said...)
@@ -163,7 +163,7 @@ func policyEdits(rule *v1alpha1.NodeReadinessRule) []policyEdit {
 	return []policyEdit{
 		{"the rule", func(s *admissionv1.MutatingAdmissionPolicySpec) {
 			for i := range s.Variables {
-				if s.Variables[i].Name == policy.VariableOf(rule.UID) {
+				if s.Variables[i].Name == admission.VariableOf(rule.UID) {
 					s.Variables[i].Expression = "false && " + s.Variables[i].Expression
 				}
 			}
@@ -177,26 +177,26 @@ func policyEdits(rule *v1alpha1.NodeReadinessRule) []policyEdit {
 }
 
 // wantPutBack edits the policy and waits until it says what it said before.
-func wantPutBack(t *testing.T, c *testkit.Cluster, change func(*admissionv1.MutatingAdmissionPolicySpec)) {
+func wantPutBack(t *testing.T, c *testenv.Cluster, change func(*admissionv1.MutatingAdmissionPolicySpec)) {
 	t.Helper()
-	obj := policy.BirthsPolicy()
+	obj := admission.BirthsPolicy()
 	key := client.ObjectKeyFromObject(obj)
 	if err := c.Client.Get(t.Context(), key, obj); err != nil {
 		t.Fatal(err)
 	}
-	before := policy.ReadBirths(&obj.Spec)
+	before := admission.ReadBirths(&obj.Spec)
 	change(&obj.Spec)
-	if policy.ReadBirths(&obj.Spec).Equal(before) {
+	if admission.ReadBirths(&obj.Spec).Equal(before) {
 		t.Fatal("nothing is edited")
 	}
 	if err := c.Client.Update(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the policy to be put back", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to be put back", func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, key, obj); err != nil {
 			return err
 		}
-		if !policy.ReadBirths(&obj.Spec).Equal(before) {
+		if !admission.ReadBirths(&obj.Spec).Equal(before) {
 			return fmt.Errorf("it says %+v", obj.Spec)
 		}
 		return nil
@@ -205,7 +205,7 @@ func wantPutBack(t *testing.T, c *testkit.Cluster, change func(*admissionv1.Muta
 
 // Nodes join all the time, tainted by an API server that does not know of the deletion yet.
 // The rule stays for as long, and when it goes, nothing of it is left.
-func testADeletedRuleSettles(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func testADeletedRuleSettles(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	births := joinUntil(t, c.Client, rule, "settle-deleted", func() {
 		if err := c.Client.Delete(t.Context(), rule); err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func testADeletedRuleSettles(t *testing.T, c *testkit.Cluster, rule *v1alpha1.No
 	writes := policyWrites(t, c)
 	taken := writes[len(writes)-1]
 	var dropped time.Time
-	for _, r := range c.Requests(t, testkit.ManagerUser) {
+	for _, r := range c.Requests(t, testenv.ManagerUser) {
 		if r.Verb == "patch" && r.Resource == "nodereadinessrules" && r.Subresource == "" && r.Name == rule.Name {
 			dropped = r.At
 		}
@@ -242,12 +242,12 @@ func joinUntil(t *testing.T, as client.Client, rule *v1alpha1.NodeReadinessRule,
 	var b births
 	joins.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			node := testkit.Node(fmt.Sprintf("%s-%04d", prefix, i), testkit.Pool(rule.Name))
+			node := testenv.Node(fmt.Sprintf("%s-%04d", prefix, i), testenv.Pool(rule.Name))
 			if err := as.Create(t.Context(), node); err != nil {
 				t.Errorf("creating %s: %v", node.Name, err)
 				return
 			}
-			if testkit.HasTaint(node, rule.Spec.Taint.Key) {
+			if testenv.HasTaint(node, rule.Spec.Taint.Key) {
 				b.held++
 			} else {
 				b.free++
@@ -262,9 +262,9 @@ func joinUntil(t *testing.T, as client.Client, rule *v1alpha1.NodeReadinessRule,
 }
 
 // wantNothingLeft waits until no node carries anything of the rule.
-func wantNothingLeft(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func wantNothingLeft(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
-	testkit.Eventually(t, "nodes without a trace of "+rule.Name, func(ctx context.Context) error {
+	testenv.Eventually(t, "nodes without a trace of "+rule.Name, func(ctx context.Context) error {
 		var nodes corev1.NodeList
 		if err := c.Client.List(ctx, &nodes); err != nil {
 			return err
@@ -282,15 +282,15 @@ func wantNothingLeft(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadin
 func TestABirthOfARuleThatIsGoneIsSwept(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	createCovered(t, c, rule)
-	ghost := testkit.Rule(id + "-gone")
+	ghost := testenv.Rule(id + "-gone")
 	createCovered(t, c, ghost)
 	if err := c.Client.Delete(t.Context(), ghost); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, c, ghost)
-	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(ghost.Spec.Taint.Key), func(n *corev1.Node) {
+	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint(ghost.Spec.Taint.Key), func(n *corev1.Node) {
 		n.Annotations = map[string]string{recordKey(ghost): fmt.Sprintf(`{"rule":%q,"taint":"%s:NoSchedule","origin":"born"}`, ghost.Name, ghost.Spec.Taint.Key)}
 	})
 	c.Create(t, node)
@@ -307,16 +307,16 @@ func TestABirthOfARuleThatIsGoneIsSwept(t *testing.T) {
 // nodes that join through the other.
 func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	other := c.Replica(t)
-	c.StartProcess(t, testkit.ManagerUser)
+	c.StartProcess(t, testenv.ManagerUser)
 	for round := range 3 {
 		rules := make([]*v1alpha1.NodeReadinessRule, 10)
 		for i := range rules { // all at once: of some, the status is first written when the policy is
-			rules[i] = testkit.Rule(fmt.Sprintf("replica-%d-%d", round, i))
+			rules[i] = testenv.Rule(fmt.Sprintf("replica-%d-%d", round, i))
 			c.Create(t, rules[i])
 		}
 		var bursts sync.WaitGroup
@@ -330,7 +330,7 @@ func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
 
 // wantBurstHeld creates nodes through the other API server as soon as the rule says that
 // births are covered. All of them are to be born held.
-func wantBurstHeld(t *testing.T, c *testkit.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
+func wantBurstHeld(t *testing.T, c *testenv.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for got := rule.DeepCopy(); !covered(got); pause(ctx, 10*time.Millisecond) {
@@ -340,7 +340,7 @@ func wantBurstHeld(t *testing.T, c *testkit.Cluster, other client.Client, rule *
 		}
 	}
 	for i := range 10 {
-		node := testkit.Node(fmt.Sprintf("%s-%02d", rule.Name, i), testkit.Pool(rule.Name))
+		node := testenv.Node(fmt.Sprintf("%s-%02d", rule.Name, i), testenv.Pool(rule.Name))
 		if err := other.Create(ctx, node); err != nil {
 			t.Errorf("creating %s: %v", node.Name, err)
 		} else if got := holdOf(node, rule); got != "taint born" {
@@ -351,7 +351,7 @@ func wantBurstHeld(t *testing.T, c *testkit.Cluster, other client.Client, rule *
 
 // wantGoneEverywhere deletes the rule while nodes join through the other API server. When the
 // rule is gone, nobody puts its taint on any more.
-func wantGoneEverywhere(t *testing.T, c *testkit.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
+func wantGoneEverywhere(t *testing.T, c *testenv.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	joined := joinUntil(t, other, rule, rule.Name+"-deleted", func() {
 		if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -360,7 +360,7 @@ func wantGoneEverywhere(t *testing.T, c *testkit.Cluster, other client.Client, r
 		gone(t, c, rule)
 	})
 	for name, as := range map[string]client.Client{"first": c.Client, "other": other} {
-		node := testkit.Node(rule.Name+"-after-"+name, testkit.Pool(rule.Name))
+		node := testenv.Node(rule.Name+"-after-"+name, testenv.Pool(rule.Name))
 		if err := as.Create(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}

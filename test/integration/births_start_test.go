@@ -16,21 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // There is no manager, and an API server that has just started: nodes try to join from
 // before it listens, and the first one that it lets in is held like all others.
 func TestTheFirstNodeAfterAStartIsBornHeld(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	manager := c.StartProcess(t, testkit.ManagerUser)
-	rule := testkit.Rule("start")
+	manager := c.StartProcess(t, testenv.ManagerUser)
+	rule := testenv.Rule("start")
 	for i := range 20 { // it is not alone, so there is something to compile
-		c.Create(t, testkit.Rule(fmt.Sprintf("start-%02d", i)))
+		c.Create(t, testenv.Rule(fmt.Sprintf("start-%02d", i)))
 	}
 	createCovered(t, c, rule)
 	manager.Kill()
@@ -56,7 +56,7 @@ type arrivals struct {
 }
 
 // joinAtStart kills the API server and starts it again while nodes try to join without pause.
-func joinAtStart(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, prefix string) arrivals {
+func joinAtStart(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, prefix string) arrivals {
 	t.Helper()
 	if err := c.KillAPIServer(); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func joinAtStart(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessR
 	for joiner := range 4 {
 		wait.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				node := testkit.Node(fmt.Sprintf("%s-%d-%06d", prefix, joiner, i), testkit.Pool(rule.Name))
+				node := testenv.Node(fmt.Sprintf("%s-%d-%06d", prefix, joiner, i), testenv.Pool(rule.Name))
 				if c.Client.Create(ctx, node) != nil {
 					pause(ctx, time.Millisecond) // the API server does not listen yet
 					continue
@@ -104,11 +104,11 @@ func joinAtStart(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessR
 // deletes it, the answer to every creation is tainted. With -short each is killed once.
 func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	manager := c.StartProcess(t, testkit.ManagerUser)
+	manager := c.StartProcess(t, testenv.ManagerUser)
 	h := &hubbub{t: t, c: c, covered: map[*v1alpha1.NodeReadinessRule]bool{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
@@ -123,9 +123,9 @@ func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
 		restart(t, c)
 		pause(ctx, time.Duration(rand.IntN(8000))*time.Millisecond)
 		manager.Kill()
-		manager = c.StartProcess(t, testkit.ManagerUser)
+		manager = c.StartProcess(t, testenv.ManagerUser)
 	}
-	testkit.Eventually(t, "enough to look at", func(context.Context) error {
+	testenv.Eventually(t, "enough to look at", func(context.Context) error {
 		if h.turns.Load() < 10 || h.checks.Load() < 500 {
 			return errors.New("not yet")
 		}
@@ -139,7 +139,7 @@ func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
 // hubbub is everything happening at once.
 type hubbub struct {
 	t             *testing.T
-	c             *testkit.Cluster
+	c             *testenv.Cluster
 	turns, checks atomic.Int64
 
 	mu      sync.Mutex
@@ -166,7 +166,7 @@ func (h *hubbub) promise(rule *v1alpha1.NodeReadinessRule, holds bool) {
 // comeAndGo creates a rule and deletes it a moment after it is covered, again and again.
 func (h *hubbub) comeAndGo(ctx context.Context, name string) {
 	for ; ctx.Err() == nil; h.turns.Add(1) {
-		rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
+		rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
 			r.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": "hubbub"} // each selects every node
 		})
 		untilDone(ctx, func() error { return h.c.Client.Create(ctx, rule) })
@@ -192,7 +192,7 @@ func (h *hubbub) comeAndGo(ctx context.Context, name string) {
 // join creates nodes one after the other and holds each answer against what is promised.
 func (h *hubbub) join(ctx context.Context, prefix string) {
 	for i := 0; ctx.Err() == nil; i++ {
-		node := testkit.Node(fmt.Sprintf("%s-%06d", prefix, i), testkit.Pool("hubbub"))
+		node := testenv.Node(fmt.Sprintf("%s-%06d", prefix, i), testenv.Pool("hubbub"))
 		before := h.promised()
 		if h.c.Client.Create(ctx, node) != nil {
 			pause(ctx, 5*time.Millisecond)

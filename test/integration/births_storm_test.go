@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const (
@@ -54,11 +54,11 @@ func TestNoPodIsEarlyInAStormOfJoins(t *testing.T) {
 
 // joinStorm is a fleet that joins while all that could keep pods away from it breaks.
 type joinStorm struct {
-	c       *testkit.Cluster
+	c       *testenv.Cluster
 	t       *testing.T
 	rule    *v1alpha1.NodeReadinessRule
 	witness *witness
-	manager *testkit.Process
+	manager *testenv.Process
 
 	small               bool
 	nodes, pods, bursts int
@@ -92,15 +92,15 @@ func runJoinStorm(t *testing.T, policies, small bool) (s *joinStorm, early []str
 // newJoinStorm returns when all pods wait, and nodes may join.
 func newJoinStorm(t *testing.T, policies, small bool) *joinStorm {
 	t.Helper()
-	c := testkit.StartCluster(t)
-	settled := testkit.Enforced
+	c := testenv.StartCluster(t)
+	settled := testenv.Enforced
 	if policies {
 		settled = covered
 		if err := c.InstallPolicies(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := &joinStorm{c: c, t: t, rule: testkit.Rule("storm", testkit.BootstrapOnly), nodes: 200, bursts: 10}
+	s := &joinStorm{c: c, t: t, rule: testenv.Rule("storm", testenv.BootstrapOnly), nodes: 200, bursts: 10}
 	components := []func(context.Context) error{c.StartScheduler, c.StartControllerManager, c.StartKWOK}
 	if s.small = small; small {
 		s.nodes, s.bursts, components = 20, 4, components[:1]
@@ -108,7 +108,7 @@ func newJoinStorm(t *testing.T, policies, small bool) *joinStorm {
 	}
 	s.pods = podsPerNode * s.nodes
 	c.Create(t, s.rule)
-	s.manager = c.StartProcess(t, testkit.ManagerUser)
+	s.manager = c.StartProcess(t, testenv.ManagerUser)
 	s.witness = newWitness(t, c, s.rule, s.nodes)
 	for _, start := range components {
 		if err := start(t.Context()); err != nil {
@@ -170,7 +170,7 @@ func (s *joinStorm) burst(burst int) {
 	s.witness.eventually(s.t, "nodes that could take pods", func(w *witness) bool { return len(w.open) == (burst+1)*size })
 	pause(s.t.Context(), reportAfter/2) // the scheduler's chance
 	if alone {
-		s.manager = s.c.StartProcess(s.t, testkit.ManagerUser)
+		s.manager = s.c.StartProcess(s.t, testenv.ManagerUser)
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *joinStorm) join(ctx context.Context, name string) {
 		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
 	}
 	untilDone(ctx, func() error {
-		err := s.c.Client.Create(ctx, testkit.Node(name, testkit.Pool(s.rule.Name), func(n *corev1.Node) {
+		err := s.c.Client.Create(ctx, testenv.Node(name, testenv.Pool(s.rule.Name), func(n *corev1.Node) {
 			n.Status.Capacity, n.Status.Allocatable = room, room
 			if s.small {
 				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -220,7 +220,7 @@ func (s *joinStorm) report(ctx context.Context) {
 		case node := <-s.witness.opened:
 			reports.Go(func() {
 				pause(ctx, reportAfter)
-				untilDone(ctx, func() error { return s.c.TrySetCondition(ctx, node, testkit.Condition, corev1.ConditionTrue) })
+				untilDone(ctx, func() error { return s.c.TrySetCondition(ctx, node, testenv.Condition, corev1.ConditionTrue) })
 			})
 		}
 	}

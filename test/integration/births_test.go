@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // covered says whether nodes are born with the rule's taint.
-var covered = testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered)
+var covered = testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered)
 
 // createCovered makes the rule and waits until births are covered.
-func createCovered(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func createCovered(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Create(t, rule)
 	c.EventuallyRule(t, rule.Name, "covered", covered)
@@ -31,7 +31,7 @@ func recordKey(rule *v1alpha1.NodeReadinessRule) string {
 }
 
 // kubelet is the identity of the kubelet of a node.
-func kubelet(t *testing.T, c *testkit.Cluster, node string) client.Client {
+func kubelet(t *testing.T, c *testenv.Cluster, node string) client.Client {
 	t.Helper()
 	return c.As(t, "system:node:"+node, "system:nodes", "system:authenticated")
 }
@@ -56,7 +56,7 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	name := nameOf(t)
-	rule := testkit.Rule(name)
+	rule := testenv.Rule(name)
 	createCovered(t, c, rule)
 	tests := []struct {
 		name, node string
@@ -66,13 +66,13 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 	}{
 		{name: "created by somebody", node: name + "-0", as: c.Client, want: "taint born"},
 		{name: "registered by a kubelet", node: name + "-1", as: kubelet(t, c, name+"-1"), want: "taint born"},
-		{name: "registered with the taint already", node: name + "-2", as: kubelet(t, c, name+"-2"), change: testkit.WithTaint(testkit.TaintKey(name)), want: "taint"},
+		{name: "registered with the taint already", node: name + "-2", as: kubelet(t, c, name+"-2"), change: testenv.WithTaint(testenv.TaintKey(name)), want: "taint"},
 		{name: "with its condition already", node: name + "-3", as: kubelet(t, c, name+"-3"), change: reports(corev1.ConditionTrue)},
 		{name: "that the rule does not select", node: name + "-4", as: c.Client, change: func(n *corev1.Node) { n.Labels = nil }},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			node := testkit.Node(tc.node, testkit.Pool(name))
+			node := testenv.Node(tc.node, testenv.Pool(name))
 			if tc.change != nil {
 				tc.change(node)
 			}
@@ -89,7 +89,7 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 
 func reports(status corev1.ConditionStatus) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		n.Status.Conditions = []corev1.NodeCondition{{Type: testkit.Condition, Status: status}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: testenv.Condition, Status: status}}
 	}
 }
 
@@ -98,16 +98,16 @@ func reports(status corev1.ConditionStatus) func(*corev1.Node) {
 func TestABornNodeIsReleased(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	rule := testkit.Rule(nameOf(t))
+	rule := testenv.Rule(nameOf(t))
 	createCovered(t, c, rule)
-	node := testkit.Node(rule.Name, testkit.Pool(rule.Name))
+	node := testenv.Node(rule.Name, testenv.Pool(rule.Name))
 	c.Create(t, node)
-	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return holdOf(n, rule) == "" })
 	c.EventuallyRule(t, rule.Name, "settled", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Held == 0 && r.Status.Summary.Released == 1
+		return testenv.Enforced(r) && r.Status.Summary.Held == 0 && r.Status.Summary.Released == 1
 	})
-	testkit.Eventually(t, "events of both", func(context.Context) error {
+	testenv.Eventually(t, "events of both", func(context.Context) error {
 		var reasons []string
 		for _, event := range c.Events(t, node) {
 			reasons = append(reasons, event.Reason)
@@ -125,7 +125,7 @@ func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	name := nameOf(t)
-	rule, once, evicts := testkit.Rule(name), testkit.Rule(name+"-once", testkit.BootstrapOnly), testkit.Rule(name+"-evicts")
+	rule, once, evicts := testenv.Rule(name), testenv.Rule(name+"-once", testenv.BootstrapOnly), testenv.Rule(name+"-evicts")
 	evicts.Spec.Taint.Effect = corev1.TaintEffectNoExecute
 	for _, r := range []*v1alpha1.NodeReadinessRule{rule, once, evicts} {
 		createCovered(t, c, r)
@@ -147,12 +147,12 @@ func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 	}
 	for i, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			node := testkit.Node(fmt.Sprintf("%s-%d", name, i), nil)
+			node := testenv.Node(fmt.Sprintf("%s-%d", name, i), nil)
 			if tc.before != nil {
 				tc.before(node)
 			}
 			c.Create(t, node)
-			c.Patch(t, node, func() { node.Labels = testkit.Pool(tc.rule.Name) })
+			c.Patch(t, node, func() { node.Labels = testenv.Pool(tc.rule.Name) })
 			if got := holdOf(node, tc.rule); got != tc.want {
 				t.Errorf("labelled with %q, want %q: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
 			}
@@ -167,13 +167,13 @@ func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 func TestAKubeletMayLabelItself(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	rule := testkit.Rule(nameOf(t))
+	rule := testenv.Rule(nameOf(t))
 	createCovered(t, c, rule)
-	node := testkit.Node(rule.Name, nil)
+	node := testenv.Node(rule.Name, nil)
 	as := kubelet(t, c, node.Name)
 	c.Create(t, node)
 	base := node.DeepCopy()
-	node.Labels = testkit.Pool(rule.Name)
+	node.Labels = testenv.Pool(rule.Name)
 	if err := as.Patch(t.Context(), node, client.MergeFrom(base)); err != nil {
 		t.Fatalf("refused: %v", err)
 	}
@@ -188,12 +188,12 @@ func TestAKubeletMayLabelItself(t *testing.T) {
 func TestALabelSetThroughTheStatusLeavesNoFalseRecord(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	rule := testkit.Rule(nameOf(t))
+	rule := testenv.Rule(nameOf(t))
 	createCovered(t, c, rule)
-	node := testkit.Node(rule.Name, nil)
+	node := testenv.Node(rule.Name, nil)
 	c.Create(t, node)
 	base := node.DeepCopy()
-	node.Labels = testkit.Pool(rule.Name)
+	node.Labels = testenv.Pool(rule.Name)
 	if err := c.Client.Status().Patch(t.Context(), node, client.MergeFrom(base)); err != nil {
 		t.Fatal(err)
 	}

@@ -17,19 +17,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // A policy that the manager may not read, or that somebody has made theirs, still puts taints
 // on nodes: a deleted rule is not called gone while it may be in there.
 func TestARuleIsNotGoneWhileThePolicyMayNameIt(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=2s")
+	c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time=2s")
 	for name, tc := range map[string]struct {
 		change func(t *testing.T) func()
 		words  string
@@ -37,11 +37,11 @@ func TestARuleIsNotGoneWhileThePolicyMayNameIt(t *testing.T) {
 		"the manager may not read it": {func(t *testing.T) func() { return withoutRights(t, c, "get") }, "refuses to read the policy"},
 		"its label was changed": {func(t *testing.T) func() {
 			relabel(t, c, "somebody")
-			return func() { relabel(t, c, policy.PartOf) }
+			return func() { relabel(t, c, admission.PartOf) }
 		}, "is left alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule := testkit.Rule(nameOf(t))
+			rule := testenv.Rule(nameOf(t))
 			createCovered(t, c, rule)
 			mend := tc.change(t)
 			if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -63,7 +63,7 @@ func TestARuleIsNotGoneWhileThePolicyMayNameIt(t *testing.T) {
 }
 
 // wantNamed wants the rule to be there as long as the policy names it.
-func wantNamed(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func wantNamed(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	if !named(t, c, rule) {
 		t.Fatal("the policy does not name the rule: this test shows nothing")
@@ -71,26 +71,26 @@ func wantNamed(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRul
 	ruleOf(t, c, rule.Name)
 }
 
-func named(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) bool {
+func named(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) bool {
 	t.Helper()
-	obj := policy.BirthsPolicy()
+	obj := admission.BirthsPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
-	return slices.ContainsFunc(obj.Spec.Variables, func(v admissionv1.Variable) bool { return v.Name == policy.VariableOf(rule.UID) })
+	return slices.ContainsFunc(obj.Spec.Variables, func(v admissionv1.Variable) bool { return v.Name == admission.VariableOf(rule.UID) })
 }
 
-func relabel(t *testing.T, c *testkit.Cluster, partOf string) {
+func relabel(t *testing.T, c *testenv.Cluster, partOf string) {
 	t.Helper()
-	obj := policy.BirthsPolicy()
-	c.Patch(t, obj, func() { obj.Labels[policy.PartOfLabel] = partOf })
+	obj := admission.BirthsPolicy()
+	c.Patch(t, obj, func() { obj.Labels[admission.PartOfLabel] = partOf })
 }
 
 // withoutRights takes a verb on policies away from the manager, until the returned function
 // is called.
-func withoutRights(t *testing.T, c *testkit.Cluster, verb string) func() {
+func withoutRights(t *testing.T, c *testenv.Cluster, verb string) func() {
 	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerAccount}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerAccount}}
 	var rights []rbacv1.PolicyRule
 	c.Patch(t, role, func() {
 		rights = slices.Clone(role.Rules)
@@ -107,20 +107,20 @@ func withoutRights(t *testing.T, c *testkit.Cluster, verb string) func() {
 // would be written each time.
 func TestARefusedPolicyWriteIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p := c.StartProcess(t, testkit.ManagerUser)
-	older := testkit.Rule("older")
+	p := c.StartProcess(t, testenv.ManagerUser)
+	older := testenv.Rule("older")
 	createCovered(t, c, older)
 	mend := withoutRights(t, c, "update")
-	refused := testkit.Rule("refused")
+	refused := testenv.Rule("refused")
 	c.Create(t, refused)
 	wantReason(t, c, refused.Name, v1alpha1.ReasonWriteRefused)
 	wantReason(t, c, older.Name, v1alpha1.ReasonWriteRefused)
 	before, tries := ruleOf(t, c, refused.Name).ResourceVersion, refusals(p)
-	testkit.Eventually(t, "more tries", func(context.Context) error {
+	testenv.Eventually(t, "more tries", func(context.Context) error {
 		if refusals(p) < tries+3 {
 			return errors.New("not yet")
 		}
@@ -134,22 +134,22 @@ func TestARefusedPolicyWriteIsSaidOnce(t *testing.T) {
 }
 
 // refusals are how often the manager was refused so far.
-func refusals(p *testkit.Process) int { return strings.Count(p.Log(), "writing the policy") }
+func refusals(p *testenv.Process) int { return strings.Count(p.Log(), "writing the policy") }
 
 // Nodes that are created with the taint after the manager saw that the rule only previews are
 // released: an API server may not have seen it yet. Those created before stay as they are.
 func TestARuleThatBecomesAPreviewKeepsNoNewNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	rule := testkit.Rule(nameOf(t))
+	rule := testenv.Rule(nameOf(t))
 	createCovered(t, c, rule)
-	c.Create(t, testkit.Node(rule.Name, testkit.Pool(rule.Name)))
+	c.Create(t, testenv.Node(rule.Name, testenv.Pool(rule.Name)))
 	old := c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint born" })
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
 	c.Patch(t, rule, func() { rule.Spec.DryRun = true })
 	late := []*corev1.Node{old}
 	for i := range 40 {
-		node := testkit.Node(fmt.Sprintf("%s-%d", rule.Name, i), testkit.Pool(rule.Name))
+		node := testenv.Node(fmt.Sprintf("%s-%d", rule.Name, i), testenv.Pool(rule.Name))
 		c.Create(t, node)
 		if holdOf(node, rule) != "" {
 			late = append(late, node)
@@ -163,7 +163,7 @@ func TestARuleThatBecomesAPreviewKeepsNoNewNode(t *testing.T) {
 				before++
 			}
 		}
-		return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(r) && r.Status.Summary.Selected == 41 && r.Status.Summary.Held == before
+		return testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(r) && r.Status.Summary.Selected == 41 && r.Status.Summary.Held == before
 	})
 	c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint born" })
 	t.Logf("%d nodes were created with the taint after the change", len(late)-1)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // witness sees every change of nodes and pods and remembers the revisions that count. They
@@ -40,7 +40,7 @@ type binding struct {
 	revision uint64
 }
 
-func newWitness(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, nodes int) *witness {
+func newWitness(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, nodes int) *witness {
 	t.Helper()
 	reader := c.Replica(t)
 	w := &witness{
@@ -93,15 +93,15 @@ func (w *witness) see(event watch.Event) {
 }
 
 func (w *witness) seeNode(node *corev1.Node, born bool) {
-	tainted := testkit.HasTaint(node, w.taint)
+	tainted := testenv.HasTaint(node, w.taint)
 	if born && tainted {
 		w.bornHeld++
 	}
-	if !w.open[node.Name] && isTrue(node, corev1.NodeReady) && !testkit.HasTaint(node, corev1.TaintNodeNotReady) {
+	if !w.open[node.Name] && isTrue(node, corev1.NodeReady) && !testenv.HasTaint(node, corev1.TaintNodeNotReady) {
 		w.open[node.Name] = true
 		w.opened <- node.Name
 	}
-	if w.released[node.Name] == 0 && isTrue(node, testkit.Condition) && !tainted {
+	if w.released[node.Name] == 0 && isTrue(node, testenv.Condition) && !tainted {
 		w.released[node.Name] = revisionOf(node)
 	}
 }
@@ -132,7 +132,7 @@ func (w *witness) verdict() (early []string) {
 // eventually waits until the witness has seen it.
 func (w *witness) eventually(t *testing.T, what string, seen func(*witness) bool) {
 	t.Helper()
-	testkit.Eventually(t, what, func(context.Context) error {
+	testenv.Eventually(t, what, func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !seen(w) {

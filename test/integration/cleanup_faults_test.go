@@ -20,9 +20,9 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/leadership"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // A manager that cannot be stopped, because nobody reaches it, has a lease that runs out.
@@ -55,7 +55,7 @@ func TestCleanupSaysThatSomebodyPutsThingsBack(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	u.manager.Terminate()
-	config, err := u.ControlPlane.Config(testkit.ManagerUser)
+	config, err := u.ControlPlane.Config(testenv.ManagerUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func TestCleanupSaysThatSomebodyPutsThingsBack(t *testing.T) {
 	if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
 		t.Fatal(err)
 	}
-	unseen := testkit.Start(t, "readygate-manager", nil, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=0")
-	testkit.Eventually(t, "the manager to work", func(context.Context) error {
+	unseen := testenv.Start(t, "readygate-manager", nil, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=0")
+	testenv.Eventually(t, "the manager to work", func(context.Context) error {
 		if !strings.Contains(unseen.Log(), "Starting workers") {
 			return errors.New(unseen.Log())
 		}
@@ -88,12 +88,12 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	defer stopOther()
 	setByAWaitingManager(t, c, u.always)
 
-	said := cleanUp(t, c, 1, "--rules=delete", "--conditions="+testkit.Condition)
+	said := cleanUp(t, c, 1, "--rules=delete", "--conditions="+testenv.Condition)
 	wantSaid(t, said, "other (lease nrr-system/", "stop that controller first, or use --rules=keep", "node conditions: rules that are enforced may rest on them")
 	wantSaid(t, cleanUp(t, c, 0), "other (lease nrr-system/", "enforces them")
 	wantUninstalled(t, c)
 	for name, rule := range map[string]*v1alpha1.NodeReadinessRule{"born": u.always, "busy": u.always, "adopted": u.once} {
-		if node := now(t, c, name); !testkit.HasTaint(node, rule.Spec.Taint.Key) || owned(node, rule) {
+		if node := now(t, c, name); !testenv.HasTaint(node, rule.Spec.Taint.Key) || owned(node, rule) {
 			t.Errorf("%s must keep its taint and lose our record: %v %v", name, node.Spec.Taints, node.Annotations)
 		}
 	}
@@ -103,7 +103,7 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	}
 	for _, rule := range []string{"always", "once"} {
 		c.EventuallyRule(t, rule, "enforced by the other", func(r *v1alpha1.NodeReadinessRule) bool {
-			return slices.Contains(r.Finalizers, v1alpha1.Finalizer) && r.DeletionTimestamp.IsZero() && testkit.Enforced(r) &&
+			return slices.Contains(r.Finalizers, v1alpha1.Finalizer) && r.DeletionTimestamp.IsZero() && testenv.Enforced(r) &&
 				meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionSoleController) == nil
 		})
 	}
@@ -111,7 +111,7 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 }
 
 // setByAWaitingManager sets the condition that a manager sets while it waits for another controller.
-func setByAWaitingManager(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func setByAWaitingManager(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
 		t.Fatal(err)
@@ -127,22 +127,22 @@ func setByAWaitingManager(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeR
 func TestCleanupCanBeKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	const nodes = 300
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
 	permitCleanup(t, c)
-	manager := c.StartProcess(t, testkit.ManagerUser, append(elect, "--policy-settle-time=1s")...)
-	rule := testkit.Rule("killed")
+	manager := c.StartProcess(t, testenv.ManagerUser, append(elect, "--policy-settle-time=1s")...)
+	rule := testenv.Rule("killed")
 	createCovered(t, c, rule)
 	for i := range nodes {
-		c.Create(t, testkit.Node(fmt.Sprintf("killed-%d", i), testkit.Pool(rule.Name)))
+		c.Create(t, testenv.Node(fmt.Sprintf("killed-%d", i), testenv.Pool(rule.Name)))
 	}
 	manager.Terminate()
 
 	p := startCleanup(t, c)
-	gone(t, c, policy.BirthsBinding())
+	gone(t, c, admission.BirthsBinding())
 	p.Kill() // before it has settled
 	p = startCleanup(t, c)
-	testkit.Eventually(t, "the first nodes to be clean", func(context.Context) error {
+	testenv.Eventually(t, "the first nodes to be clean", func(context.Context) error {
 		if n := holds(t, c, rule); n == nodes {
 			return errors.New("none yet")
 		}
@@ -159,7 +159,7 @@ func TestCleanupCanBeKilledAnywhere(t *testing.T) {
 }
 
 // holds counts the nodes that carry anything of the rule's.
-func holds(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) int {
+func holds(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) int {
 	t.Helper()
 	var list corev1.NodeList
 	if err := c.Client.List(t.Context(), &list); err != nil {
@@ -175,13 +175,13 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 	u := newInUse(t)
 	c := u.Cluster
 	u.manager.Terminate()
-	refusal := handsOff("born", policy.CleanupUser)
+	refusal := handsOff("born", admission.CleanupUser)
 	for _, obj := range refusal {
 		c.Create(t, obj)
 	}
-	as := c.As(t, policy.CleanupUser)
-	testkit.Eventually(t, "the refusal", func(ctx context.Context) error {
-		if err := as.Patch(ctx, testkit.Node("born", nil), client.RawPatch("application/json-patch+json", []byte(`[]`)), client.DryRunAll); err == nil {
+	as := c.As(t, admission.CleanupUser)
+	testenv.Eventually(t, "the refusal", func(ctx context.Context) error {
+		if err := as.Patch(ctx, testenv.Node("born", nil), client.RawPatch("application/json-patch+json", []byte(`[]`)), client.DryRunAll); err == nil {
 			return errors.New("none yet")
 		}
 		return nil
@@ -190,7 +190,7 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 	wantSaid(t, said, "1 nodes: born: patching node:", "hands off this node", "rules: left as they are, because nodes are not clean")
 	c.EventuallyRule(t, "always", "with its finalizer", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
 	c.EventuallyNode(t, "busy", "clean", free(u.always))
-	wantAbsent(t, c, policy.BirthsPolicy())
+	wantAbsent(t, c, admission.BirthsPolicy())
 
 	for _, obj := range refusal {
 		if err := c.Client.Delete(t.Context(), obj); err != nil {
@@ -230,10 +230,10 @@ func handsOff(node, user string) []client.Object {
 func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
-	c := testkit.StartOwnCluster(t)
+	c := testenv.StartOwnCluster(t)
 	permitCleanup(t, c)
 	enter(t, c, strangeUID, "readiness.k8s.io/left")
-	c.Create(t, testkit.Node("left", nil, testkit.WithTaint("example.com/foreign"), testkit.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {
+	c.Create(t, testenv.Node("left", nil, testenv.WithTaint("example.com/foreign"), testenv.WithTaint("readiness.k8s.io/left"), func(n *corev1.Node) {
 		n.Annotations = map[string]string{
 			v1alpha1.HoldPrefix + strangeUID:      `{"rule":"gone","taint":"readiness.k8s.io/left:NoSchedule","origin":"added"}`,
 			v1alpha1.CompletedPrefix + strangeUID: `{"rule-name":"gone"}`,
@@ -243,7 +243,7 @@ func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
 	if err := c.Client.DeleteAllOf(t.Context(), crdObject()); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}); err == nil {
 			return errors.New("still there")
 		}
@@ -256,7 +256,7 @@ func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
 	}
 	wantSaid(t, said, "the cluster has no such API", "taints: 1", "records of holds: 1", "completion records: 1")
 	node := now(t, c, "left")
-	if !testkit.HasTaint(node, "example.com/foreign") || testkit.HasTaint(node, "readiness.k8s.io/left") || len(node.Annotations) != 1 || node.Annotations["example.com/note"] != "a" {
+	if !testenv.HasTaint(node, "example.com/foreign") || testenv.HasTaint(node, "readiness.k8s.io/left") || len(node.Annotations) != 1 || node.Annotations["example.com/note"] != "a" {
 		t.Errorf("want what is foreign, and nothing else: %v %v", node.Spec.Taints, node.Annotations)
 	}
 	wantPermitted(t, c)
@@ -268,7 +268,7 @@ func TestCleanupsRoleRefuses(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	permitCleanup(t, c)
-	const admission, own = "admissionregistration.k8s.io", testkit.ManagerNamespace
+	const admissionGroup, own = "admissionregistration.k8s.io", testenv.ManagerNamespace
 	rules := v1alpha1.GroupVersion.Group
 	for name, attributes := range map[string]authorizationv1.ResourceAttributes{
 		"deleting nodes":                  {Verb: "delete", Resource: "nodes"},
@@ -276,14 +276,14 @@ func TestCleanupsRoleRefuses(t *testing.T) {
 		"creating rules":                  {Verb: "create", Group: rules, Resource: "nodereadinessrules"},
 		"deleting rules all at once":      {Verb: "deletecollection", Group: rules, Resource: "nodereadinessrules"},
 		"deleting the CRD":                {Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: v1alpha1.CRDName},
-		"deleting another policy":         {Verb: "delete", Group: admission, Resource: "mutatingadmissionpolicies", Name: "other"},
-		"deleting its own limit":          {Verb: "delete", Group: admission, Resource: "validatingadmissionpolicybindings", Name: policy.CleanupName},
-		"writing the births policy":       {Verb: "update", Group: admission, Resource: "mutatingadmissionpolicies", Name: policy.BirthsName},
-		"creating policies":               {Verb: "create", Group: admission, Resource: "mutatingadmissionpolicies"},
-		"changing the manager":            {Verb: "patch", Group: "apps", Resource: "deployments", Namespace: own, Name: policy.ManagerAccount},
-		"deleting the manager":            {Verb: "delete", Group: "apps", Resource: "deployments", Namespace: own, Name: policy.ManagerAccount},
+		"deleting another policy":         {Verb: "delete", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: "other"},
+		"deleting its own limit":          {Verb: "delete", Group: admissionGroup, Resource: "validatingadmissionpolicybindings", Name: admission.CleanupName},
+		"writing the births policy":       {Verb: "update", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: admission.BirthsName},
+		"creating policies":               {Verb: "create", Group: admissionGroup, Resource: "mutatingadmissionpolicies"},
+		"changing the manager":            {Verb: "patch", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
+		"deleting the manager":            {Verb: "delete", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
 		"stopping another Deployment":     {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: own, Name: "other"},
-		"stopping one elsewhere":          {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: policy.ManagerAccount},
+		"stopping one elsewhere":          {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: admission.ManagerAccount},
 		"deleting DaemonSets elsewhere":   {Verb: "delete", Group: "apps", Resource: "daemonsets", Namespace: "kube-system"},
 		"making DaemonSets":               {Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: own},
 		"deleting pods":                   {Verb: "delete", Resource: "pods", Namespace: own},
@@ -299,7 +299,7 @@ func TestCleanupsRoleRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: policy.CleanupUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &attributes,
+				User: admission.CleanupUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &attributes,
 			}}
 			if err := c.Client.Create(t.Context(), review); err != nil {
 				t.Fatal(err)
@@ -313,9 +313,9 @@ func TestCleanupsRoleRefuses(t *testing.T) {
 
 func TestCleanupSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	t.Parallel()
-	p := testkit.Start(t, "readygate-manager", nil, "cleanup", "--rules=drop")
+	p := testenv.Start(t, "readygate-manager", nil, "cleanup", "--rules=drop")
 	wantSaid(t, endsWith(t, p, 1), `--rules is "drop", must be keep or delete`)
-	p = testkit.Start(t, "readygate-manager", nil, "cleanup", "now")
+	p = testenv.Start(t, "readygate-manager", nil, "cleanup", "now")
 	if said := endsWith(t, p, 2); !strings.Contains(said, `unknown argument "now"`) {
 		t.Error(said)
 	}

@@ -26,19 +26,19 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // permitCleanup grants the account that uninstalls what its generated role says, and nothing
 // else.
-func permitCleanup(t *testing.T, c *testkit.Cluster) {
+func permitCleanup(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testkit.Root(), "charts", "readygate", "files", "cleanup-role.yaml"))
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "charts", "readygate", "files", "cleanup-role.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: policy.CleanupUser}}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: admission.CleanupUser}}
 	for _, doc := range strings.Split(string(data), "\n---\n") {
 		var role unstructured.Unstructured
 		if err := yaml.Unmarshal([]byte(doc), &role.Object); err != nil {
@@ -46,7 +46,7 @@ func permitCleanup(t *testing.T, c *testkit.Cluster) {
 		}
 		c.Create(t, &role)
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
-		name := metav1.ObjectMeta{Name: policy.CleanupAccount, Namespace: role.GetNamespace()}
+		name := metav1.ObjectMeta{Name: admission.CleanupAccount, Namespace: role.GetNamespace()}
 		if role.GetKind() == "Role" {
 			c.Create(t, &rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: ref})
 		} else {
@@ -56,9 +56,9 @@ func permitCleanup(t *testing.T, c *testkit.Cluster) {
 }
 
 // startCleanup runs the command as the account that uninstalls.
-func startCleanup(t *testing.T, c *testkit.Cluster, args ...string) *testkit.Process {
+func startCleanup(t *testing.T, c *testenv.Cluster, args ...string) *testenv.Process {
 	t.Helper()
-	config, err := c.ControlPlane.Config(policy.CleanupUser, "system:serviceaccounts", "system:authenticated")
+	config, err := c.ControlPlane.Config(admission.CleanupUser, "system:serviceaccounts", "system:authenticated")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,17 +66,17 @@ func startCleanup(t *testing.T, c *testkit.Cluster, args ...string) *testkit.Pro
 	if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
 		t.Fatal(err)
 	}
-	return testkit.Start(t, "readygate-manager", nil, append([]string{"cleanup", "--kubeconfig", kubeconfig,
-		"--namespace", testkit.ManagerNamespace, "--policy-settle-time=1s"}, args...)...)
+	return testenv.Start(t, "readygate-manager", nil, append([]string{"cleanup", "--kubeconfig", kubeconfig,
+		"--namespace", testenv.ManagerNamespace, "--policy-settle-time=1s"}, args...)...)
 }
 
 // cleanUp runs the command to its end, which must be as wanted, and returns what it printed.
-func cleanUp(t *testing.T, c *testkit.Cluster, code int, args ...string) string {
+func cleanUp(t *testing.T, c *testenv.Cluster, code int, args ...string) string {
 	t.Helper()
 	return endsWith(t, startCleanup(t, c, args...), code)
 }
 
-func endsWith(t *testing.T, p *testkit.Process, code int) string {
+func endsWith(t *testing.T, p *testenv.Process, code int) string {
 	t.Helper()
 	<-p.Done()
 	if got := p.Terminate(); got != code {
@@ -95,15 +95,15 @@ func wantSaid(t *testing.T, said string, words ...string) {
 }
 
 // cleanupWrites are the writes of the account that uninstalls, but for its lease.
-func cleanupWrites(t *testing.T, c *testkit.Cluster) []testkit.Request {
+func cleanupWrites(t *testing.T, c *testenv.Cluster) []testenv.Request {
 	t.Helper()
-	return slices.DeleteFunc(c.Requests(t, policy.CleanupUser), func(r testkit.Request) bool { return !r.IsWrite() || r.Resource == "leases" })
+	return slices.DeleteFunc(c.Requests(t, admission.CleanupUser), func(r testenv.Request) bool { return !r.IsWrite() || r.Resource == "leases" })
 }
 
 // wantPermitted checks that no request of the account was forbidden.
-func wantPermitted(t *testing.T, c *testkit.Cluster) {
+func wantPermitted(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	for _, r := range c.Requests(t, policy.CleanupUser) {
+	for _, r := range c.Requests(t, admission.CleanupUser) {
 		if r.Code == http.StatusForbidden {
 			t.Errorf("forbidden: %s %s/%s %s", r.Verb, r.Resource, r.Subresource, r.Name)
 		}
@@ -111,7 +111,7 @@ func wantPermitted(t *testing.T, c *testkit.Cluster) {
 }
 
 // wantAbsent checks that an object does not exist.
-func wantAbsent(t *testing.T, c *testkit.Cluster, obj client.Object) {
+func wantAbsent(t *testing.T, c *testenv.Cluster, obj client.Object) {
 	t.Helper()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
 		t.Errorf("%T %s is still there (%v)", obj, obj.GetName(), err)
@@ -119,17 +119,17 @@ func wantAbsent(t *testing.T, c *testkit.Cluster, obj client.Object) {
 }
 
 // wantUninstalled checks that nothing is left that makes or keeps a hold.
-func wantUninstalled(t *testing.T, c *testkit.Cluster) {
+func wantUninstalled(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	wantAbsent(t, c, policy.BirthsPolicy())
-	wantAbsent(t, c, policy.BirthsBinding())
-	wantAbsent(t, c, policy.GatesPolicy())
-	wantAbsent(t, c, policy.GatesBinding())
+	wantAbsent(t, c, admission.BirthsPolicy())
+	wantAbsent(t, c, admission.BirthsBinding())
+	wantAbsent(t, c, admission.GatesPolicy())
+	wantAbsent(t, c, admission.GatesBinding())
 	wantAbsent(t, c, ruleTaints())
-	wantAbsent(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}})
+	wantAbsent(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: v1alpha1.LeaseName}})
 }
 
-func now(t *testing.T, c *testkit.Cluster, node string) *corev1.Node {
+func now(t *testing.T, c *testenv.Cluster, node string) *corev1.Node {
 	t.Helper()
 	var obj corev1.Node
 	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: node}, &obj); err != nil {
@@ -141,33 +141,33 @@ func now(t *testing.T, c *testkit.Cluster, node string) *corev1.Node {
 // inUse is a cluster in which a manager enforces rules of both modes, with nodes in every
 // state, and with something of others wherever there can be.
 type inUse struct {
-	*testkit.Cluster
+	*testenv.Cluster
 	always, once *v1alpha1.NodeReadinessRule
-	manager      *testkit.Process
+	manager      *testenv.Process
 }
 
 func newInUse(t *testing.T) *inUse {
 	t.Helper()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
 	permitCleanup(t, c)
-	u := &inUse{Cluster: c, manager: c.StartProcess(t, testkit.ManagerUser, append(elect, "--policy-settle-time=1s")...)}
-	u.always = testkit.Rule("always", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
-	u.once = testkit.Rule("once", testkit.BootstrapOnly)
+	u := &inUse{Cluster: c, manager: c.StartProcess(t, testenv.ManagerUser, append(elect, "--policy-settle-time=1s")...)}
+	u.always = testenv.Rule("always", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
+	u.once = testenv.Rule("once", testenv.BootstrapOnly)
 	t.Cleanup(func() { // others' finalizer would keep it
 		_ = c.Client.Patch(context.Background(), u.always, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	createCovered(t, c, u.always)
 	createCovered(t, c, u.once)
 
-	busy := busyNode("busy", testkit.Pool("always"))
+	busy := busyNode("busy", testenv.Pool("always"))
 	busy.Annotations, busy.Finalizers = map[string]string{"example.com/note": "a"}, nil
 	c.Create(t, busy)
-	c.Create(t, testkit.Node("born", testkit.Pool("always")))
-	c.Create(t, testkit.Node("adopted", testkit.Pool("once"), testkit.WithTaint(u.once.Spec.Taint.Key)))
-	c.CreateNode(t, testkit.Node("released", testkit.Pool("always")), corev1.ConditionTrue)
-	c.CreateNode(t, testkit.Node("completed", testkit.Pool("once")), corev1.ConditionTrue)
-	c.Create(t, testkit.Node("never-ours", nil, testkit.WithTaint("readiness.k8s.io/never-ours")))
+	c.Create(t, testenv.Node("born", testenv.Pool("always")))
+	c.Create(t, testenv.Node("adopted", testenv.Pool("once"), testenv.WithTaint(u.once.Spec.Taint.Key)))
+	c.CreateNode(t, testenv.Node("released", testenv.Pool("always")), corev1.ConditionTrue)
+	c.CreateNode(t, testenv.Node("completed", testenv.Pool("once")), corev1.ConditionTrue)
+	c.Create(t, testenv.Node("never-ours", nil, testenv.WithTaint("readiness.k8s.io/never-ours")))
 	u.wantEnforced(t)
 	return u
 }
@@ -197,7 +197,7 @@ func (u *inUse) wantEnforced(t *testing.T) {
 		u.EventuallyNode(t, node, "as the rules want it", check)
 	}
 	for _, rule := range []*v1alpha1.NodeReadinessRule{u.always, u.once} {
-		u.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+		u.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	}
 }
 
@@ -236,7 +236,7 @@ func (u *inUse) wantForeign(t *testing.T) {
 		busy.Spec.Taints[1].Key != "readiness.k8s.io/network" || busy.Spec.Taints[2].Key != "example.com/second" {
 		t.Errorf("something of others is lost: %v %v", busy.Annotations, busy.Spec.Taints)
 	}
-	if !testkit.HasTaint(now(t, u.Cluster, "never-ours"), "readiness.k8s.io/never-ours") {
+	if !testenv.HasTaint(now(t, u.Cluster, "never-ours"), "readiness.k8s.io/never-ours") {
 		t.Error("a taint that was never ours is gone")
 	}
 }
@@ -248,9 +248,9 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	c := u.Cluster
-	deployment := deploy(t, c, testkit.ManagerNamespace, policy.ManagerAccount)
+	deployment := deploy(t, c, testenv.ManagerNamespace, admission.ManagerAccount)
 	reviewed := metav1.Condition{Type: "example.com/Reviewed", Status: metav1.ConditionTrue, Reason: "Yes", LastTransitionTime: metav1.Now()}
-	testkit.Eventually(t, "a condition of somebody else", func(ctx context.Context) error {
+	testenv.Eventually(t, "a condition of somebody else", func(ctx context.Context) error {
 		var rule v1alpha1.NodeReadinessRule
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(u.always), &rule); err != nil {
 			return err
@@ -261,7 +261,7 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 	})
 
 	p := startCleanup(t, c)
-	testkit.Eventually(t, "the Deployment to be scaled to 0", func(ctx context.Context) error {
+	testenv.Eventually(t, "the Deployment to be scaled to 0", func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
 		}
@@ -294,19 +294,19 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 		t.Errorf("the second run wrote %+v", writes)
 	}
 
-	for _, obj := range []client.Object{policy.BirthsPolicy(), policy.BirthsBinding()} {
+	for _, obj := range []client.Object{admission.BirthsPolicy(), admission.BirthsBinding()} {
 		c.Create(t, obj)
 	}
-	c.StartProcess(t, testkit.ManagerUser, append(elect, "--policy-settle-time=1s")...)
-	c.SetCondition(t, "completed", testkit.Condition, corev1.ConditionFalse) // must not hold it again
+	c.StartProcess(t, testenv.ManagerUser, append(elect, "--policy-settle-time=1s")...)
+	c.SetCondition(t, "completed", testenv.Condition, corev1.ConditionFalse) // must not hold it again
 	u.wantEnforced(t)
 	u.wantForeign(t)
 }
 
 // wantLimited checks that the account could not have done more to nodes than it did.
-func wantLimited(t *testing.T, c *testkit.Cluster) {
+func wantLimited(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	as := c.As(t, policy.CleanupUser, "system:serviceaccounts", "system:authenticated")
+	as := c.As(t, admission.CleanupUser, "system:serviceaccounts", "system:authenticated")
 	node := now(t, c, "born")
 	for what, patch := range map[string]string{
 		"labels": jsonPatch("add", "/metadata/labels/a", `"b"`),
@@ -315,7 +315,7 @@ func wantLimited(t *testing.T, c *testkit.Cluster) {
 			ObjectMeta: metav1.ObjectMeta{UID: strangeUID}}))),
 	} {
 		err := as.Patch(t.Context(), node.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)), client.DryRunAll)
-		if err == nil || !strings.Contains(err.Error(), "'"+policy.CleanupName+"'") || !strings.Contains(err.Error(), what) {
+		if err == nil || !strings.Contains(err.Error(), "'"+admission.CleanupName+"'") || !strings.Contains(err.Error(), what) {
 			t.Errorf("changing %s: %v", what, err)
 		}
 	}
@@ -343,13 +343,13 @@ func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 	c.Create(t, reporter)
 	c.Create(t, other)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: "reporter-x", Labels: ours,
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: "reporter-x", Labels: ours,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(reporter, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}},
 		Spec: reporter.Spec.Template.Spec,
 	}
 	c.Create(t, pod)
 
-	p := startCleanup(t, c, "--rules=delete", "--conditions="+testkit.Condition)
+	p := startCleanup(t, c, "--rules=delete", "--conditions="+testenv.Condition)
 	gone(t, c, reporter)
 	if writes := cleanupWrites(t, c); len(writes) != 1 {
 		t.Errorf("written while a reporter's pod runs: %+v", writes)
@@ -380,7 +380,7 @@ func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 
 func daemonSet(name string, labels map[string]string) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: name, Labels: labels},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{

@@ -20,12 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/readygate/readygate/internal/allotment"
-	nodecontroller "github.com/readygate/readygate/internal/controller/node"
-	"github.com/readygate/readygate/internal/ledger"
-	"github.com/readygate/readygate/internal/ownership"
-	"github.com/readygate/readygate/internal/rulebook"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/manager/node"
+	nodecontroller "github.com/readygate/readygate/internal/manager/node"
+	"github.com/readygate/readygate/internal/manager/nodecache"
+	"github.com/readygate/readygate/internal/manager/quota"
+
+	"github.com/readygate/readygate/internal/manager/rulecache"
+	"github.com/readygate/readygate/internal/manager/ruletaints"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // These tests run a reconciler by hand against a real API server without a manager, and let
@@ -33,7 +35,7 @@ import (
 
 // raced reconciles the node once, with the writer coming in between, and returns how many
 // PATCHes were sent and what came of it.
-func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *corev1.Node) {
+func raced(t *testing.T, c *testenv.Cluster, name string, writer func()) (int, *corev1.Node) {
 	t.Helper()
 	patches := 0
 	racing := interceptor.NewClient(c.Client, interceptor.Funcs{
@@ -55,34 +57,34 @@ func raced(t *testing.T, c *testkit.Cluster, name string, writer func()) (int, *
 }
 
 // reconcilerWith is a reconciler that writes with one client and knows the rules of another.
-func reconcilerWith(c *testkit.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
+func reconcilerWith(c *testenv.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
-		Client: writer, Live: c.Client, Rules: rulebook.NewShelf(rules), Failures: &ledger.Failures{},
-		Owners: ownership.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}), Strip: (&nodecontroller.Stripper{}).Strip,
-		Allotment: allotment.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{}),
+		Client: writer, Live: c.Client, Rules: rulecache.NewShelf(rules), Failures: &node.Failures{},
+		Owners: ruletaints.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}), Strip: (&nodecache.Stripper{}).Strip,
+		Allotment: quota.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{}),
 		Events:    events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
 	}
 }
 
 func TestConflicts(t *testing.T) {
-	c := testkit.StartCluster(t)
-	rule := testkit.Rule("rule")
+	c := testenv.StartCluster(t)
+	rule := testenv.Rule("rule")
 	c.Create(t, rule)
 	foreign := corev1.Taint{Key: "example.com/foreign", Effect: corev1.TaintEffectNoExecute}
 
 	t.Run("a decision is not retried but made again", func(t *testing.T) {
-		node := testkit.Node("again", testkit.Pool(rule.Name))
+		node := testenv.Node("again", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
-			c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+			c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 			c.Patch(t, node, func() { node.Spec.Taints = append(node.Spec.Taints, foreign) })
 		})
-		if patches != 1 || testkit.HasTaint(got, rule.Spec.Taint.Key) {
+		if patches != 1 || testenv.HasTaint(got, rule.Spec.Taint.Key) {
 			t.Errorf("%d patches, taints %v: the node was ready when its taints had changed", patches, got.Spec.Taints)
 		}
 	})
 	t.Run("a foreign taint that comes in between survives", func(t *testing.T) {
-		node := testkit.Node("taint", testkit.Pool(rule.Name))
+		node := testenv.Node("taint", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
 			c.Patch(t, node, func() { node.Spec.Taints = append(node.Spec.Taints, foreign) })
@@ -92,7 +94,7 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("an annotations map that comes in between survives", func(t *testing.T) {
-		node := testkit.Node("annotations", testkit.Pool(rule.Name))
+		node := testenv.Node("annotations", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
 			c.Patch(t, node, func() { node.Annotations = map[string]string{"example.com/a": "1"} })
@@ -102,7 +104,7 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("an annotations map that goes in between is no obstacle", func(t *testing.T) {
-		node := testkit.Node("unannotated", testkit.Pool(rule.Name))
+		node := testenv.Node("unannotated", testenv.Pool(rule.Name))
 		node.Annotations = map[string]string{"example.com/a": "1"}
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
@@ -113,7 +115,7 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("a heartbeat or a label that comes in between is no conflict", func(t *testing.T) {
-		node := testkit.Node("heartbeat", testkit.Pool(rule.Name))
+		node := testenv.Node("heartbeat", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
 			c.SetCondition(t, node.Name, "Ready", corev1.ConditionTrue)
@@ -124,20 +126,20 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("a node made again in between is not touched by the old decision", func(t *testing.T) {
-		node := testkit.Node("reborn", testkit.Pool(rule.Name))
+		node := testenv.Node("reborn", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		_, got := raced(t, c, node.Name, func() {
 			if err := c.Client.Delete(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
-			c.Create(t, testkit.Node("reborn", nil))
+			c.Create(t, testenv.Node("reborn", nil))
 		})
-		if testkit.HasTaint(got, rule.Spec.Taint.Key) || len(got.Annotations) > 0 {
+		if testenv.HasTaint(got, rule.Spec.Taint.Key) || len(got.Annotations) > 0 {
 			t.Errorf("taints %v, annotations %v", got.Spec.Taints, got.Annotations)
 		}
 	})
 	t.Run("a node deleted in between is no error", func(t *testing.T) {
-		node := testkit.Node("deleted", testkit.Pool(rule.Name))
+		node := testenv.Node("deleted", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		_, got := raced(t, c, node.Name, func() {
 			if err := c.Client.Delete(t.Context(), node); err != nil {
@@ -149,7 +151,7 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("the same patch refused again is a refusal, whatever its code", func(t *testing.T) {
-		node := testkit.Node("refused", testkit.Pool(rule.Name))
+		node := testenv.Node("refused", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches := 0
 		refusing := interceptor.NewClient(c.Client, interceptor.Funcs{
@@ -168,7 +170,7 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("errors of the server that last are shown", func(t *testing.T) {
-		node := testkit.Node("failing", testkit.Pool(rule.Name))
+		node := testenv.Node("failing", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		failing := interceptor.NewClient(c.Client, interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -184,7 +186,7 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("nothing is swept on the word of a cache that is behind", func(t *testing.T) {
-		node := testkit.Node("behind", testkit.Pool(rule.Name))
+		node := testenv.Node("behind", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		if _, err := reconcilerWith(c, c.Client, c.Client).Reconcile(t.Context(), requestFor(node)); err != nil {
 			t.Fatal(err)

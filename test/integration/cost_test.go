@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 func crdObject() *apiextensionsv1.CustomResourceDefinition {
@@ -23,33 +23,33 @@ func crdObject() *apiextensionsv1.CustomResourceDefinition {
 // The API server's audit log says what the manager cost.
 func TestCost(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	const nodes = 40
 	// Two rules on the same nodes: one change of a node is still one PATCH.
-	rules := []*v1alpha1.NodeReadinessRule{testkit.Rule("cost-a"), testkit.Rule("cost-b")}
+	rules := []*v1alpha1.NodeReadinessRule{testenv.Rule("cost-a"), testenv.Rule("cost-b")}
 	for _, rule := range rules {
-		rule.Spec.NodeSelector = testkit.Rule("cost").Spec.NodeSelector
+		rule.Spec.NodeSelector = testenv.Rule("cost").Spec.NodeSelector
 		c.Create(t, rule)
 	}
 	for i := range nodes {
-		c.CreateNode(t, testkit.Node(costNode(i), testkit.Pool("cost")), corev1.ConditionTrue)
+		c.CreateNode(t, testenv.Node(costNode(i), testenv.Pool("cost")), corev1.ConditionTrue)
 	}
-	p := c.StartProcess(t, testkit.ManagerUser, elect...)
+	p := c.StartProcess(t, testenv.ManagerUser, elect...)
 	settled := func(heldNodes int32) {
 		t.Helper()
 		for _, rule := range rules {
 			c.EventuallyRule(t, rule.Name, "settled", func(r *v1alpha1.NodeReadinessRule) bool {
-				return testkit.Enforced(r) && r.Status.Summary.Selected == nodes && r.Status.Summary.Held == heldNodes
+				return testenv.Enforced(r) && r.Status.Summary.Selected == nodes && r.Status.Summary.Held == heldNodes
 			})
 		}
-		silence(t, c, testkit.ManagerUser)
+		silence(t, c, testenv.ManagerUser)
 	}
 	settled(0)
 
 	t.Run("N changes of nodes cost N PATCHes", func(t *testing.T) {
 		before := count(t, c)
 		for i := range nodes {
-			c.SetCondition(t, costNode(i), testkit.Condition, corev1.ConditionFalse)
+			c.SetCondition(t, costNode(i), testenv.Condition, corev1.ConditionFalse)
 		}
 		settled(nodes)
 		cost := count(t, c).since(before)
@@ -66,7 +66,7 @@ func TestCost(t *testing.T) {
 	})
 	t.Run("status writes of a rule are at least a second apart", func(t *testing.T) {
 		last := map[string]time.Time{}
-		for _, request := range c.Requests(t, testkit.ManagerUser) {
+		for _, request := range c.Requests(t, testenv.ManagerUser) {
 			if request.Subresource != "status" || request.Verb != "patch" {
 				continue
 			}
@@ -102,12 +102,12 @@ func costNode(i int) string { return fmt.Sprintf("cost-%02d", i) }
 
 // noise is what goes on in a quiet cluster: heartbeats, and labels, taints, annotations and
 // conditions that no rule names.
-func noise(ctx context.Context, t *testing.T, c *testkit.Cluster, nodes int) {
+func noise(ctx context.Context, t *testing.T, c *testenv.Cluster, nodes int) {
 	t.Helper()
 	writes := 0
 	for i := 0; ctx.Err() == nil; i++ {
 		name := costNode(i % nodes)
-		_ = c.TrySetCondition(ctx, name, testkit.Condition, corev1.ConditionFalse) // a heartbeat
+		_ = c.TrySetCondition(ctx, name, testenv.Condition, corev1.ConditionFalse) // a heartbeat
 		_ = c.TrySetCondition(ctx, name, "Ready", []corev1.ConditionStatus{"True", "False"}[i/nodes%2])
 		node := &corev1.Node{}
 		node.Name = name
@@ -129,10 +129,10 @@ func noise(ctx context.Context, t *testing.T, c *testkit.Cluster, nodes int) {
 // requests counts requests by verb and resource.
 type requests map[string]int
 
-func count(t *testing.T, c *testkit.Cluster) requests {
+func count(t *testing.T, c *testenv.Cluster) requests {
 	t.Helper()
 	counted := requests{}
-	for _, request := range c.Requests(t, testkit.ManagerUser) {
+	for _, request := range c.Requests(t, testenv.ManagerUser) {
 		resource := request.Resource
 		if request.Subresource != "" {
 			resource += "/" + request.Subresource
@@ -155,7 +155,7 @@ func (r requests) since(before requests) requests {
 var reconcileTotal = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*\} \d+$`)
 
 // reconciled is the count of reconciles of each controller, from the manager's own metrics.
-func reconciled(t *testing.T, p *testkit.Process) string {
+func reconciled(t *testing.T, p *testenv.Process) string {
 	t.Helper()
 	_, body := get(t.Context(), p.Metrics, "/metrics")
 	lines := reconcileTotal.FindAllString(body, -1)

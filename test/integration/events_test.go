@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // wantEvents waits for exactly these events about the object, each once.
-func wantEvents(t *testing.T, c *testkit.Cluster, obj client.Object, reasons ...string) {
+func wantEvents(t *testing.T, c *testenv.Cluster, obj client.Object, reasons ...string) {
 	t.Helper()
-	testkit.Eventually(t, fmt.Sprintf("events %v about %s", reasons, obj.GetName()), func(context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("events %v about %s", reasons, obj.GetName()), func(context.Context) error {
 		var got []string
 		for _, event := range c.Events(t, obj) {
 			if event.Series != nil {
@@ -35,10 +35,10 @@ func wantEvents(t *testing.T, c *testkit.Cluster, obj client.Object, reasons ...
 }
 
 // eventOf waits for an event of this reason.
-func eventOf(t *testing.T, c *testkit.Cluster, obj client.Object, reason string) eventsv1.Event {
+func eventOf(t *testing.T, c *testenv.Cluster, obj client.Object, reason string) eventsv1.Event {
 	t.Helper()
 	var found eventsv1.Event
-	testkit.Eventually(t, reason+" about "+obj.GetName(), func(context.Context) error {
+	testenv.Eventually(t, reason+" about "+obj.GetName(), func(context.Context) error {
 		for _, event := range c.Events(t, obj) {
 			if event.Reason == reason {
 				found = event
@@ -53,14 +53,14 @@ func eventOf(t *testing.T, c *testkit.Cluster, obj client.Object, reason string)
 func TestEventsHaveTheNamesThatExistInTheWild(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key))
+	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key))
 	c.CreateNode(t, node, "")
 	c.EventuallyNode(t, id, "adopted", held(rule))
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held", held(rule))
 
 	wantEvents(t, c, node, v1alpha1.EventTaintAdopted, v1alpha1.EventTaintRemoved, v1alpha1.EventTaintAdded)
@@ -84,17 +84,17 @@ func TestEventsHaveTheNamesThatExistInTheWild(t *testing.T) {
 func TestOneChangeOfANodeHasOneEventHoweverManyRulesMakeIt(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.CreateNode(t, node, corev1.ConditionTrue) // before the rules: it is not born held
-	rules := []*v1alpha1.NodeReadinessRule{testkit.Rule(id + "-a"), testkit.Rule(id + "-b")}
+	rules := []*v1alpha1.NodeReadinessRule{testenv.Rule(id + "-a"), testenv.Rule(id + "-b")}
 	for _, rule := range rules {
-		rule.Spec.NodeSelector = testkit.Rule(id).Spec.NodeSelector
+		rule.Spec.NodeSelector = testenv.Rule(id).Spec.NodeSelector
 		c.Create(t, rule)
 	}
 	for _, rule := range rules {
-		c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+		c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	}
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 	for _, rule := range rules {
 		c.EventuallyNode(t, id, "held", held(rule))
 	}

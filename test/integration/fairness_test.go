@@ -10,7 +10,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/manager"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // places is how many requests of the manager may be under way at one time.
@@ -19,8 +19,8 @@ var places = manager.NewOptions().Places()
 // crowd is a fleet of nodes that rules select, with a manager that reaches the API server
 // through a proxy.
 type crowd struct {
-	*testkit.Cluster
-	proxy   *testkit.Proxy
+	*testenv.Cluster
+	proxy   *testenv.Proxy
 	metrics *prometheus.Registry
 	rules   []*v1alpha1.NodeReadinessRule
 	nodes   int
@@ -29,10 +29,10 @@ type crowd struct {
 // newCrowd has so many rules on so many nodes, all released, and waits until all is quiet.
 func newCrowd(t *testing.T, rules, nodes int) *crowd {
 	t.Helper()
-	c := &crowd{Cluster: testkit.StartCluster(t), nodes: nodes}
+	c := &crowd{Cluster: testenv.StartCluster(t), nodes: nodes}
 	for i := range rules {
-		rule := testkit.Rule(fmt.Sprintf("rule-%02d", i), func(r *v1alpha1.NodeReadinessRule) {
-			r.Spec.NodeSelector = testkit.Rule("crowd").Spec.NodeSelector
+		rule := testenv.Rule(fmt.Sprintf("rule-%02d", i), func(r *v1alpha1.NodeReadinessRule) {
+			r.Spec.NodeSelector = testenv.Rule("crowd").Spec.NodeSelector
 		})
 		if err := c.Client.Create(t.Context(), rule); err != nil {
 			t.Fatal(err)
@@ -40,8 +40,8 @@ func newCrowd(t *testing.T, rules, nodes int) *crowd {
 		c.rules = append(c.rules, rule)
 	}
 	for i := range nodes {
-		node := testkit.Node(crowdNode(i), testkit.Pool("crowd"), func(n *corev1.Node) {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: testkit.Condition, Status: corev1.ConditionTrue}}
+		node := testenv.Node(crowdNode(i), testenv.Pool("crowd"), func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: testenv.Condition, Status: corev1.ConditionTrue}}
 		})
 		if err := c.Client.Create(t.Context(), node); err != nil {
 			t.Fatal(err)
@@ -56,15 +56,15 @@ func crowdNode(i int) string { return fmt.Sprintf("crowd-%03d", i) }
 
 func (c *crowd) run(t *testing.T) {
 	t.Helper()
-	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+	config, err := c.ControlPlane.Config(testenv.ManagerUser)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.proxy, err = testkit.StartProxy(config); err != nil {
+	if c.proxy, err = testenv.StartProxy(config); err != nil {
 		t.Fatal(err)
 	}
 	var stop func() error
-	c.metrics, stop = testkit.RunManager(c.proxy.Config())
+	c.metrics, stop = testenv.RunManager(c.proxy.Config())
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -77,7 +77,7 @@ func (c *crowd) run(t *testing.T) {
 func (c *crowd) flip(t *testing.T) {
 	t.Helper()
 	for i := range c.nodes {
-		c.SetCondition(t, crowdNode(i), testkit.Condition, corev1.ConditionFalse)
+		c.SetCondition(t, crowdNode(i), testenv.Condition, corev1.ConditionFalse)
 	}
 }
 
@@ -86,7 +86,7 @@ func (c *crowd) eventuallyHeld(t *testing.T, want int) {
 	t.Helper()
 	for _, rule := range c.rules {
 		got := c.EventuallyRule(t, rule.Name, fmt.Sprintf("%d held", want), func(r *v1alpha1.NodeReadinessRule) bool {
-			return testkit.Enforced(r) && int(r.Status.Summary.Selected) == c.nodes && int(r.Status.Summary.Held) == want
+			return testenv.Enforced(r) && int(r.Status.Summary.Selected) == c.nodes && int(r.Status.Summary.Held) == want
 		})
 		if len(got.Status.FailedNodes) > 0 {
 			t.Errorf("%s calls %d nodes failed, first %v", rule.Name, len(got.Status.FailedNodes), got.Status.FailedNodes[0])
@@ -99,7 +99,7 @@ func (c *crowd) eventuallyHeld(t *testing.T, want int) {
 func (c *crowd) wantPatchedOnce(t *testing.T, from int) map[string]int {
 	t.Helper()
 	patches := map[string]int{}
-	for _, request := range c.Requests(t, testkit.ManagerUser) {
+	for _, request := range c.Requests(t, testenv.ManagerUser) {
 		if request.Verb == "patch" && request.Resource == "nodes" {
 			patches[request.Name]++
 		}
@@ -113,27 +113,27 @@ func (c *crowd) wantPatchedOnce(t *testing.T, from int) map[string]int {
 }
 
 // lessNeeded is the work that is not about a node.
-func lessNeeded(a testkit.Arrival) bool {
+func lessNeeded(a testenv.Arrival) bool {
 	return a.IsWork() && (a.Resource != "nodes" || a.Name == "")
 }
 
-func isEvent(a testkit.Arrival) bool { return a.Resource == "events" }
+func isEvent(a testenv.Arrival) bool { return a.Resource == "events" }
 
 // Twenty rules want their status written and two hundred events are to be told of, while two
 // hundred nodes wait to be held.
 func TestASlowAPIServerIsNotCrowded(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 20, 200)
-	c.proxy.Set(testkit.Fault{Delay: 500 * time.Millisecond})
+	c.proxy.Set(testenv.Fault{Delay: 500 * time.Millisecond})
 	c.flip(t)
 	for i := range c.nodes {
 		c.EventuallyNode(t, crowdNode(i), "held by all", func(n *corev1.Node) bool { return len(n.Annotations) == len(c.rules) })
 	}
 	for what, tc := range map[string]struct {
-		of   func(testkit.Arrival) bool
+		of   func(testenv.Arrival) bool
 		most int
 	}{
-		"requests":                           {testkit.Arrival.IsWork, places},
+		"requests":                           {testenv.Arrival.IsWork, places},
 		"requests that are not about a node": {lessNeeded, places / 2},
 		"events":                             {isEvent, places / 4},
 	} {
@@ -143,10 +143,10 @@ func TestASlowAPIServerIsNotCrowded(t *testing.T) {
 		}
 		t.Logf("%s: %d under way of %d", what, got, tc.most)
 	}
-	if got, want := c.proxy.MostUnderWay(testkit.Arrival.IsWork), manager.NewOptions().NodeWorkers; got < want {
+	if got, want := c.proxy.MostUnderWay(testenv.Arrival.IsWork), manager.NewOptions().NodeWorkers; got < want {
 		t.Errorf("only %d requests were under way at one time: it was not crowded", got)
 	}
-	c.proxy.Set(testkit.Fault{})
+	c.proxy.Set(testenv.Fault{})
 	c.eventuallyHeld(t, c.nodes)
 	c.wantPatchedOnce(t, 0)
 	t.Logf("requests: %v", c.proxy.Counts())
@@ -158,10 +158,10 @@ func TestAnAPIServerThatThrottlesIsLeftAlone(t *testing.T) {
 	c := newCrowd(t, 3, 100)
 	const throttled = 10 * time.Second
 	before, start := len(c.proxy.Arrivals()), time.Now()
-	c.proxy.Set(testkit.Fault{Code: 429, RetryAfter: 1})
+	c.proxy.Set(testenv.Fault{Code: 429, RetryAfter: 1})
 	c.flip(t)
 	pause(t.Context(), throttled-time.Since(start))
-	c.proxy.Set(testkit.Fault{})
+	c.proxy.Set(testenv.Fault{})
 	took, came := time.Since(start), 0
 	for _, arrival := range c.proxy.Arrivals()[before:] {
 		if arrival.IsWork() && arrival.At.Before(start.Add(took)) {
@@ -212,7 +212,7 @@ func TestAFlappingNodeHurtsNobody(t *testing.T) {
 	enough, flipped := make(chan struct{}), make(chan int, 1)
 	go func() { flipped <- c.flap(t, flapper, enough) }()
 	for i := 1; i < c.nodes; i++ {
-		c.SetCondition(t, crowdNode(i), testkit.Condition, corev1.ConditionFalse)
+		c.SetCondition(t, crowdNode(i), testenv.Condition, corev1.ConditionFalse)
 	}
 	for i := 1; i < c.nodes; i++ {
 		c.EventuallyNode(t, crowdNode(i), "held", held(c.rules[0]))
@@ -221,7 +221,7 @@ func TestAFlappingNodeHurtsNobody(t *testing.T) {
 	flips := <-flipped
 	c.EventuallyNode(t, flapper, "held", held(c.rules[0]))
 	c.eventuallyHeld(t, c.nodes)
-	silence(t, c.Cluster, testkit.ManagerUser)
+	silence(t, c.Cluster, testenv.ManagerUser)
 
 	patches := c.wantPatchedOnce(t, 1)
 	if got := patches[flapper]; got > flips || got == 0 {
@@ -245,7 +245,7 @@ func (c *crowd) flap(t *testing.T, node string, enough <-chan struct{}) int {
 		default:
 		}
 		<-tick.C
-		if err := c.TrySetCondition(t.Context(), node, testkit.Condition, []corev1.ConditionStatus{"False", "True"}[flips%2]); err != nil {
+		if err := c.TrySetCondition(t.Context(), node, testenv.Condition, []corev1.ConditionStatus{"False", "True"}[flips%2]); err != nil {
 			t.Error(err)
 			return flips
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Each test here shows that we do not have a fault that is known in the wild.
@@ -23,14 +23,14 @@ import (
 func TestRelabellingOrphansNoTaint(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint("example.com/foreign"))
+	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint("example.com/foreign"))
 	c.CreateNode(t, node, "")
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.Patch(t, node, func() { node.Labels = map[string]string{"pool": "other"} })
 	got := c.EventuallyNode(t, id, "let go", free(rule))
-	if !testkit.HasTaint(got, "example.com/foreign") {
+	if !testenv.HasTaint(got, "example.com/foreign") {
 		t.Error("a foreign taint is lost")
 	}
 }
@@ -38,25 +38,25 @@ func TestRelabellingOrphansNoTaint(t *testing.T) {
 func TestATaintThatNoRuleOwnedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
-	node := testkit.Node(id, map[string]string{"pool": "other"}, testkit.WithTaint(rule.Spec.Taint.Key))
+	rule := testenv.Rule(id)
+	node := testenv.Node(id, map[string]string{"pool": "other"}, testenv.WithTaint(rule.Spec.Taint.Key))
 	c.Create(t, node)
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, id, "enforced", testenv.Enforced)
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
+	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) })
 }
 
 func TestDeletingARuleTakesBackAllThatItPut(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	rule := testenv.Rule(id, testenv.BootstrapOnly)
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id+"-held", testkit.Pool(id)), corev1.ConditionFalse)
-	c.CreateNode(t, testkit.Node(id+"-done", testkit.Pool(id)), corev1.ConditionTrue)
+	c.CreateNode(t, testenv.Node(id+"-held", testenv.Pool(id)), corev1.ConditionFalse)
+	c.CreateNode(t, testenv.Node(id+"-done", testenv.Pool(id)), corev1.ConditionTrue)
 	c.EventuallyNode(t, id+"-held", "held", held(rule))
 	c.EventuallyNode(t, id+"-done", "completed", func(n *corev1.Node) bool { return n.Annotations[completedKey(rule)] != "" })
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -78,8 +78,8 @@ func TestDeletingARuleTakesBackAllThatItPut(t *testing.T) {
 func TestDeletingADryRunRuleTouchesNothing(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.DryRun)
-	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key))
+	rule := testenv.Rule(id, testenv.DryRun)
+	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key))
 	c.CreateNode(t, node, corev1.ConditionTrue)
 	c.Create(t, rule)
 	c.EventuallyRule(t, id, "previewed", func(r *v1alpha1.NodeReadinessRule) bool {
@@ -89,14 +89,14 @@ func TestDeletingADryRunRuleTouchesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
+	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) })
 	wantEvents(t, c, node)
 }
 
 func TestDryRunIsAlwaysLive(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.DryRun)
+	rule := testenv.Rule(id, testenv.DryRun)
 	c.Create(t, rule)
 	previews := func(selected, add, remove, risky int32) func(*v1alpha1.NodeReadinessRule) bool {
 		return func(r *v1alpha1.NodeReadinessRule) bool {
@@ -105,19 +105,19 @@ func TestDryRunIsAlwaysLive(t *testing.T) {
 		}
 	}
 	c.EventuallyRule(t, id, "no node", previews(0, 0, 0, 0))
-	c.CreateNode(t, testkit.Node(id+"-1", testkit.Pool(id)), "")
+	c.CreateNode(t, testenv.Node(id+"-1", testenv.Pool(id)), "")
 	c.EventuallyRule(t, id, "one to taint, never reported", previews(1, 1, 0, 1))
-	c.SetCondition(t, id+"-1", testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id+"-1", testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyRule(t, id, "nothing to do", previews(1, 0, 0, 0))
-	c.CreateNode(t, testkit.Node(id+"-2", testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key)), corev1.ConditionTrue)
+	c.CreateNode(t, testenv.Node(id+"-2", testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key)), corev1.ConditionTrue)
 	got := c.EventuallyRule(t, id, "one to untaint", previews(2, 0, 1, 0))
-	if !testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(got) || got.Status.Summary.Held != 0 {
+	if !testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(got) || got.Status.Summary.Held != 0 {
 		t.Errorf("a preview claims to act: %+v", got.Status)
 	}
 
 	c.Patch(t, rule, func() { rule.Spec.DryRun = false })
 	c.EventuallyNode(t, id+"-2", "released", free(rule))
-	got = c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	got = c.EventuallyRule(t, id, "enforced", testenv.Enforced)
 	if got.Status.DryRunResults != nil {
 		t.Error("an enforced rule still shows a preview")
 	}
@@ -128,13 +128,13 @@ func TestDryRunIsAlwaysLive(t *testing.T) {
 func TestARuleThatBecomesAPreviewFreezes(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.Patch(t, rule, func() { rule.Spec.DryRun = true })
-	c.EventuallyRule(t, id, "a preview", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, id, "a preview", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyRule(t, id, "one to untaint", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.DryRunResults.TaintsToRemove == 1 })
 	c.EventuallyNode(t, id, "still held", held(rule))
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -147,13 +147,13 @@ func TestARuleThatBecomesAPreviewFreezes(t *testing.T) {
 func TestOwnTaintsAreNotAdoptedAgain(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.CreateNode(t, node, "")
 	c.EventuallyNode(t, id, "held", held(rule))
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionFalse} {
-		c.SetCondition(t, id, testkit.Condition, status)
+		c.SetCondition(t, id, testenv.Condition, status)
 		c.EventuallyRule(t, id, "aware of the change", func(r *v1alpha1.NodeReadinessRule) bool {
 			return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == status
 		})
@@ -164,9 +164,9 @@ func TestOwnTaintsAreNotAdoptedAgain(t *testing.T) {
 func TestATaintRemovedByHandComesBack(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.CreateNode(t, node, "")
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.Patch(t, node, func() { node.Spec.Taints = nil })
@@ -176,29 +176,29 @@ func TestATaintRemovedByHandComesBack(t *testing.T) {
 func TestTwoRulesInConflictDoNotFight(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	first := testkit.Rule(id)
+	first := testenv.Rule(id)
 	c.Create(t, first)
 	// The younger rule wants the same taint on the same nodes for another condition.
-	second := testkit.Rule(id+"-2", func(r *v1alpha1.NodeReadinessRule) {
+	second := testenv.Rule(id+"-2", func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.Taint, r.Spec.NodeSelector = first.Spec.Taint, first.Spec.NodeSelector
 		r.Spec.Conditions[0].Type = "example.com/Other"
-	}, testkit.DryRun)
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error {
+	}, testenv.DryRun)
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error {
 		return orderedAfter(ctx, c, first)
 	})
 	c.Create(t, second) // as a preview, which is not refused
 	c.Patch(t, second, func() { second.Spec.DryRun = false })
-	loser := c.EventuallyRule(t, second.Name, "not accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
+	loser := c.EventuallyRule(t, second.Name, "not accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 	if message := loser.Status.Conditions[0].Message; !strings.Contains(message, first.Name) || !strings.Contains(message, first.Spec.Taint.Key) {
 		t.Errorf("the message names neither rule nor taint: %s", message)
 	}
 	if event := eventOf(t, c, second, v1alpha1.EventConflict); event.Type != corev1.EventTypeWarning {
 		t.Errorf("the event is %s", event.Type)
 	}
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.CreateNode(t, node, corev1.ConditionTrue)
 	c.EventuallyRule(t, first.Name, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Released == 1
+		return testenv.Enforced(r) && r.Status.Summary.Released == 1
 	})
 	wantEvents(t, c, node)
 
@@ -207,12 +207,12 @@ func TestTwoRulesInConflictDoNotFight(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.EventuallyNode(t, id, "held by the other", held(second))
-	c.EventuallyRule(t, second.Name, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, second.Name, "enforced", testenv.Enforced)
 }
 
 // orderedAfter says whether an object made now would be younger than the rule: creation
 // times have a resolution of one second.
-func orderedAfter(ctx context.Context, c *testkit.Cluster, rule client.Object) error {
+func orderedAfter(ctx context.Context, c *testenv.Cluster, rule client.Object) error {
 	probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "clock-"}}
 	if err := c.Client.Create(ctx, probe, client.DryRunAll); err != nil {
 		return err
@@ -226,10 +226,10 @@ func orderedAfter(ctx context.Context, c *testkit.Cluster, rule client.Object) e
 func TestAForeignStatusWriteIsMended(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
-	right := func(r *v1alpha1.NodeReadinessRule) bool { return testkit.Enforced(r) && r.Status.Summary.Held == 1 }
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
+	right := func(r *v1alpha1.NodeReadinessRule) bool { return testenv.Enforced(r) && r.Status.Summary.Held == 1 }
 	c.EventuallyRule(t, id, "right", right)
 	base := rule.DeepCopy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), base); err != nil {
@@ -246,7 +246,7 @@ func TestAForeignStatusWriteIsMended(t *testing.T) {
 func TestForeignFinalizersSurvive(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/before"} })
+	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/before"} })
 	c.Create(t, rule)
 	c.EventuallyRule(t, id, "ours is there", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
 	c.Patch(t, rule, func() { rule.Finalizers = append(rule.Finalizers, "example.com/after") })
@@ -264,23 +264,23 @@ func TestForeignFinalizersSurvive(t *testing.T) {
 func TestANewNodeCannotMarkItselfCompleted(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.BootstrapOnly)
-	old := testkit.Node(id+"-old", testkit.Pool(id), func(n *corev1.Node) {
+	rule := testenv.Rule(id, testenv.BootstrapOnly)
+	old := testenv.Node(id+"-old", testenv.Pool(id), func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.CompletedPrefix + id: "true"}
 	})
 	c.Create(t, old)
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
 	c.Create(t, rule)
 	taken := c.EventuallyRule(t, id, "taken over", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.TakenOverAt != nil })
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, taken) })
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, taken) })
 
-	young := testkit.Node(id+"-new", testkit.Pool(id), func(n *corev1.Node) {
+	young := testenv.Node(id+"-new", testenv.Pool(id), func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.CompletedPrefix + id: "true"}
 	})
 	c.Create(t, young)
 	c.EventuallyNode(t, young.Name, "held", held(rule))
 	got := c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Selected == 2
+		return testenv.Enforced(r) && r.Status.Summary.Selected == 2
 	})
 	if got.Status.Summary.Held != 1 {
 		t.Errorf("holds %d nodes: the record of a node that was there before must count", got.Status.Summary.Held)
@@ -289,9 +289,9 @@ func TestANewNodeCannotMarkItselfCompleted(t *testing.T) {
 }
 
 // gone waits until the object is gone.
-func gone(t *testing.T, c *testkit.Cluster, obj client.Object) {
+func gone(t *testing.T, c *testenv.Cluster, obj client.Object) {
 	t.Helper()
-	testkit.Eventually(t, obj.GetName()+" to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, obj.GetName()+" to be gone", func(ctx context.Context) error {
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
 		if apierrors.IsNotFound(err) {
 			return nil

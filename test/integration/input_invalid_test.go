@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // TestInputThatOnlyTheManagerCanRefuse: admission cannot afford to look into the keys of
@@ -40,7 +40,7 @@ func TestInputThatOnlyTheManagerCanRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, id := cluster(t), nameOf(t)
-			c.Create(t, testkit.Node(id, testkit.Pool(id)))
+			c.Create(t, testenv.Node(id, testenv.Pool(id)))
 			bad := "bad-" + id
 			remove(t, c, bad)
 			body := edited(t, bad, edits{labels: "{pool: " + id + ", " + quoted(tc.key) + ": a}"})
@@ -55,14 +55,14 @@ func TestInputThatOnlyTheManagerCanRefuse(t *testing.T) {
 
 // wantInvalid waits until the rule says, in its status and in an event, that this field is
 // wrong and why.
-func wantInvalid(t *testing.T, c *testkit.Cluster, id, field, says string) {
+func wantInvalid(t *testing.T, c *testenv.Cluster, id, field, says string) {
 	t.Helper()
-	rule := c.EventuallyRule(t, id, "not accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalid))
+	rule := c.EventuallyRule(t, id, "not accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalid))
 	message := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionAccepted).Message
 	if !strings.Contains(message, field) || !strings.Contains(message, says) {
 		t.Errorf("the condition Accepted does not say of %s: %s\ngot %s", field, says, message)
 	}
-	if !testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted)(rule) || rule.Status.Summary.Selected != 0 {
+	if !testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted)(rule) || rule.Status.Summary.Selected != 0 {
 		t.Errorf("it seems to do something: %+v", rule.Status)
 	}
 	event := eventOf(t, c, rule, v1alpha1.EventInvalid)
@@ -74,12 +74,12 @@ func wantInvalid(t *testing.T, c *testkit.Cluster, id, field, says string) {
 
 // wantIdle shows that the bad rule leaves the node alone: another rule, made later, is
 // enforced on the node, in the same write that would have had the bad rule's taint.
-func wantIdle(t *testing.T, c *testkit.Cluster, bad, node string) {
+func wantIdle(t *testing.T, c *testenv.Cluster, bad, node string) {
 	t.Helper()
-	good := testkit.Rule(node)
+	good := testenv.Rule(node)
 	c.Create(t, good)
 	got := c.EventuallyNode(t, node, "held by the good rule", held(good))
-	if testkit.HasTaint(got, testkit.TaintKey(bad)) || owned(got, ruleOf(t, c, bad)) {
+	if testenv.HasTaint(got, testenv.TaintKey(bad)) || owned(got, ruleOf(t, c, bad)) {
 		t.Errorf("the bad rule touched the node: taints %v, annotations %v", got.Spec.Taints, got.Annotations)
 	}
 }
@@ -108,7 +108,7 @@ func TestInputOfInvalidUTF8IsMended(t *testing.T) {
 	if err := post(t, c, []byte(body), asJSON, metav1.FieldValidationStrict); err != nil {
 		t.Fatal(err)
 	}
-	wantWorking(t, c, id, testkit.Pool(id))
+	wantWorking(t, c, id, testenv.Pool(id))
 	if got := ruleOf(t, c, id).Spec.Conditions[0].Type; got != "Network\ufffdReady" {
 		t.Errorf("type is %q", got)
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // wantRefusal checks that the answer has this code and contains this text.
@@ -58,7 +58,7 @@ func TestInputOfUnknownFields(t *testing.T) {
 			if err := post(t, c, body, asJSON, metav1.FieldValidationIgnore); err != nil {
 				t.Fatalf("was refused: %v", err)
 			}
-			wantWorking(t, c, id, testkit.Pool(id))
+			wantWorking(t, c, id, testenv.Pool(id))
 		})
 	}
 }
@@ -161,7 +161,7 @@ func TestInputOfTheLongestNameIsAccepted(t *testing.T) {
 	if err := post(t, c, body, asJSON, metav1.FieldValidationStrict); err != nil {
 		t.Fatal(err)
 	}
-	wantWorking(t, c, long, testkit.Pool(id))
+	wantWorking(t, c, long, testenv.Pool(id))
 }
 
 // Only the manager writes status: one that comes with a new rule is dropped, so nobody can
@@ -184,7 +184,7 @@ func TestInputOfStatusIsDropped(t *testing.T) {
 	if err := post(t, c, edited(t, id, edits{"status": string(status)}), asJSON, metav1.FieldValidationStrict); err != nil {
 		t.Fatal(err)
 	}
-	c.EventuallyRule(t, id, "with a status of the manager's", testkit.Enforced)
+	c.EventuallyRule(t, id, "with a status of the manager's", testenv.Enforced)
 	var rule v1alpha1.NodeReadinessRule
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: id}, &rule); err != nil {
 		t.Fatal(err)

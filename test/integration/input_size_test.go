@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // The largest rule that every limit allows works as any other.
@@ -25,7 +25,7 @@ func TestInputOfTheLargestRuleIsAccepted(t *testing.T) {
 	if err := post(t, c, body, asJSON, metav1.FieldValidationStrict); err != nil {
 		t.Fatalf("was refused: %v", err)
 	}
-	wantWorking(t, c, id, testkit.Pool(id))
+	wantWorking(t, c, id, testenv.Pool(id))
 }
 
 // The status names up to 100 nodes with every condition of each: with the longest types it
@@ -43,9 +43,9 @@ func TestInputOfTheLongestConditionsLeavesRoomForStatus(t *testing.T) {
 	}
 	const nodes = v1alpha1.MaxListedNodes
 	for i := range nodes {
-		c.Create(t, testkit.Node(fmt.Sprintf("%s-%03d", id, i), testkit.Pool(id)))
+		c.Create(t, testenv.Node(fmt.Sprintf("%s-%03d", id, i), testenv.Pool(id)))
 	}
 	c.EventuallyRule(t, id, "enforced on all nodes", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Held == nodes
+		return testenv.Enforced(r) && r.Status.Summary.Held == nodes
 	})
 }

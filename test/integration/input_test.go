@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // valid is a manifest with nothing wrong in it. {id} stands for the test's own name.
@@ -119,7 +119,7 @@ const (
 )
 
 // rawClient sends bytes as they are.
-func rawClient(t testing.TB, c *testkit.Cluster) rest.Interface {
+func rawClient(t testing.TB, c *testenv.Cluster) rest.Interface {
 	t.Helper()
 	set, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -129,14 +129,14 @@ func rawClient(t testing.TB, c *testkit.Cluster) rest.Interface {
 }
 
 // post creates a rule from bytes, looked at as strictly as the caller says.
-func post(t testing.TB, c *testkit.Cluster, body []byte, contentType, strictness string) error {
+func post(t testing.TB, c *testenv.Cluster, body []byte, contentType, strictness string) error {
 	t.Helper()
 	return rawClient(t, c).Post().AbsPath(rulesPath).Param("fieldValidation", strictness).
 		SetHeader("Content-Type", contentType).Body(body).Do(t.Context()).Error()
 }
 
 // remove deletes the rule of this name when the test ends, if there is one.
-func remove(t testing.TB, c *testkit.Cluster, id string) {
+func remove(t testing.TB, c *testenv.Cluster, id string) {
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: id}}
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), rule) }) // it may not exist
 }
@@ -190,7 +190,7 @@ func complaint(answer error, field, says string) error {
 	return fmt.Errorf("does not say of %s: %s\ngot %w", field, says, answer)
 }
 
-func wantNoRule(t *testing.T, c *testkit.Cluster, id string) {
+func wantNoRule(t *testing.T, c *testenv.Cluster, id string) {
 	t.Helper()
 	err := c.Client.Get(t.Context(), client.ObjectKey{Name: id}, &v1alpha1.NodeReadinessRule{})
 	if !apierrors.IsNotFound(err) {
@@ -215,7 +215,7 @@ func (table accepted) run(t *testing.T) {
 				t.Fatalf("was refused: %v", err)
 			}
 			if tc.labels == nil {
-				tc.labels = testkit.Pool(id)
+				tc.labels = testenv.Pool(id)
 			}
 			wantWorking(t, c, id, tc.labels)
 		})
@@ -224,17 +224,17 @@ func (table accepted) run(t *testing.T) {
 
 // wantWorking shows that the rule is accepted, holds a node of these labels, and releases it
 // when its conditions are as they must be.
-func wantWorking(t *testing.T, c *testkit.Cluster, id string, labels map[string]string) {
+func wantWorking(t *testing.T, c *testenv.Cluster, id string, labels map[string]string) {
 	t.Helper()
-	rule := c.EventuallyRule(t, id, "accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
-	node := testkit.Node("node-"+nameOf(t), labels)
+	rule := c.EventuallyRule(t, id, "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+	node := testenv.Node("node-"+nameOf(t), labels)
 	c.CreateNode(t, node, "")
 	c.EventuallyNode(t, node.Name, "held", carries(rule))
 	for _, requirement := range rule.Spec.Conditions {
 		c.SetCondition(t, node.Name, requirement.Type, requirement.RequiredStatus)
 	}
 	c.EventuallyNode(t, node.Name, "released", free(rule))
-	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, id, "enforced", testenv.Enforced)
 }
 
 // carries says whether the rule holds the node with exactly its taint.

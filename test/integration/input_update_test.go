@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // rich is the rule that updates start from: something to change in every field.
@@ -31,10 +31,10 @@ func (e edits) and(more edits) edits {
 }
 
 // ways are how a manifest reaches a rule that exists.
-var ways = map[string]func(t *testing.T, c *testkit.Cluster, id string, body []byte) error{"replaced": replace, "applied": apply}
+var ways = map[string]func(t *testing.T, c *testenv.Cluster, id string, body []byte) error{"replaced": replace, "applied": apply}
 
 // replace is what kubectl replace does.
-func replace(t *testing.T, c *testkit.Cluster, id string, body []byte) error {
+func replace(t *testing.T, c *testenv.Cluster, id string, body []byte) error {
 	t.Helper()
 	for {
 		var object map[string]any
@@ -55,19 +55,19 @@ func replace(t *testing.T, c *testkit.Cluster, id string, body []byte) error {
 }
 
 // apply is what kubectl apply --server-side does.
-func apply(t *testing.T, c *testkit.Cluster, id string, body []byte) error {
+func apply(t *testing.T, c *testenv.Cluster, id string, body []byte) error {
 	t.Helper()
 	return applyAs(t, c, "kubectl", id, body)
 }
 
-func applyAs(t *testing.T, c *testkit.Cluster, manager, id string, body []byte) error {
+func applyAs(t *testing.T, c *testenv.Cluster, manager, id string, body []byte) error {
 	t.Helper()
 	return rawClient(t, c).Patch(types.ApplyYAMLPatchType).AbsPath(rulesPath, id).
 		Param("fieldManager", manager).Param("fieldValidation", metav1.FieldValidationStrict).
 		Body(body).Do(t.Context()).Error()
 }
 
-func ruleOf(t *testing.T, c *testkit.Cluster, id string) *v1alpha1.NodeReadinessRule {
+func ruleOf(t *testing.T, c *testenv.Cluster, id string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
 	var rule v1alpha1.NodeReadinessRule
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: id}, &rule); err != nil {
@@ -170,7 +170,7 @@ func TestInputThatChangesWhatMayChangeIsAccepted(t *testing.T) {
 				if err := send(t, c, id, edited(t, id, tc.from.and(tc.to))); err != nil {
 					t.Fatalf("was refused: %v", err)
 				}
-				rule := c.EventuallyRule(t, id, "accepted as it is now", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+				rule := c.EventuallyRule(t, id, "accepted as it is now", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 				if (rule.Status.DryRunResults != nil) != rule.Spec.DryRun {
 					t.Errorf("dryRun is %t, and its results are %v", rule.Spec.DryRun, rule.Status.DryRunResults)
 				}

@@ -14,30 +14,30 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 func TestKubectlGetShowsHowARuleStands(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	k := c.Kubectl(t)
-	c.Create(t, testkit.Rule(id))
-	preview := testkit.Rule(id+"-preview", testkit.DryRun, testkit.BootstrapOnly)
+	c.Create(t, testenv.Rule(id))
+	preview := testenv.Rule(id+"-preview", testenv.DryRun, testenv.BootstrapOnly)
 	c.Create(t, preview)
 	for _, node := range []string{id + "-1", id + "-2"} {
-		c.Create(t, testkit.Node(node, testkit.Pool(id)))
+		c.Create(t, testenv.Node(node, testenv.Pool(id)))
 	}
-	c.SetCondition(t, id+"-2", testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id+"-2", testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyRule(t, id, "one node held", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.Summary.Selected == 2
+		return testenv.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.Summary.Selected == 2
 	})
-	c.EventuallyRule(t, preview.Name, "previewed", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
+	c.EventuallyRule(t, preview.Name, "previewed", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
 
 	lines := strings.Split(k.Run(t, "get", "nrr", id, preview.Name), "\n")
 	want := [][]string{
 		{"NAME", "MODE", "TAINT", "EFFECT", "DRYRUN", "HELD", "NODES", "ENFORCED", "AGE"},
-		{id, "continuous", testkit.TaintKey(id), "NoSchedule", "", "1", "2", "Enforced"},
-		{preview.Name, "bootstrap-only", testkit.TaintKey(preview.Name), "NoSchedule", "true", "0", "0", "DryRun"},
+		{id, "continuous", testenv.TaintKey(id), "NoSchedule", "", "1", "2", "Enforced"},
+		{preview.Name, "bootstrap-only", testenv.TaintKey(preview.Name), "NoSchedule", "true", "0", "0", "DryRun"},
 	}
 	for row := range want {
 		got := cells(lines[0], lines[row])
@@ -70,8 +70,8 @@ func TestKubectlWaitsForConditions(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	k := c.Kubectl(t)
-	c.Create(t, testkit.Rule(id))
-	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	c.Create(t, testenv.Rule(id))
+	c.Create(t, testenv.Node(id, testenv.Pool(id)))
 	for _, arg := range []string{"condition=Accepted", "condition=Enforced", "jsonpath={.status.summary.held}=1"} {
 		k.Run(t, "wait", "--timeout=90s", "--for="+arg, "nrr/"+id)
 	}
@@ -84,11 +84,11 @@ func TestKubectlSelectsByField(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	k := c.Kubectl(t)
 	plain, other := id+"-plain", id+"-other"
-	c.Create(t, testkit.Rule(plain))
-	c.Create(t, testkit.Rule(other, testkit.BootstrapOnly, testkit.DryRun))
+	c.Create(t, testenv.Rule(plain))
+	c.Create(t, testenv.Rule(other, testenv.BootstrapOnly, testenv.DryRun))
 	for selector, want := range map[string]string{
-		"spec.taint.key=" + testkit.TaintKey(plain): plain,
-		"spec.taint.key=" + testkit.TaintKey(other): other,
+		"spec.taint.key=" + testenv.TaintKey(plain): plain,
+		"spec.taint.key=" + testenv.TaintKey(other): other,
 		"spec.enforcementMode=continuous":           plain,
 		"spec.enforcementMode=bootstrap-only":       other,
 		"spec.dryRun!=true":                         plain,
@@ -123,7 +123,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 		"nrr.status.conditions":            {"Accepted", "Enforced"},
 		"nrr.status.dryRunResults.summary": {"in a sentence"},
 	} {
-		testkit.Eventually(t, "kubectl explain "+field, func(ctx context.Context) error { // the schema is published a little later
+		testenv.Eventually(t, "kubectl explain "+field, func(ctx context.Context) error { // the schema is published a little later
 			out, err := k.Try(ctx, "explain", field)
 			if err != nil {
 				return err
@@ -143,18 +143,18 @@ func TestKubectlDescribeShowsEvents(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	k := c.Kubectl(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	bad := testkit.Rule(id+"-bad", func(r *v1alpha1.NodeReadinessRule) { r.Spec.NodeSelector.MatchLabels["node pool"] = "a" })
+	bad := testenv.Rule(id+"-bad", func(r *v1alpha1.NodeReadinessRule) { r.Spec.NodeSelector.MatchLabels["node pool"] = "a" })
 	c.Create(t, bad)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.CreateNode(t, node, "")
 	eventOf(t, c, node, v1alpha1.EventTaintAdded)
 	eventOf(t, c, bad, v1alpha1.EventInvalid)
 
-	wantLine(t, k.Run(t, "describe", "node", id), "Normal", v1alpha1.EventTaintAdded, v1alpha1.Reporter, testkit.TaintKey(id), "rule '"+id+"'")
+	wantLine(t, k.Run(t, "describe", "node", id), "Normal", v1alpha1.EventTaintAdded, v1alpha1.Reporter, testenv.TaintKey(id), "rule '"+id+"'")
 	wantLine(t, k.Run(t, "describe", "nrr", bad.Name), "Warning", v1alpha1.EventInvalid, v1alpha1.Reporter, "spec.nodeSelector.matchLabels")
-	wantLine(t, k.Run(t, "events", "--for", "node/"+id), "Normal", v1alpha1.EventTaintAdded, testkit.TaintKey(id))
+	wantLine(t, k.Run(t, "events", "--for", "node/"+id), "Normal", v1alpha1.EventTaintAdded, testenv.TaintKey(id))
 }
 
 // wantLine checks that one line has all the words.

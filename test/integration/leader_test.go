@@ -20,63 +20,63 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
-var elect = []string{"--leader-elect", "--leader-election-namespace", testkit.ManagerNamespace}
+var elect = []string{"--leader-elect", "--leader-election-namespace", testenv.ManagerNamespace}
 
 // Two managers, with conditions flipping all the time: at any time one of them writes, after
 // a clean stop the other takes over soon, and after a crash when the lease has run out.
 func TestNeverTwoWriters(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	rule := testkit.Rule("leader")
+	c := testenv.StartCluster(t)
+	rule := testenv.Rule("leader")
 	c.Create(t, rule)
-	c.Create(t, testkit.Node("leader", testkit.Pool(rule.Name)))
+	c.Create(t, testenv.Node("leader", testenv.Pool(rule.Name)))
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	go func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			_ = c.TrySetCondition(ctx, "leader", testkit.Condition, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[i%2])
+			_ = c.TrySetCondition(ctx, "leader", testenv.Condition, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[i%2])
 			pause(ctx, 20*time.Millisecond)
 		}
 	}()
-	first := c.StartProcess(t, testkit.ManagerUser, elect...)
-	writesAgain(t, c, testkit.ManagerUser)
-	second := c.StartProcess(t, testkit.SecondManagerUser, elect...)
+	first := c.StartProcess(t, testenv.ManagerUser, elect...)
+	writesAgain(t, c, testenv.ManagerUser)
+	second := c.StartProcess(t, testenv.SecondManagerUser, elect...)
 	ready(t, second)
 
 	stopped := time.Now()
 	if code := first.Terminate(); code != 0 {
 		t.Errorf("the first manager ended with %d after SIGTERM", code)
 	}
-	writesAgain(t, c, testkit.SecondManagerUser)
-	t.Logf("SIGTERM to the first write of the next leader: %v", firstWrite(t, c, testkit.SecondManagerUser).Sub(stopped).Round(time.Millisecond))
+	writesAgain(t, c, testenv.SecondManagerUser)
+	t.Logf("SIGTERM to the first write of the next leader: %v", firstWrite(t, c, testenv.SecondManagerUser).Sub(stopped).Round(time.Millisecond))
 
-	third := c.StartProcess(t, testkit.ManagerUser, elect...)
+	third := c.StartProcess(t, testenv.ManagerUser, elect...)
 	ready(t, third)
 	second.Kill()
-	writesAgain(t, c, testkit.ManagerUser)
+	writesAgain(t, c, testenv.ManagerUser)
 
-	if got, want := writers(t, c), []string{testkit.ManagerUser, testkit.SecondManagerUser, testkit.ManagerUser}; !slices.Equal(got, want) {
+	if got, want := writers(t, c), []string{testenv.ManagerUser, testenv.SecondManagerUser, testenv.ManagerUser}; !slices.Equal(got, want) {
 		t.Errorf("writers took turns as %v, want %v", got, want)
 	}
-	if gap := firstWrite(t, c, testkit.SecondManagerUser).Sub(stopped); gap > 10*time.Second {
+	if gap := firstWrite(t, c, testenv.SecondManagerUser).Sub(stopped); gap > 10*time.Second {
 		t.Errorf("no leader for %v after a clean stop: the lease was not released", gap)
 	}
 }
 
 // nodeWrites are the PATCHes of nodes by both managers, in the order in which they came.
-func nodeWrites(t *testing.T, c *testkit.Cluster) []testkit.Request {
+func nodeWrites(t *testing.T, c *testenv.Cluster) []testenv.Request {
 	t.Helper()
-	requests := slices.Concat(c.Requests(t, testkit.ManagerUser), c.Requests(t, testkit.SecondManagerUser))
-	requests = slices.DeleteFunc(requests, func(r testkit.Request) bool { return r.Verb != "patch" || r.Resource != "nodes" })
-	slices.SortFunc(requests, func(a, b testkit.Request) int { return a.At.Compare(b.At) })
+	requests := slices.Concat(c.Requests(t, testenv.ManagerUser), c.Requests(t, testenv.SecondManagerUser))
+	requests = slices.DeleteFunc(requests, func(r testenv.Request) bool { return r.Verb != "patch" || r.Resource != "nodes" })
+	slices.SortFunc(requests, func(a, b testenv.Request) int { return a.At.Compare(b.At) })
 	return requests
 }
 
 // writers are the managers in the order of their turns.
-func writers(t *testing.T, c *testkit.Cluster) []string {
+func writers(t *testing.T, c *testenv.Cluster) []string {
 	t.Helper()
 	var users []string
 	for _, request := range nodeWrites(t, c) {
@@ -85,7 +85,7 @@ func writers(t *testing.T, c *testkit.Cluster) []string {
 	return slices.Compact(users)
 }
 
-func firstWrite(t *testing.T, c *testkit.Cluster, user string) time.Time {
+func firstWrite(t *testing.T, c *testenv.Cluster, user string) time.Time {
 	t.Helper()
 	for _, request := range nodeWrites(t, c) {
 		if request.User == user {
@@ -96,10 +96,10 @@ func firstWrite(t *testing.T, c *testkit.Cluster, user string) time.Time {
 }
 
 // writesAgain waits until the user has written from now on.
-func writesAgain(t *testing.T, c *testkit.Cluster, user string) {
+func writesAgain(t *testing.T, c *testenv.Cluster, user string) {
 	t.Helper()
 	from := time.Now()
-	testkit.Eventually(t, "a write by "+user, func(context.Context) error {
+	testenv.Eventually(t, "a write by "+user, func(context.Context) error {
 		if writes := nodeWrites(t, c); len(writes) == 0 || writes[len(writes)-1].User != user || writes[len(writes)-1].At.Before(from) {
 			return errors.New("none yet")
 		}
@@ -108,9 +108,9 @@ func writesAgain(t *testing.T, c *testkit.Cluster, user string) {
 }
 
 // ready waits until the manager says that it is ready.
-func ready(t *testing.T, p *testkit.Process) {
+func ready(t *testing.T, p *testenv.Process) {
 	t.Helper()
-	testkit.Eventually(t, "readyz", func(ctx context.Context) error {
+	testenv.Eventually(t, "readyz", func(ctx context.Context) error {
 		if code, body := get(ctx, p.Health, "/readyz"); code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}
@@ -120,7 +120,7 @@ func ready(t *testing.T, p *testkit.Process) {
 
 // get is what a manager answers; 0 and the error if it does not.
 func get(ctx context.Context, address, path string) (int, string) {
-	code, body, err := testkit.Get(ctx, "http://"+address+path)
+	code, body, err := testenv.Get(ctx, "http://"+address+path)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -134,15 +134,15 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 	for name, args := range map[string][]string{"with leader election": elect, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := testkit.StartCluster(t)
-			rule := testkit.Rule("waiting")
+			c := testenv.StartCluster(t)
+			rule := testenv.Rule("waiting")
 			c.Create(t, rule)
 			pods := gateRule(rule.Name)
 			c.Create(t, pods)
-			c.Create(t, testkit.Node("waiting", testkit.Pool(rule.Name)))
+			c.Create(t, testenv.Node("waiting", testenv.Pool(rule.Name)))
 			stopOther := runOther(t, c)
-			p := c.StartProcess(t, testkit.ManagerUser, args...)
-			testkit.Eventually(t, "the manager to say that it waits", func(context.Context) error {
+			p := c.StartProcess(t, testenv.ManagerUser, args...)
+			testenv.Eventually(t, "the manager to say that it waits", func(context.Context) error {
 				if !strings.Contains(p.Log(), "nrr-system/"+v1alpha1.LeaseName) {
 					return errors.New(p.Log())
 				}
@@ -153,12 +153,12 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 			if n := len(nodeWrites(t, c)); n > 0 {
 				t.Errorf("%d writes while another controller was active", n)
 			}
-			managers := []*testkit.Process{p}
+			managers := []*testenv.Process{p}
 			if args != nil {
-				managers = append(managers, c.StartProcess(t, testkit.SecondManagerUser, args...))
+				managers = append(managers, c.StartProcess(t, testenv.SecondManagerUser, args...))
 				notReady(t, managers[1], "leader", "nrr-system")
 			}
-			for _, user := range []string{testkit.ManagerUser, testkit.SecondManagerUser} {
+			for _, user := range []string{testenv.ManagerUser, testenv.SecondManagerUser} {
 				if n := len(statusWrites(t, c, user)); n > 2 {
 					t.Errorf("%s wrote the status of 2 rules %d times while it waited", user, n)
 				}
@@ -174,7 +174,7 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 }
 
 // runOther renews a lease as another controller would.
-func runOther(t *testing.T, c *testkit.Cluster) func() {
+func runOther(t *testing.T, c *testenv.Cluster) func() {
 	t.Helper()
 	c.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "nrr-system"}})
 	lease := &coordinationv1.Lease{
@@ -200,9 +200,9 @@ func runOther(t *testing.T, c *testkit.Cluster) func() {
 }
 
 // notReady checks that the manager lives, says why it is not ready, and stays so.
-func notReady(t *testing.T, p *testkit.Process, check, word string) {
+func notReady(t *testing.T, p *testenv.Process, check, word string) {
 	t.Helper()
-	testkit.Eventually(t, "a manager that lives and says why it is not ready", func(ctx context.Context) error {
+	testenv.Eventually(t, "a manager that lives and says why it is not ready", func(ctx context.Context) error {
 		if code, body := get(ctx, p.Health, "/healthz"); code != http.StatusOK {
 			return fmt.Errorf("healthz: %d %s", code, body)
 		}
@@ -221,7 +221,7 @@ func notReady(t *testing.T, p *testkit.Process, check, word string) {
 // A manager that cannot read nodes lives and is not ready; when it may, it is.
 func TestReadyOnlyWhenCachesAreSynced(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	const user = "blind"
 	grant := func(name string, rules ...rbacv1.PolicyRule) {
 		c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
@@ -243,17 +243,17 @@ func TestReadyOnlyWhenCachesAreSynced(t *testing.T) {
 
 func TestAMissingCRDIsSaid(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.Client.DeleteAllOf(t.Context(), crdObject()); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}); err == nil {
 			return errors.New("still there")
 		}
 		return nil
 	})
-	p := c.StartProcess(t, testkit.ManagerUser)
+	p := c.StartProcess(t, testenv.ManagerUser)
 	<-p.Done()
 	if !strings.Contains(p.Log(), "install the CRD") {
 		t.Errorf("the message does not say what to do:\n%s", p.Log())
@@ -264,17 +264,17 @@ func TestAMissingCRDIsSaid(t *testing.T) {
 // and so can give its lease back: who comes next need not wait until it has run out.
 func TestAStopWaitsForAWriteThatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	proxy := c.ManagerProxy(t)
-	proxy.Set(testkit.Fault{Delay: 3 * time.Second, Of: func(a testkit.Arrival) bool { return a.What() == "patch nodereadinessrules/status" }})
+	proxy.Set(testenv.Fault{Delay: 3 * time.Second, Of: func(a testenv.Arrival) bool { return a.What() == "patch nodereadinessrules/status" }})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, proxy.Config()); err != nil {
 		t.Fatal(err)
 	}
-	manager := testkit.Start(t, "readygate-manager", nil, append([]string{"--kubeconfig", kubeconfig, "--health-probe-bind-address=0"}, elect...)...)
-	rule := testkit.Rule(testkit.NameOf(t))
+	manager := testenv.Start(t, "readygate-manager", nil, append([]string{"--kubeconfig", kubeconfig, "--health-probe-bind-address=0"}, elect...)...)
+	rule := testenv.Rule(testenv.NameOf(t))
 	c.Create(t, rule)
-	testkit.Eventually(t, "a write of the status", func(context.Context) error {
+	testenv.Eventually(t, "a write of the status", func(context.Context) error {
 		if proxy.Counts()["patch nodereadinessrules/status"] == 0 {
 			return errors.New("none yet")
 		}
@@ -283,7 +283,7 @@ func TestAStopWaitsForAWriteThatIsUnderWay(t *testing.T) {
 	manager.Terminate()
 
 	var lease coordinationv1.Lease
-	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: testenv.ManagerNamespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
 		t.Fatal(err)
 	}
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {

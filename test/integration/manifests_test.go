@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // TestManifestsOfTheGuides plays both CNI guides with their rules word for word. They have
@@ -31,7 +31,7 @@ func TestManifestsOfTheGuides(t *testing.T) {
 		{"daemonset", "network-readiness-rule.yaml", "projectcalico.org/CalicoReady"},
 	} {
 		t.Run(guide.name, func(t *testing.T) {
-			file := filepath.Join(testkit.Root(), "examples", "cni-readiness", guide.file)
+			file := filepath.Join(testenv.Root(), "examples", "cni-readiness", guide.file)
 			playGuide(t, c, k, file, guide.condition, id+"-"+guide.name)
 		})
 	}
@@ -39,14 +39,14 @@ func TestManifestsOfTheGuides(t *testing.T) {
 
 // playGuide is the guide's section "Verification": a new node has the taint until the
 // condition is True, and stays free then.
-func playGuide(t *testing.T, c *testkit.Cluster, k *testkit.Kubectl, file, condition, node string) {
+func playGuide(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file, condition, node string) {
 	const name = "network-readiness-rule"
 	k.Run(t, "apply", "-f", file)
 	remove(t, c, name)
 	k.Run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/"+name)
 	rule := ruleOf(t, c, name)
 
-	c.Create(t, testkit.Node(node, map[string]string{"node-role.kubernetes.io/worker": ""}))
+	c.Create(t, testenv.Node(node, map[string]string{"node-role.kubernetes.io/worker": ""}))
 	c.EventuallyNode(t, node, "held", carries(rule))
 	if taints := k.Run(t, "describe", "node", node); !strings.Contains(taints, "readiness.k8s.io/NetworkReady=pending:NoSchedule") {
 		t.Errorf("kubectl does not show the taint of the guide:\n%s", taints)
@@ -88,7 +88,7 @@ func TestManifestsFoundInTheWildApplyUnchanged(t *testing.T) {
 			if out := k.Run(t, "apply", "-f", file); !strings.HasSuffix(out, "created\n") {
 				t.Errorf("kubectl says %q", out)
 			}
-			c.EventuallyRule(t, sent.GetName(), "accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+			c.EventuallyRule(t, sent.GetName(), "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 			if out := k.Run(t, "apply", "-f", file); !strings.HasSuffix(out, "unchanged\n") {
 				t.Errorf("kubectl says %q the second time", out)
 			}
@@ -100,7 +100,7 @@ func TestManifestsFoundInTheWildApplyUnchanged(t *testing.T) {
 }
 
 // wantSpec checks that the stored spec is what was sent: nothing defaulted, nothing dropped.
-func wantSpec(t *testing.T, c *testkit.Cluster, sent *unstructured.Unstructured) {
+func wantSpec(t *testing.T, c *testenv.Cluster, sent *unstructured.Unstructured) {
 	t.Helper()
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeReadinessRule"))

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // metricsOf are the series of a rule, by name and other labels, with their value (the count,
@@ -66,16 +66,16 @@ func valueOf(metric *dto.Metric) float64 {
 func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.BootstrapOnly)
+	rule := testenv.Rule(id, testenv.BootstrapOnly)
 	c.Create(t, rule)
 	for _, name := range []string{id + "-1", id + "-2"} {
-		c.CreateNode(t, testkit.Node(name, testkit.Pool(id)), corev1.ConditionFalse)
+		c.CreateNode(t, testenv.Node(name, testenv.Pool(id)), corev1.ConditionFalse)
 		c.EventuallyNode(t, name, "held", held(rule))
 	}
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, rule) })
-	c.SetCondition(t, id+"-1", testkit.Condition, corev1.ConditionTrue)
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, rule) })
+	c.SetCondition(t, id+"-1", testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id+"-1", "released", free(rule))
-	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, id, "enforced", testenv.Enforced)
 
 	want := map[string]float64{
 		"node_readiness_taint_operations_total{operation=add}":                  2,
@@ -85,10 +85,10 @@ func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
 		"node_readiness_reconciliation_latency_seconds{operation=remove_taint}": 1,
 		"node_readiness_rule_nodes{state=held}":                                 1,
 		"node_readiness_rule_nodes{state=released}":                             1,
-		"node_readiness_blocked_nodes{condition=" + testkit.Condition + "}":     1,
+		"node_readiness_blocked_nodes{condition=" + testenv.Condition + "}":     1,
 		"node_readiness_build_info{version=dev}":                                1,
 	}
-	testkit.Eventually(t, "the metrics", func(context.Context) error {
+	testenv.Eventually(t, "the metrics", func(context.Context) error {
 		got := metricsOf(t, id)
 		for name, value := range want {
 			if got[name] != value {
@@ -99,7 +99,7 @@ func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
 	})
 	for _, name := range []string{
 		"node_readiness_rules_total{}", "node_readiness_evaluation_duration_seconds{}", "node_readiness_rule_last_reconciliation_timestamp_seconds{}",
-		"node_readiness_condition_failures_total{condition=" + testkit.Condition + "}",
+		"node_readiness_condition_failures_total{condition=" + testenv.Condition + "}",
 	} {
 		if metricsOf(t, id)[name] == 0 {
 			t.Errorf("%s is missing", name)
@@ -111,7 +111,7 @@ func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	testkit.Eventually(t, "the series to be gone", func(context.Context) error {
+	testenv.Eventually(t, "the series to be gone", func(context.Context) error {
 		for name := range metricsOf(t, id) {
 			if !strings.HasPrefix(name, "node_readiness_rules_total") && !strings.HasPrefix(name, "node_readiness_build_info") &&
 				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") && !strings.HasPrefix(name, "node_readiness_client_") &&
@@ -130,12 +130,12 @@ func TestRefusedWritesAreCounted(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	refuseWrites(t, c, id)
-	c.Create(t, testkit.Rule(id))
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.Create(t, testenv.Rule(id))
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	c.EventuallyRule(t, id, "refused", func(r *v1alpha1.NodeReadinessRule) bool {
 		return r.Status.Summary != nil && r.Status.Summary.Failed == 1
 	})
-	testkit.Eventually(t, "the count", func(context.Context) error {
+	testenv.Eventually(t, "the count", func(context.Context) error {
 		if got := metricsOf(t, id)["node_readiness_failures_total{reason=Invalid}"]; got < 1 {
 			return fmt.Errorf("is %v", got)
 		}
@@ -158,23 +158,23 @@ func TestMetricsCountWhatRulesWaitForOrLeave(t *testing.T) {
 		}, "node_readiness_waiting_nodes{cause=Dependency}"},
 	}
 	for name := range cases {
-		c.CreateNode(t, testkit.Node(id+"-"+name, testkit.Pool(id+"-"+name)), corev1.ConditionFalse)
+		c.CreateNode(t, testenv.Node(id+"-"+name, testenv.Pool(id+"-"+name)), corev1.ConditionFalse)
 	}
 	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
 	for name, test := range cases {
-		c.Create(t, testkit.Rule(id+"-"+name, test.change))
+		c.Create(t, testenv.Rule(id+"-"+name, test.change))
 	}
-	c.EventuallyNode(t, id+"-settles", "held", func(n *corev1.Node) bool { return testkit.HasTaint(n, testkit.TaintKey(id+"-settles")) })
-	c.SetCondition(t, id+"-settles", testkit.Condition, corev1.ConditionTrue)
+	c.EventuallyNode(t, id+"-settles", "held", func(n *corev1.Node) bool { return testenv.HasTaint(n, testenv.TaintKey(id+"-settles")) })
+	c.SetCondition(t, id+"-settles", testenv.Condition, corev1.ConditionTrue)
 	for name, test := range cases {
-		testkit.Eventually(t, test.series, func(context.Context) error {
+		testenv.Eventually(t, test.series, func(context.Context) error {
 			if got := metricsOf(t, id+"-"+name)[test.series]; got != 1 {
 				return fmt.Errorf("it is %v, want 1", got)
 			}
 			return nil
 		})
 	}
-	if got := metricsOf(t, id+"-second")["node_readiness_blocked_nodes{condition="+testkit.Condition+"}"]; got != 0 {
+	if got := metricsOf(t, id+"-second")["node_readiness_blocked_nodes{condition="+testenv.Condition+"}"]; got != 0 {
 		t.Errorf("a rule that waits for another is said to hold %v nodes because of its condition", got)
 	}
 }

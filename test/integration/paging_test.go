@@ -19,7 +19,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/paging"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // compacted are arguments of an API server that soon forgets old states.
@@ -27,7 +27,7 @@ var compacted = []string{"--etcd-compaction-interval=1s"}
 
 // awaitExpiry waits until the API server has forgotten the state of nodes that is the latest one now.
 // Continue tokens that refer to it have expired then.
-func awaitExpiry(t *testing.T, c *testkit.Cluster) {
+func awaitExpiry(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	var latest corev1.NodeList
 	if err := c.Client.List(t.Context(), &latest, client.Limit(1)); err != nil {
@@ -37,7 +37,7 @@ func awaitExpiry(t *testing.T, c *testkit.Cluster) {
 	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "later-"}}
 	c.Create(t, marker) // etcd keeps the latest state
 	exact := &client.ListOptions{Limit: 1, Raw: &metav1.ListOptions{ResourceVersion: latest.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}}
-	testkit.Eventually(t, "state "+latest.ResourceVersion+" to expire", func(ctx context.Context) error {
+	testenv.Eventually(t, "state "+latest.ResourceVersion+" to expire", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &corev1.NodeList{}, exact); !apierrors.IsResourceExpired(err) {
 			return fmt.Errorf("it has not (%v)", err)
 		}
@@ -49,11 +49,11 @@ func awaitExpiry(t *testing.T, c *testkit.Cluster) {
 // object twice. New objects do not matter.
 func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartOwnCluster(t, compacted...)
+	c := testenv.StartOwnCluster(t, compacted...)
 	var want []string
 	for i := range 7 {
 		name := fmt.Sprintf("n%d", i)
-		c.Create(t, testkit.Node(name, nil))
+		c.Create(t, testenv.Node(name, nil))
 		want = append(want, name)
 	}
 	var got []string
@@ -73,7 +73,7 @@ func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 			got = append(got, page.Items[i].Name)
 		}
 		if expired == 0 {
-			c.Create(t, testkit.Node("n0-later", nil))
+			c.Create(t, testenv.Node("n0-later", nil))
 			awaitExpiry(t, c)
 		}
 	}
@@ -90,47 +90,47 @@ func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 205, 3 // more than a page
-	c := testkit.StartOwnCluster(t, compacted...)
-	name := testkit.NameOf(t)
+	c := testenv.StartOwnCluster(t, compacted...)
+	name := testenv.NameOf(t)
 	node := func(i int) string { return fmt.Sprintf("%s-%03d", name, i) }
 	for i := range fleet {
 		i = fleet - 1 - i // those of the second page are the oldest, and older than the rule
-		c.CreateNode(t, testkit.Node(node(i), testkit.Pool(name)), corev1.ConditionTrue)
+		c.CreateNode(t, testenv.Node(node(i), testenv.Pool(name)), corev1.ConditionTrue)
 	}
-	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
+	rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
 	c.Create(t, rule)
 	proxy := c.ManagerProxy(t)
 	var first atomic.Bool // the last request was for a first page
-	proxy.Set(testkit.Fault{
-		Of: func(a testkit.Arrival) bool {
+	proxy.Set(testenv.Fault{
+		Of: func(a testenv.Arrival) bool {
 			// The second page of every list expires. A page after an expired one is read at once.
 			return a.What() == "list nodes" && first.Swap(!a.Continues) && a.Continues
 		},
 		Hold: func(context.Context) { awaitExpiry(t, c) },
 	})
 	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
-	_, stop := testkit.RunManager(proxy.Config())
+	_, stop := testenv.RunManager(proxy.Config())
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Errorf("the manager ended: %v", err)
 		}
 	})
-	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	for i := range 2 * limit {
-		c.SetCondition(t, node(fleet-1-i), testkit.Condition, corev1.ConditionFalse)
+		c.SetCondition(t, node(fleet-1-i), testenv.Condition, corev1.ConditionFalse)
 	}
-	testkit.Eventually(t, "as many nodes to be held as may be", func(context.Context) error {
+	testenv.Eventually(t, "as many nodes to be held as may be", func(context.Context) error {
 		if now := away.now(); len(now) != limit {
 			return errors.New(strings.Join(now, ", "))
 		}
 		return nil
 	})
-	c.EventuallyRule(t, rule.Name, "limited", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited))
+	c.EventuallyRule(t, rule.Name, "limited", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited))
 	if most := away.mostEver(); most != limit {
 		t.Errorf("%d nodes were held at one time, want %d", most, limit)
 	}
 	gone := 0
-	for _, r := range c.Requests(t, testkit.ManagerUser) {
+	for _, r := range c.Requests(t, testenv.ManagerUser) {
 		if r.Verb == "list" && r.Resource == "nodes" && r.Code == http.StatusGone {
 			gone++
 		}

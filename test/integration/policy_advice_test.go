@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Who creates a rule that one bad probe turns against the whole fleet is told, and not refused.
@@ -29,11 +29,11 @@ func TestWhoCreatesARuleThatCouldEvictEverythingIsWarned(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Effect = corev1.TaintEffectNoExecute }, change)
+		rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Effect = corev1.TaintEffectNoExecute }, change)
 		err = admin.Create(ctx, rule, client.DryRunAll)
 		return w, err
 	}
-	testkit.Eventually(t, "a warning", func(ctx context.Context) error {
+	testenv.Eventually(t, "a warning", func(ctx context.Context) error {
 		w, err := try(ctx, func(*v1alpha1.NodeReadinessRule) {})
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func TestWhoCreatesARuleThatCouldEvictEverythingIsWarned(t *testing.T) {
 	})
 	for name, change := range map[string]func(*v1alpha1.NodeReadinessRule){
 		"limited":        func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) },
-		"bootstrap-only": testkit.BootstrapOnly,
+		"bootstrap-only": testenv.BootstrapOnly,
 		"NoSchedule":     func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Effect = corev1.TaintEffectNoSchedule },
 	} {
 		if w, err := try(t.Context(), change); err != nil || len(w) > 0 {

@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // protection is the example that turns the protection of completion records on.
 func protection(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "protect-completions.yaml"))
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "examples", "protect-completions.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,20 +44,20 @@ func TestTheExampleIsTheBindingOfTheProtection(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(protection(t)), &example); err != nil {
 		t.Fatal(err)
 	}
-	if want := policy.CompletionsBinding(); !reflect.DeepEqual(&example, want) {
+	if want := admission.CompletionsBinding(); !reflect.DeepEqual(&example, want) {
 		t.Errorf("the example is %+v, want %+v", example, want)
 	}
 }
 
 // protect applies the example and waits until it acts.
-func protect(t *testing.T, c *testkit.Cluster) {
+func protect(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	if err := c.Apply(t.Context(), protection(t)); err != nil {
 		t.Fatal(err)
 	}
-	api, node := kubelet(t, c, probe), testkit.Node(probe, nil)
+	api, node := kubelet(t, c, probe), testenv.Node(probe, nil)
 	node.Annotations = map[string]string{v1alpha1.CompletedPrefix + "rule": "true"}
-	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
 		if err := api.Create(ctx, node.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("the answer is %v", err)
 		}
@@ -69,7 +69,7 @@ func protect(t *testing.T, c *testkit.Cluster) {
 const agentUser = "system:serviceaccount:kube-system:calico-node"
 
 // agent is the agent, with a role as agents have it.
-func agent(t *testing.T, c *testkit.Cluster) client.Client {
+func agent(t *testing.T, c *testenv.Cluster) client.Client {
 	t.Helper()
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"get", "patch", "update", "create"},
@@ -86,10 +86,10 @@ func agent(t *testing.T, c *testkit.Cluster) client.Client {
 // what they have no business to write, and nothing else.
 func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
-	c.StartProcess(t, testkit.ManagerUser)
-	rule := testkit.Rule("once", testkit.BootstrapOnly)
+	c.StartProcess(t, testenv.ManagerUser)
+	rule := testenv.Rule("once", testenv.BootstrapOnly)
 	createCovered(t, c, rule)
 	requests := forgeries(t, c, rule)
 	for name, request := range requests {
@@ -113,18 +113,18 @@ func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
 // forgeryRefused is what the policy says of an annotation.
 func forgeryRefused(key string) string {
 	return "ValidatingAdmissionPolicy 'readygate-completions' with binding 'readygate-completions' denied request: " +
-		"only people and the manager of Readygate (" + policy.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + key + " from the request"
+		"only people and the manager of Readygate (" + admission.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + key + " from the request"
 }
 
 // wantKubectlRefused checks what somebody reads who tries it with a kubelet's credentials.
-func wantKubectlRefused(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func wantKubectlRefused(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	config, err := c.ControlPlane.Config("system:node:fresh", "system:nodes")
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := v1alpha1.CompletedPrefix + rule.Name
-	out, err := (&testkit.Cluster{Config: config}).Kubectl(t).Output(t.Context(), "annotate", "node", "fresh", key+"=true")
+	out, err := (&testenv.Cluster{Config: config}).Kubectl(t).Output(t.Context(), "annotate", "node", "fresh", key+"=true")
 	if want := `Error from server (Forbidden): nodes "fresh" is forbidden: ` + forgeryRefused(key) + "\n"; err == nil || out != want {
 		t.Errorf("kubectl says %q, want %q", out, want)
 	}
@@ -138,16 +138,16 @@ type attempt struct {
 }
 
 // forgeries are requests that mark nodes as completed, and others that look much like it.
-func forgeries(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) map[string]attempt {
+func forgeries(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) map[string]attempt {
 	t.Helper()
 	byUID, byName := completedKey(rule), v1alpha1.CompletedPrefix+rule.Name
-	fresh, marked := testkit.Node("fresh", testkit.Pool(rule.Name)), testkit.Node("marked", testkit.Pool(rule.Name))
+	fresh, marked := testenv.Node("fresh", testenv.Pool(rule.Name)), testenv.Node("marked", testenv.Pool(rule.Name))
 	marked.Annotations = map[string]string{byUID: `{"rule-name":"once"}`}
 	c.Create(t, fresh)
 	c.Create(t, marked)
 	as := map[string]client.Client{
 		"a kubelet": kubelet(t, c, fresh.Name), "the kubelet of a marked node": kubelet(t, c, marked.Name), "a new kubelet": kubelet(t, c, "joining"),
-		"an agent": agent(t, c), "the manager": c.As(t, testkit.ManagerUser, "system:serviceaccounts", "system:authenticated"), "an administrator": c.Client,
+		"an agent": agent(t, c), "the manager": c.As(t, testenv.ManagerUser, "system:serviceaccounts", "system:authenticated"), "an administrator": c.Client,
 	}
 	patch := func(who string, node *corev1.Node, body string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -162,7 +162,7 @@ func forgeries(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRul
 	}
 	register := func(who string, annotations map[string]string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			node := testkit.Node("joining", testkit.Pool(rule.Name), func(n *corev1.Node) { n.Annotations = annotations })
+			node := testenv.Node("joining", testenv.Pool(rule.Name), func(n *corev1.Node) { n.Annotations = annotations })
 			err := as[who].Create(ctx, node, client.DryRunAll)
 			if err == nil && annotations[byUID] == "" && !held(rule)(node) {
 				return fmt.Errorf("not born held: %v", node)
@@ -209,11 +209,11 @@ const (
 // and registered again, with every policy in force: not one refusal.
 func TestKubeletsAreRefusedNothing(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
 	protect(t, c)
-	c.StartProcess(t, testkit.ManagerUser)
-	once, always := testkit.Rule("once", testkit.BootstrapOnly), testkit.Rule("always")
+	c.StartProcess(t, testenv.ManagerUser)
+	once, always := testenv.Rule("once", testenv.BootstrapOnly), testenv.Rule("always")
 	always.Spec.NodeSelector, always.Spec.Conditions[0].Type = once.Spec.NodeSelector, "example.com/NeverReported"
 	createCovered(t, c, once)
 	createCovered(t, c, always)
@@ -247,7 +247,7 @@ func TestKubeletsAreRefusedNothing(t *testing.T) {
 // soakKubelet sends what the kubelet of a node sends.
 type soakKubelet struct {
 	*testing.T
-	c             *testkit.Cluster
+	c             *testenv.Cluster
 	name          string
 	api, reporter client.Client
 	once, always  *v1alpha1.NodeReadinessRule
@@ -269,7 +269,7 @@ func (k *soakKubelet) live(ctx context.Context) {
 		k.replaceStatus(ctx)
 		k.relabel(ctx)
 	}
-	k.check("deleting the node", k.c.Client.Delete(ctx, testkit.Node(k.name, nil)))
+	k.check("deleting the node", k.c.Client.Delete(ctx, testenv.Node(k.name, nil)))
 	k.beat(ctx) // the kubelet does not know yet
 }
 
@@ -307,12 +307,12 @@ func (k *soakKubelet) register(ctx context.Context) {
 
 // node is a node as a kubelet registers it.
 func (k *soakKubelet) node() *corev1.Node {
-	labels := testkit.Pool(k.once.Name)
+	labels := testenv.Pool(k.once.Name)
 	for key, value := range map[string]string{corev1.LabelHostname: k.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		corev1.LabelInstanceTypeStable: "small", corev1.LabelTopologyZone: "a", "node.kubernetes.io/exclude-from-external-load-balancers": ""} {
 		labels[key] = value
 	}
-	node := testkit.Node(k.name, labels)
+	node := testenv.Node(k.name, labels)
 	node.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
 	node.Status = k.status(corev1.ConditionFalse)
 	return node
@@ -354,7 +354,7 @@ func (k *soakKubelet) beat(ctx context.Context) {
 	keep := node.Status.Conditions
 	node.Status = k.status(corev1.ConditionTrue)
 	for _, condition := range keep { // of others
-		if condition.Type == testkit.Condition {
+		if condition.Type == testenv.Condition {
 			node.Status.Conditions = append(node.Status.Conditions, condition)
 		}
 	}
@@ -393,8 +393,8 @@ func (k *soakKubelet) renew(ctx context.Context) {
 
 // report is what the agent on the node does when the network is up.
 func (k *soakKubelet) report(ctx context.Context) {
-	ready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "`+testkit.Condition+`", "status": "True"}]}}`))
-	k.check("reporting", k.reporter.Status().Patch(ctx, testkit.Node(k.name, nil), ready))
+	ready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "`+testenv.Condition+`", "status": "True"}]}}`))
+	k.check("reporting", k.reporter.Status().Patch(ctx, testenv.Node(k.name, nil), ready))
 }
 
 // completed says whether nothing is left for the manager to write on the node.

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // ruleFrom is the valid rule of this name, edited. {id} in the edits stands for the pool.
@@ -33,13 +33,13 @@ func ruleFrom(t *testing.T, id, name string, changes edits) *unstructured.Unstru
 }
 
 // try creates the rule without leaving it there.
-func try(ctx context.Context, c *testkit.Cluster, rule client.Object) error {
+func try(ctx context.Context, c *testenv.Cluster, rule client.Object) error {
 	return c.Client.Create(ctx, rule.DeepCopyObject().(client.Object), client.DryRunAll)
 }
 
 // conflictsWith says whether the answer is a refusal because of this rule.
 func conflictsWith(answer error, rule string) bool {
-	return answer != nil && strings.Contains(answer.Error(), "'"+policy.ConflictsName+"'") && strings.Contains(answer.Error(), `rule "`+rule+`" manages the taint`)
+	return answer != nil && strings.Contains(answer.Error(), "'"+admission.ConflictsName+"'") && strings.Contains(answer.Error(), `rule "`+rule+`" manages the taint`)
 }
 
 // twinOf is the same rule under another name, in conflict with it in any case.
@@ -52,9 +52,9 @@ func twinOf(rule *unstructured.Unstructured) *unstructured.Unstructured {
 
 // looked waits until the API server compares new rules with this one. It has then seen all
 // that was written before.
-func looked(t *testing.T, c *testkit.Cluster, rule *unstructured.Unstructured) {
+func looked(t *testing.T, c *testenv.Cluster, rule *unstructured.Unstructured) {
 	t.Helper()
-	testkit.Eventually(t, "a refusal because of "+rule.GetName(), func(ctx context.Context) error {
+	testenv.Eventually(t, "a refusal because of "+rule.GetName(), func(ctx context.Context) error {
 		if answer := try(ctx, c, twinOf(rule)); !conflictsWith(answer, rule.GetName()) {
 			return fmt.Errorf("the answer is %v", answer)
 		}
@@ -63,7 +63,7 @@ func looked(t *testing.T, c *testkit.Cluster, rule *unstructured.Unstructured) {
 }
 
 // lookedAround is looked for what was written before, whatever it is.
-func lookedAround(t *testing.T, c *testkit.Cluster, id string) {
+func lookedAround(t *testing.T, c *testenv.Cluster, id string) {
 	t.Helper()
 	last := ruleFrom(t, id+"-last", id+"-last", nil)
 	c.Create(t, last)
@@ -134,14 +134,14 @@ func TestARuleIsRefusedExactlyIfItConflicts(t *testing.T) {
 // A rule that does nothing, or soon will, is in nobody's way.
 func TestARuleThatTakesNoPartIsInNobodysWay(t *testing.T) {
 	is := func(reason string) func(*v1alpha1.NodeReadinessRule) bool {
-		return testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, reason)
+		return testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, reason)
 	}
-	tests := map[string]func(t *testing.T, c *testkit.Cluster, id string){
-		"a preview": func(t *testing.T, c *testkit.Cluster, id string) {
+	tests := map[string]func(t *testing.T, c *testenv.Cluster, id string){
+		"a preview": func(t *testing.T, c *testenv.Cluster, id string) {
 			c.Create(t, ruleFrom(t, id, id, edits{"spec.dryRun": "true"}))
 		},
-		"a rule that is being deleted": func(t *testing.T, c *testkit.Cluster, id string) {
-			rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
+		"a rule that is being deleted": func(t *testing.T, c *testenv.Cluster, id string) {
+			rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
 			c.Create(t, rule)
 			if err := c.Client.Delete(t.Context(), rule); err != nil {
 				t.Fatal(err)
@@ -151,14 +151,14 @@ func TestARuleThatTakesNoPartIsInNobodysWay(t *testing.T) {
 				_ = c.Client.Patch(context.Background(), rule, merge)
 			})
 		},
-		"a rule that cannot be enforced": func(t *testing.T, c *testkit.Cluster, id string) {
+		"a rule that cannot be enforced": func(t *testing.T, c *testenv.Cluster, id string) {
 			c.Create(t, ruleFrom(t, id, id, edits{"spec.nodeSelector.matchLabels.node pool": "a"}))
 			c.EventuallyRule(t, id, "invalid", is(v1alpha1.ReasonInvalid))
 		},
-		"a rule that has lost a conflict": func(t *testing.T, c *testkit.Cluster, id string) {
+		"a rule that has lost a conflict": func(t *testing.T, c *testenv.Cluster, id string) {
 			winner := ruleFrom(t, id, id+"-winner", zone("In", "a"))
 			c.Create(t, winner)
-			testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, winner) })
+			testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, winner) })
 			c.Create(t, ruleFrom(t, id, id, zone("In", "a", "b").and(edits{"spec.dryRun": "true"})))
 			flip(t, c, id)
 			c.EventuallyRule(t, id, "in conflict", is(v1alpha1.ReasonConflict))
@@ -172,7 +172,7 @@ func TestARuleThatTakesNoPartIsInNobodysWay(t *testing.T) {
 			lookedAround(t, c, id)
 			created := ruleFrom(t, id, id+"-new", zone("In", "b"))
 			c.Create(t, created)
-			c.EventuallyRule(t, created.GetName(), "accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+			c.EventuallyRule(t, created.GetName(), "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 		})
 	}
 }
@@ -190,13 +190,13 @@ func TestARuleTooLargeToCompareIsSettledAtRuntime(t *testing.T) {
 	existing, created := ruleFrom(t, id, id, large("a")), ruleFrom(t, id, id+"-new", large("b"))
 	c.Create(t, existing)
 	lookedAround(t, c, id)
-	testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, existing) })
+	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, existing) })
 	c.Create(t, created)
-	c.EventuallyRule(t, created.GetName(), "in conflict", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
+	c.EventuallyRule(t, created.GetName(), "in conflict", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 }
 
 // flip makes a preview enforce.
-func flip(t *testing.T, c *testkit.Cluster, name string) {
+func flip(t *testing.T, c *testenv.Cluster, name string) {
 	t.Helper()
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Patch(t, rule, func() { rule.Spec.DryRun = false })
@@ -236,7 +236,7 @@ func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 }
 
 // write puts the object into a file in the home.
-func write(t *testing.T, k *testkit.Kubectl, file string, obj *unstructured.Unstructured) {
+func write(t *testing.T, k *testenv.Kubectl, file string, obj *unstructured.Unstructured) {
 	t.Helper()
 	data, err := json.Marshal(obj) // JSON is YAML
 	if err != nil {
@@ -257,13 +257,13 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 	preview := edits{"spec.dryRun": "true"}
 	for _, name := range []string{winner, loser} {
 		c.Create(t, ruleFrom(t, id, name, preview))
-		testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, ruleOf(t, c, name)) })
+		testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, ruleOf(t, c, name)) })
 	}
 	conflict := func() {
 		t.Helper()
 		message := fmt.Sprintf("rule %q is older and manages the taint readiness.k8s.io/%s:NoSchedule on nodes that this rule can select too", winner, id)
-		c.EventuallyRule(t, winner, "accepted", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
-		got := c.EventuallyRule(t, loser, "in conflict", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
+		c.EventuallyRule(t, winner, "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+		got := c.EventuallyRule(t, loser, "in conflict", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 		if said := got.Status.Conditions[0].Message; !strings.HasPrefix(said, message) {
 			t.Errorf("says %q", said)
 		}
@@ -299,7 +299,7 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 }
 
 // setForeignCondition writes the status, as somebody else may.
-func setForeignCondition(t *testing.T, c *testkit.Cluster, name string) {
+func setForeignCondition(t *testing.T, c *testenv.Cluster, name string) {
 	t.Helper()
 	merge := client.RawPatch(types.MergePatchType, []byte(`{"status":{"appliedNodes":["none"]}}`))
 	if err := c.Client.Status().Patch(t.Context(), &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}, merge); err != nil {
@@ -312,15 +312,15 @@ func setForeignCondition(t *testing.T, c *testkit.Cluster, name string) {
 // as they are then.
 func TestNoRuleIsBlockedForGood(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
+	c := testenv.StartCluster(t)
+	c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time=1s")
 	settled := func(t *testing.T, id string) {
 		t.Helper()
 		first := ruleFrom(t, id, id, nil)
 		c.Create(t, first)
-		testkit.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, first) })
-		testkit.Eventually(t, "a rule that slips through", func(ctx context.Context) error { return c.Client.Create(ctx, twinOf(first)) })
-		c.EventuallyRule(t, id+"-twin", "in conflict", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
+		testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, first) })
+		testenv.Eventually(t, "a rule that slips through", func(ctx context.Context) error { return c.Client.Create(ctx, twinOf(first)) })
+		c.EventuallyRule(t, id+"-twin", "in conflict", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 	}
 	settled(t, "not-installed")
 	for _, way := range []struct {
@@ -334,14 +334,14 @@ func TestNoRuleIsBlockedForGood(t *testing.T) {
 			}
 		}},
 		{"bound-again", func(t *testing.T) {
-			uninstall(t, c, policy.ConflictsBinding())
+			uninstall(t, c, admission.ConflictsBinding())
 			settled(t, "unbound")
-			if err := c.Client.Create(t.Context(), policy.ConflictsBinding()); err != nil {
+			if err := c.Client.Create(t.Context(), admission.ConflictsBinding()); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"installed-again", func(t *testing.T) {
-			uninstall(t, c, policy.Installed()...)
+			uninstall(t, c, admission.Installed()...)
 			settled(t, "uninstalled")
 			install(t, c)
 		}},
@@ -359,13 +359,13 @@ func TestNoRuleIsBlockedForGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			gone(t, c, rule)
-			testkit.Eventually(t, "the rule to be forgotten", func(ctx context.Context) error { return try(ctx, c, twinOf(rule)) })
+			testenv.Eventually(t, "the rule to be forgotten", func(ctx context.Context) error { return try(ctx, c, twinOf(rule)) })
 		})
 	}
 }
 
 // renewCRD deletes the CRD, with all rules, and installs it again.
-func renewCRD(t *testing.T, c *testkit.Cluster) {
+func renewCRD(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	crd := crdObject()
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.CRDName}, crd); err != nil {
@@ -377,7 +377,7 @@ func renewCRD(t *testing.T, c *testkit.Cluster) {
 	gone(t, c, crd)
 	crd.ObjectMeta = metav1.ObjectMeta{Name: crd.Name}
 	c.Create(t, crd)
-	testkit.Eventually(t, "the CRD to be served", func(ctx context.Context) error {
+	testenv.Eventually(t, "the CRD to be served", func(ctx context.Context) error {
 		return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{})
 	})
 }

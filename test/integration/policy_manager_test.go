@@ -19,20 +19,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // lookalike is the account of somebody else's manager.
-const lookalike = "system:serviceaccount:other-system:" + policy.ManagerAccount
+const lookalike = "system:serviceaccount:other-system:" + admission.ManagerAccount
 
 // limited is a control plane whose roles let the manager do everything: what is refused
 // there, the policy refuses. It returns when it does.
-func limited(t *testing.T) *testkit.Cluster {
+func limited(t *testing.T) *testenv.Cluster {
 	t.Helper()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
-	for _, user := range []string{testkit.ManagerUser, lookalike} {
+	for _, user := range []string{testenv.ManagerUser, lookalike} {
 		c.Create(t, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "everything-for-" + user},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -44,13 +44,13 @@ func limited(t *testing.T) *testkit.Cluster {
 }
 
 // eventuallyLimited waits until the policy acts.
-func eventuallyLimited(t *testing.T, c *testkit.Cluster) {
+func eventuallyLimited(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	node := testkit.Node(probe, nil)
+	node := testenv.Node(probe, nil)
 	c.Create(t, node)
-	manager := c.As(t, testkit.ManagerUser)
+	manager := c.As(t, testenv.ManagerUser)
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`))
-	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
 		if err := manager.Patch(ctx, node.DeepCopy(), label, client.DryRunAll); !limits(err) {
 			return fmt.Errorf("the answer is %v", err)
 		}
@@ -63,12 +63,12 @@ const probe = "probe"
 
 // limits says whether an answer is a refusal by the policy.
 func limits(answer error) bool {
-	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+policy.ManagerName+"'")
+	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+admission.ManagerName+"'")
 }
 
 // busyNode has something of others in all that can be changed on a node.
 func busyNode(name string, labels map[string]string) *corev1.Node {
-	node := testkit.Node(name, map[string]string{"example.com/label": "a"})
+	node := testenv.Node(name, map[string]string{"example.com/label": "a"})
 	maps.Copy(node.Labels, labels)
 	node.Annotations = map[string]string{"example.com/note": "a", v1alpha1.HoldPrefix + "rule": "old", v1alpha1.CompletedPrefix + "rule": "old"}
 	node.Finalizers = []string{"example.com/keep"}
@@ -97,10 +97,10 @@ func TestTheManagerIsLimited(t *testing.T) {
 	t.Run("to updates of nodes", func(t *testing.T) { limitedToUpdates(t, c) })
 }
 
-func limitedToItsOwn(t *testing.T, c *testkit.Cluster) {
+func limitedToItsOwn(t *testing.T, c *testenv.Cluster) {
 	node := busyNode("busy", nil)
 	c.Create(t, node)
-	manager, other := c.As(t, testkit.ManagerUser), c.As(t, lookalike)
+	manager, other := c.As(t, testenv.ManagerUser), c.As(t, lookalike)
 	const (
 		note, hold, completed = "/metadata/annotations/example.com~1note", "/metadata/annotations/readygate.dev~1hold-", "/metadata/annotations/readiness.k8s.io~1bootstrap-completed-"
 		label                 = "/metadata/labels/example.com~1label"
@@ -149,7 +149,7 @@ func limitedToItsOwn(t *testing.T, c *testkit.Cluster) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			patch := client.RawPatch(types.JSONPatchType, []byte(tc.patch))
-			if err := other.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll); err != nil && !strings.Contains(err.Error(), policy.HoldsName) {
+			if err := other.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll); err != nil && !strings.Contains(err.Error(), admission.HoldsName) {
 				t.Errorf("others are refused too: %v", err)
 			}
 			err := manager.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll)
@@ -165,8 +165,8 @@ func limitedToItsOwn(t *testing.T, c *testkit.Cluster) {
 
 // limitedOnTheLargestNode: a policy that fails closed must not fail on a node that is as large
 // as nodes can be.
-func limitedOnTheLargestNode(t *testing.T, c *testkit.Cluster) {
-	node := testkit.Node("large", map[string]string{})
+func limitedOnTheLargestNode(t *testing.T, c *testenv.Cluster) {
+	node := testenv.Node("large", map[string]string{})
 	node.Annotations = map[string]string{}
 	for i := range 1000 {
 		node.Labels[fmt.Sprintf("example.com/label-%d", i)] = strings.Repeat("a", 63)
@@ -174,7 +174,7 @@ func limitedOnTheLargestNode(t *testing.T, c *testkit.Cluster) {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("example.com/taint-%d", i), Value: strings.Repeat("a", 63), Effect: corev1.TaintEffectNoSchedule})
 	}
 	c.Create(t, node)
-	manager := c.As(t, testkit.ManagerUser)
+	manager := c.As(t, testenv.ManagerUser)
 	hold := client.RawPatch(types.JSONPatchType, []byte(jsonPatch("add", "/spec/taints/-", `{"key": "readiness.k8s.io/network", "effect": "NoSchedule"}`)))
 	if err := manager.Patch(t.Context(), node.DeepCopy(), hold); err != nil {
 		t.Errorf("refused: %v", err)
@@ -185,10 +185,10 @@ func limitedOnTheLargestNode(t *testing.T, c *testkit.Cluster) {
 	}
 }
 
-func limitedToUpdates(t *testing.T, c *testkit.Cluster) {
-	node := testkit.Node("plain", map[string]string{"example.com/label": "a"})
+func limitedToUpdates(t *testing.T, c *testenv.Cluster) {
+	node := testenv.Node("plain", map[string]string{"example.com/label": "a"})
 	c.Create(t, node)
-	manager, err := c.ControlPlane.Config(testkit.ManagerUser)
+	manager, err := c.ControlPlane.Config(testenv.ManagerUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func limitedToUpdates(t *testing.T, c *testkit.Cluster) {
 		"replacing a node by itself":     {second(nodes.Update(ctx, node, metav1.UpdateOptions{DryRun: dryRun})), ""},
 		"replacing a node":               {second(nodes.Update(ctx, relabelled, metav1.UpdateOptions{DryRun: dryRun})), labels},
 		"applying to a node":             {second(nodes.Patch(ctx, node.Name, types.ApplyYAMLPatchType, applied, metav1.PatchOptions{DryRun: dryRun, FieldManager: "manager"})), labels},
-		"creating a node":                {second(nodes.Create(ctx, testkit.Node("other", nil), metav1.CreateOptions{DryRun: dryRun})), only},
+		"creating a node":                {second(nodes.Create(ctx, testenv.Node("other", nil), metav1.CreateOptions{DryRun: dryRun})), only},
 		"deleting a node":                {nodes.Delete(ctx, node.Name, metav1.DeleteOptions{DryRun: dryRun}), only},
 		"deleting all nodes":             {nodes.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dryRun}, metav1.ListOptions{}), only},
 		"reporting a condition":          {second(nodes.PatchStatus(ctx, node.Name, condition)), only},
@@ -229,7 +229,7 @@ func limitedToUpdates(t *testing.T, c *testkit.Cluster) {
 func TestTheServerKeepsWhatThePolicyDoesNotLookAt(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	node := testkit.Node(id, nil)
+	node := testenv.Node(id, nil)
 	c.Create(t, node)
 	for field, value := range map[string]string{
 		"name": `"other"`, "namespace": `"default"`, "uid": `"00000000-0000-4000-8000-000000000000"`,
@@ -255,23 +255,23 @@ func second[T any](_ T, err error) error { return err }
 func TestTheManagersRoleIsNarrowerStill(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	node := testkit.Node(id, nil)
+	node := testenv.Node(id, nil)
 	c.Create(t, node)
-	manager := c.As(t, testkit.ManagerUser)
+	manager := c.As(t, testenv.ManagerUser)
 	status := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`))
 	for name, answer := range map[string]error{
-		"creating a node":                manager.Create(t.Context(), testkit.Node(id+"-new", nil), client.DryRunAll),
+		"creating a node":                manager.Create(t.Context(), testenv.Node(id+"-new", nil), client.DryRunAll),
 		"deleting a node":                manager.Delete(t.Context(), node, client.DryRunAll),
 		"deleting all nodes":             manager.DeleteAllOf(t.Context(), &corev1.Node{}, client.DryRunAll),
 		"replacing a node":               manager.Update(t.Context(), node, client.DryRunAll),
 		"reporting a condition":          manager.Status().Patch(t.Context(), node, status, &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}}),
-		"creating a policy":              manager.Create(t.Context(), policy.BirthsPolicy(), client.DryRunAll),
-		"deleting the births policy":     manager.Delete(t.Context(), policy.BirthsPolicy(), client.DryRunAll),
-		"widening the births binding":    manager.Update(t.Context(), policy.BirthsBinding(), client.DryRunAll),
-		"deleting the births binding":    manager.Delete(t.Context(), policy.BirthsBinding(), client.DryRunAll),
-		"deleting its own limit":         manager.Delete(t.Context(), policy.ManagerBinding(), client.DryRunAll),
-		"changing its own limit":         manager.Update(t.Context(), policy.Manager(), client.DryRunAll),
-		"allowing kubelets what it does": manager.Delete(t.Context(), policy.CompletionsBinding(), client.DryRunAll),
+		"creating a policy":              manager.Create(t.Context(), admission.BirthsPolicy(), client.DryRunAll),
+		"deleting the births policy":     manager.Delete(t.Context(), admission.BirthsPolicy(), client.DryRunAll),
+		"widening the births binding":    manager.Update(t.Context(), admission.BirthsBinding(), client.DryRunAll),
+		"deleting the births binding":    manager.Delete(t.Context(), admission.BirthsBinding(), client.DryRunAll),
+		"deleting its own limit":         manager.Delete(t.Context(), admission.ManagerBinding(), client.DryRunAll),
+		"changing its own limit":         manager.Update(t.Context(), admission.Manager(), client.DryRunAll),
+		"allowing kubelets what it does": manager.Delete(t.Context(), admission.CompletionsBinding(), client.DryRunAll),
 	} {
 		if !apierrors.IsForbidden(answer) {
 			t.Errorf("%s: %v", name, answer)
@@ -283,15 +283,15 @@ func TestTheManagersRoleIsNarrowerStill(t *testing.T) {
 // hold, release, adopt, complete, let go, sweep, on nodes that others have written on.
 func TestTheManagersWorkFitsItsLimits(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
 	eventuallyLimited(t, c)
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
-	always, once := testkit.Rule("always"), testkit.Rule("once", testkit.BootstrapOnly)
+	c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time=1s")
+	always, once := testenv.Rule("always"), testenv.Rule("once", testenv.BootstrapOnly)
 	createCovered(t, c, always)
 	createCovered(t, c, once)
 
-	node := busyNode("busy", testkit.Pool(always.Name))
+	node := busyNode("busy", testenv.Pool(always.Name))
 	delete(node.Annotations, v1alpha1.HoldPrefix+"rule")
 	delete(node.Annotations, v1alpha1.CompletedPrefix+"rule")
 	node.Spec.Unschedulable, node.Spec.PodCIDR, node.Spec.PodCIDRs, node.Spec.ProviderID = true, "10.1.0.0/24", []string{"10.1.0.0/24"}, "cloud://a"
@@ -299,17 +299,17 @@ func TestTheManagersWorkFitsItsLimits(t *testing.T) {
 	before := node.DeepCopy()
 	c.EventuallyNode(t, node.Name, "born held", held(always))
 	for range 2 {
-		c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+		c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 		c.EventuallyNode(t, node.Name, "released", free(always))
-		c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionFalse)
+		c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionFalse)
 		c.EventuallyNode(t, node.Name, "held again", held(always))
 	}
 	c.Patch(t, node, func() { node.Labels["pool"] = once.Name })
 	c.EventuallyNode(t, node.Name, "let go by one, held by the other", func(n *corev1.Node) bool { return free(always)(n) && held(once)(n) })
-	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, node.Name, "completed", func(n *corev1.Node) bool { return free(once)(n) && n.Annotations[completedKey(once)] != "" })
 
-	tainted := testkit.Node("tainted", testkit.Pool(always.Name), testkit.WithTaint(always.Spec.Taint.Key))
+	tainted := testenv.Node("tainted", testenv.Pool(always.Name), testenv.WithTaint(always.Spec.Taint.Key))
 	c.Create(t, tainted)
 	c.EventuallyNode(t, tainted.Name, "adopted", held(always))
 	for _, rule := range []*v1alpha1.NodeReadinessRule{always, once} {
@@ -318,18 +318,18 @@ func TestTheManagersWorkFitsItsLimits(t *testing.T) {
 		}
 		gone(t, c, rule)
 	}
-	left := testkit.Node("left", nil, testkit.WithTaint(once.Spec.Taint.Key), func(n *corev1.Node) {
+	left := testenv.Node("left", nil, testenv.WithTaint(once.Spec.Taint.Key), func(n *corev1.Node) {
 		n.Annotations = map[string]string{recordKey(once): recordOf(once.Spec.Taint.Key)}
 	})
 	c.Create(t, left)
 	c.EventuallyNode(t, left.Name, "swept", free(once))
 
 	wantAsBefore(t, c, before)
-	wantNoRefusal(t, c, testkit.ManagerUser)
+	wantNoRefusal(t, c, testenv.ManagerUser)
 }
 
 // wantAsBefore checks that nothing of others was touched.
-func wantAsBefore(t *testing.T, c *testkit.Cluster, before *corev1.Node) {
+func wantAsBefore(t *testing.T, c *testenv.Cluster, before *corev1.Node) {
 	t.Helper()
 	var now corev1.Node
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(before), &now); err != nil {
@@ -345,7 +345,7 @@ func wantAsBefore(t *testing.T, c *testkit.Cluster, before *corev1.Node) {
 }
 
 // wantNoRefusal checks that the API server has refused the user no change of a node.
-func wantNoRefusal(t *testing.T, c *testkit.Cluster, user string) {
+func wantNoRefusal(t *testing.T, c *testenv.Cluster, user string) {
 	t.Helper()
 	writes := 0
 	for _, request := range c.Requests(t, user) {

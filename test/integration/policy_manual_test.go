@@ -17,21 +17,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/coverage"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // managerByToken is a client and a kubeconfig with a token of the manager's service account.
-func managerByToken(t *testing.T, c *testkit.Cluster) (as client.Client, kubeconfig string) {
+func managerByToken(t *testing.T, c *testenv.Cluster) (as client.Client, kubeconfig string) {
 	t.Helper()
-	return accountByToken(t, c, policy.ManagerAccount)
+	return accountByToken(t, c, admission.ManagerAccount)
 }
 
 // accountByToken is a client and a kubeconfig with a token of a service account in the manager's namespace.
-func accountByToken(t *testing.T, c *testkit.Cluster, name string) (as client.Client, kubeconfig string) {
+func accountByToken(t *testing.T, c *testenv.Cluster, name string) (as client.Client, kubeconfig string) {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: name}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: name}}
 	c.Create(t, account)
 	token := c.Token(t, account.Namespace, account.Name, nil)
 	config := *c.Config
@@ -46,9 +46,9 @@ func accountByToken(t *testing.T, c *testkit.Cluster, name string) (as client.Cl
 
 // withoutPolicyUpdates takes the right to update policies from the manager's role, as the chart does with
 // policies.managed=false.
-func withoutPolicyUpdates(t *testing.T, c *testkit.Cluster) {
+func withoutPolicyUpdates(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerAccount}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerAccount}}
 	c.Patch(t, role, func() {
 		for i := range role.Rules {
 			if slices.Contains(role.Rules[i].Resources, "mutatingadmissionpolicies") {
@@ -63,22 +63,22 @@ func withoutPolicyUpdates(t *testing.T, c *testkit.Cluster) {
 // waits for it, and nodes that are created meanwhile are released.
 func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	withoutPolicyUpdates(t, c)
 	as, kubeconfig := managerByToken(t, c)
-	health, metrics := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	testkit.Start(t, "readygate-manager", nil, "--kubeconfig", kubeconfig, "--health-probe-bind-address", health, "--metrics-bind-address", metrics,
+	health, metrics := testenv.FreeAddress(t), testenv.FreeAddress(t)
+	testenv.Start(t, "readygate-manager", nil, "--kubeconfig", kubeconfig, "--health-probe-bind-address", health, "--metrics-bind-address", metrics,
 		"--policy-settle-time=1s", "--manage-policies=false")
 	admin := c.Kubectl(t)
-	rule := testkit.Rule("manual")
-	once := testkit.Rule("manual-once", testkit.BootstrapOnly)
+	rule := testenv.Rule("manual")
+	once := testenv.Rule("manual-once", testenv.BootstrapOnly)
 	c.Create(t, rule)
 
 	t.Run("the manager's token cannot update a policy", func(t *testing.T) {
-		for _, obj := range []client.Object{policy.BirthsPolicy(), policy.GatesPolicy()} {
+		for _, obj := range []client.Object{admission.BirthsPolicy(), admission.GatesPolicy()} {
 			if err := as.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 				t.Fatal(err)
 			}
@@ -86,10 +86,10 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 		}
 	})
 	t.Run("a rule that the policy does not have", func(t *testing.T) {
-		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, policy.BirthsName, "does not have this rule", coverage.ApplyCommand, "a moment after")
+		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, admission.BirthsName, "does not have this rule", admissioncontroller.ApplyCommand, "a moment after")
 		wantPolicyEvent(t, c, rule)
 		wantOutdated(t, metrics, 1)
-		c.Create(t, testkit.Node("manual-0", testkit.Pool(rule.Name)))
+		c.Create(t, testenv.Node("manual-0", testenv.Pool(rule.Name)))
 		c.EventuallyNode(t, "manual-0", "held by the manager", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
 	})
 	t.Run("it is covered when the policy is applied", func(t *testing.T) {
@@ -109,38 +109,38 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 	})
 	t.Run("a changed rule", func(t *testing.T) {
 		c.Patch(t, rule, func() { rule.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })
-		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, "has another version of this rule", coverage.ApplyCommand)
+		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, "has another version of this rule", admissioncontroller.ApplyCommand)
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 	})
 	t.Run("an edited policy", func(t *testing.T) {
-		obj := policy.BirthsPolicy()
+		obj := admission.BirthsPolicy()
 		c.Patch(t, obj, func() { obj.Spec.Variables[0].Expression += " " })
 		for _, r := range []string{rule.Name, once.Name} {
-			wantReason(t, c, r, v1alpha1.ReasonPolicyOutdated, "was edited", coverage.ApplyCommand)
+			wantReason(t, c, r, v1alpha1.ReasonPolicyOutdated, "was edited", admissioncontroller.ApplyCommand)
 		}
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 	})
 	t.Run("a deleted rule waits for the administrator", func(t *testing.T) { testADeletedRuleWaitsForTheAdministrator(t, c, admin, rule) })
 	t.Run("a deleted policy", func(t *testing.T) {
-		if err := c.Client.Delete(t.Context(), policy.BirthsPolicy()); err != nil {
+		if err := c.Client.Delete(t.Context(), admission.BirthsPolicy()); err != nil {
 			t.Fatal(err)
 		}
-		wantReason(t, c, once.Name, v1alpha1.ReasonPolicyMissing, policy.BirthsName, coverage.ApplyCommand)
+		wantReason(t, c, once.Name, v1alpha1.ReasonPolicyMissing, admission.BirthsName, admissioncontroller.ApplyCommand)
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, once.Name, "covered", covered)
 	})
 }
 
-func testADeletedRuleWaitsForTheAdministrator(t *testing.T, c *testkit.Cluster, admin *testkit.Kubectl, rule *v1alpha1.NodeReadinessRule) {
+func testADeletedRuleWaitsForTheAdministrator(t *testing.T, c *testenv.Cluster, admin *testenv.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
-	wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, "still has this rule", coverage.ApplyCommand)
+	wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, "still has this rule", admissioncontroller.ApplyCommand)
 	c.EventuallyRule(t, rule.Name, "waits, with the command", func(r *v1alpha1.NodeReadinessRule) bool {
 		enforced := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
-		return enforced.Reason == v1alpha1.ReasonDeleting && strings.Contains(enforced.Message, coverage.ApplyCommand)
+		return enforced.Reason == v1alpha1.ReasonDeleting && strings.Contains(enforced.Message, admissioncontroller.ApplyCommand)
 	})
 	wantBorn(t, c, rule, "manual-2")
 	c.EventuallyNode(t, "manual-2", "released", free(rule))
@@ -150,11 +150,11 @@ func testADeletedRuleWaitsForTheAdministrator(t *testing.T, c *testkit.Cluster, 
 }
 
 // wantPolicyEvent waits for the event that names the command.
-func wantPolicyEvent(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func wantPolicyEvent(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
-	testkit.Eventually(t, "an event with the command", func(context.Context) error {
+	testenv.Eventually(t, "an event with the command", func(context.Context) error {
 		for _, event := range c.Events(t, rule) {
-			if event.Reason == v1alpha1.EventPolicyOutdated && event.Type == corev1.EventTypeWarning && strings.Contains(event.Note, coverage.ApplyCommand) {
+			if event.Reason == v1alpha1.EventPolicyOutdated && event.Type == corev1.EventTypeWarning && strings.Contains(event.Note, admissioncontroller.ApplyCommand) {
 				return nil
 			}
 		}
@@ -165,8 +165,8 @@ func wantPolicyEvent(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadin
 // wantOutdated waits until the manager's metric for the births policy has this value.
 func wantOutdated(t *testing.T, address string, value int) {
 	t.Helper()
-	line := fmt.Sprintf("readygate_policy_outdated{policy=%q} %d\n", policy.BirthsName, value)
-	testkit.Eventually(t, "the metric "+line, func(ctx context.Context) error {
+	line := fmt.Sprintf("readygate_policy_outdated{policy=%q} %d\n", admission.BirthsName, value)
+	testenv.Eventually(t, "the metric "+line, func(ctx context.Context) error {
 		if _, text := get(ctx, address, "/metrics"); !strings.Contains(text, line) {
 			return errors.New("another value")
 		}

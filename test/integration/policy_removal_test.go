@@ -23,12 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // install installs the policies as an administrator does.
-func install(t *testing.T, c *testkit.Cluster) {
+func install(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func install(t *testing.T, c *testkit.Cluster) {
 }
 
 // uninstall deletes policies and bindings.
-func uninstall(t *testing.T, c *testkit.Cluster, objs ...runtime.Object) {
+func uninstall(t *testing.T, c *testenv.Cluster, objs ...runtime.Object) {
 	t.Helper()
 	for _, obj := range objs {
 		if err := c.Client.Delete(t.Context(), obj.(client.Object)); err != nil {
@@ -53,7 +53,7 @@ type joins struct {
 }
 
 // joinAllTheTime lets nodes join until the test ends. None of them may be refused.
-func joinAllTheTime(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) *joins {
+func joinAllTheTime(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) *joins {
 	t.Helper()
 	const name = "joining"
 	j, api, done := &joins{}, kubelet(t, c, name), make(chan struct{})
@@ -68,9 +68,9 @@ func joinAllTheTime(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadine
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			node := testkit.Node(name, testkit.Pool(rule.Name))
+			node := testenv.Node(name, testenv.Pool(rule.Name))
 			err := api.Create(ctx, node)
-			j.born(testkit.HasTaint(node, rule.Spec.Taint.Key), err)
+			j.born(testenv.HasTaint(node, rule.Spec.Taint.Key), err)
 			untilDone(ctx, func() error { return client.IgnoreNotFound(c.Client.Delete(ctx, node)) })
 			pause(ctx, 50*time.Millisecond)
 		}
@@ -102,7 +102,7 @@ func (j *joins) count() int {
 func (j *joins) eventually(t *testing.T, held bool) {
 	t.Helper()
 	from := j.count() + 1 // one may be on its way
-	testkit.Eventually(t, fmt.Sprintf("nodes born held: %v", held), func(context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("nodes born held: %v", held), func(context.Context) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if len(j.held) <= from || j.held[len(j.held)-1] != held {
@@ -126,7 +126,7 @@ type warnings []string
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
 // deleteWarned deletes the object and returns what the API server warned of.
-func deleteWarned(ctx context.Context, c *testkit.Cluster, obj client.Object, options ...client.DeleteOption) (warnings, error) {
+func deleteWarned(ctx context.Context, c *testenv.Cluster, obj client.Object, options ...client.DeleteOption) (warnings, error) {
 	var w warnings
 	config := rest.CopyConfig(c.Config)
 	config.WarningHandler = &w
@@ -140,14 +140,14 @@ func deleteWarned(ctx context.Context, c *testkit.Cluster, obj client.Object, op
 // parts are what somebody deletes who wants to be rid of the manager.
 func parts() map[string]client.Object {
 	return map[string]client.Object{
-		"the Deployment": &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.ManagerAccount}},
-		"the namespace":  &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: policy.ManagerNamespace}},
+		"the Deployment": &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.ManagerAccount}},
+		"the namespace":  &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerNamespace}},
 		"the CRD":        &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CRDName}},
 	}
 }
 
 // deploy makes a Deployment of this name; nothing runs it.
-func deploy(t *testing.T, c *testkit.Cluster, namespace, name string) *appsv1.Deployment {
+func deploy(t *testing.T, c *testenv.Cluster, namespace, name string) *appsv1.Deployment {
 	t.Helper()
 	labels := map[string]string{"app": name}
 	d := &appsv1.Deployment{
@@ -172,11 +172,11 @@ const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-remo
 // are enforced, is not.
 func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
-	deploy(t, c, policy.ManagerNamespace, policy.ManagerAccount)
+	deploy(t, c, admission.ManagerNamespace, admission.ManagerAccount)
 	others := []client.Object{
-		deploy(t, c, policy.ManagerNamespace, "other"), deploy(t, c, metav1.NamespaceDefault, policy.ManagerAccount),
+		deploy(t, c, admission.ManagerNamespace, "other"), deploy(t, c, metav1.NamespaceDefault, admission.ManagerAccount),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}},
 	}
 	want := func(what string, obj client.Object, want ...string) {
@@ -190,10 +190,10 @@ func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 		want(name+" without rules", part)
 	}
 	enforced := func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} }
-	c.Create(t, testkit.Rule("first", enforced))
-	c.Create(t, testkit.Rule("second", enforced))
-	c.Create(t, testkit.Rule("preview", testkit.DryRun, enforced))
-	c.Create(t, testkit.Rule("let-go"))
+	c.Create(t, testenv.Rule("first", enforced))
+	c.Create(t, testenv.Rule("second", enforced))
+	c.Create(t, testenv.Rule("preview", testenv.DryRun, enforced))
+	c.Create(t, testenv.Rule("let-go"))
 	eventuallyWarned(t, c)
 	for name, part := range parts() {
 		want(name, part, warning)
@@ -202,7 +202,7 @@ func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 		want(other.GetNamespace()+"/"+other.GetName(), other)
 	}
 	k := c.Kubectl(t)
-	out, err := k.Output(t.Context(), "delete", "deployment", "-n", policy.ManagerNamespace, policy.ManagerAccount)
+	out, err := k.Output(t.Context(), "delete", "deployment", "-n", admission.ManagerNamespace, admission.ManagerAccount)
 	if shown := "Warning: " + warning + "\n"; err != nil || !strings.HasPrefix(out, shown) {
 		t.Errorf("kubectl says %q (%v), want %q", out, err, shown)
 	}
@@ -210,9 +210,9 @@ func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
 
 // eventuallyWarned waits until the API server warns: it looks at rules a while after it has
 // first seen the policy.
-func eventuallyWarned(t *testing.T, c *testkit.Cluster) {
+func eventuallyWarned(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	testkit.Eventually(t, "a warning", func(ctx context.Context) error {
+	testenv.Eventually(t, "a warning", func(ctx context.Context) error {
 		got, err := deleteWarned(ctx, c, parts()["the CRD"], client.DryRunAll)
 		if err != nil || len(got) == 0 {
 			return fmt.Errorf("warned %v, %w", got, err)
@@ -224,9 +224,9 @@ func eventuallyWarned(t *testing.T, c *testkit.Cluster) {
 // fleet is a cluster with Readygate, a rule, a node that it holds, and nodes that join.
 type fleet struct {
 	*testing.T
-	c       *testkit.Cluster
-	k       *testkit.Kubectl
-	manager *testkit.Process
+	c       *testenv.Cluster
+	k       *testenv.Kubectl
+	manager *testenv.Process
 	rule    *v1alpha1.NodeReadinessRule
 	joins   *joins
 	warned  warnings // so far
@@ -234,13 +234,13 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{T: t, c: testkit.StartCluster(t), rule: testkit.Rule("network")}
+	f := &fleet{T: t, c: testenv.StartCluster(t), rule: testenv.Rule("network")}
 	install(t, f.c)
 	f.k = f.c.Kubectl(t)
-	deploy(t, f.c, policy.ManagerNamespace, policy.ManagerAccount)
-	f.manager = f.c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=2s")
+	deploy(t, f.c, admission.ManagerNamespace, admission.ManagerAccount)
+	f.manager = f.c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time=2s")
 	createCovered(t, f.c, f.rule)
-	f.c.Create(t, testkit.Node("old", testkit.Pool(f.rule.Name)))
+	f.c.Create(t, testenv.Node("old", testenv.Pool(f.rule.Name)))
 	f.joins = joinAllTheTime(t, f.c, f.rule)
 	f.joins.eventually(t, true)
 	eventuallyWarned(t, f.c)
@@ -278,7 +278,7 @@ func (f *fleet) removeCRD() {
 }
 
 // letGo is what the documentation says for a rule that no manager will ever clean up after.
-func letGo(t *testing.T, k *testkit.Kubectl, rule *v1alpha1.NodeReadinessRule) {
+func letGo(t *testing.T, k *testenv.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	const merge = `{"metadata":{"finalizers":null}}`
 	documented(t, "rules.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
@@ -288,7 +288,7 @@ func letGo(t *testing.T, k *testkit.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 // documented checks that a page says just this.
 func documented(t *testing.T, page, text string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", page))
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func documented(t *testing.T, page, text string) {
 
 func (f *fleet) removePolicies() {
 	f.Helper()
-	uninstall(f.T, f.c, policy.Installed()...)
+	uninstall(f.T, f.c, admission.Installed()...)
 }
 
 // restart lets an API server start that finds what is left.
@@ -390,18 +390,18 @@ func TestTheManagerGoesOnWithoutThePolicies(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	uncovered := func(reason string) func(*v1alpha1.NodeReadinessRule) bool {
-		return testkit.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
+		return testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
 	}
-	uninstall(t, f.c, policy.BirthsBinding())
+	uninstall(t, f.c, admission.BirthsBinding())
 	f.c.EventuallyRule(t, f.rule.Name, "without binding", uncovered(v1alpha1.ReasonBindingMissing))
-	uninstall(t, f.c, policy.BirthsPolicy())
+	uninstall(t, f.c, admission.BirthsPolicy())
 	f.c.EventuallyRule(t, f.rule.Name, "without policy", uncovered(v1alpha1.ReasonPolicyMissing))
 	f.joins.eventually(t, false)
 
 	f.c.EventuallyNode(t, "old", "still held", held(f.rule))
-	f.c.Create(t, testkit.Node("new", testkit.Pool(f.rule.Name)))
+	f.c.Create(t, testenv.Node("new", testenv.Pool(f.rule.Name)))
 	f.c.EventuallyNode(t, "new", "held by the manager", held(f.rule))
-	f.c.SetCondition(t, "new", testkit.Condition, corev1.ConditionTrue)
+	f.c.SetCondition(t, "new", testenv.Condition, corev1.ConditionTrue)
 	f.c.EventuallyNode(t, "new", "released", free(f.rule))
 
 	f.k.Run(t, "delete", "nrr", "--all", "--timeout=90s")
@@ -422,7 +422,7 @@ func TestAManagerWithoutItsCRDSaysHowToFreeNodes(t *testing.T) {
 	f.removeManager()
 	f.removeCRD()
 	f.joins.eventually(t, true)
-	late := f.c.StartProcess(t, testkit.ManagerUser)
+	late := f.c.StartProcess(t, testenv.ManagerUser)
 	<-late.Done()
 	for _, words := range []string{"install the CRD " + v1alpha1.CRDName, "if Readygate is being removed", "kubectl delete mutatingadmissionpolicybinding readygate-births"} {
 		if !strings.Contains(late.Log(), words) {
@@ -435,15 +435,15 @@ func TestAManagerWithoutItsCRDSaysHowToFreeNodes(t *testing.T) {
 // any more: it frees what they held, and new nodes.
 func TestAManagerThatLeadsAfterTheCRDWentCleansUp(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
-	leader := c.StartProcess(t, testkit.ManagerUser, elect...)
-	rule := testkit.Rule("network")
+	leader := c.StartProcess(t, testenv.ManagerUser, elect...)
+	rule := testenv.Rule("network")
 	createCovered(t, c, rule)
-	c.Create(t, testkit.Node("old", testkit.Pool(rule.Name)))
+	c.Create(t, testenv.Node("old", testenv.Pool(rule.Name)))
 	joins := joinAllTheTime(t, c, rule)
 	joins.eventually(t, true)
-	next := c.StartProcess(t, testkit.SecondManagerUser, elect...)
+	next := c.StartProcess(t, testenv.SecondManagerUser, elect...)
 	ready(t, next)
 	leader.Kill()
 	if err := c.Client.Delete(t.Context(), parts()["the CRD"]); err != nil {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // The role of the manager and that of the clean-up grant patch on rules. With a token of either account,
@@ -22,13 +22,13 @@ import (
 // not installed. An administrator is not limited.
 func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
 	permitCleanup(t, c)
 	manager, _ := managerByToken(t, c)
-	cleanup, _ := accountByToken(t, c, policy.CleanupAccount)
+	cleanup, _ := accountByToken(t, c, admission.CleanupAccount)
 	accounts := map[string]client.Client{"manager": manager, "clean-up": cleanup}
-	nodes, pods := testkit.Rule("nodes"), gateRule("pods")
+	nodes, pods := testenv.Rule("nodes"), gateRule("pods")
 	for _, rule := range []client.Object{nodes, pods} {
 		rule.SetLabels(map[string]string{"example.com/team": "a"})
 		rule.SetAnnotations(map[string]string{"example.com/note": "a"})
@@ -59,7 +59,7 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the CRD of rules for pods to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, "the CRD of rules for pods to be gone", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &podv1alpha1.PodReadinessRuleList{}); err == nil {
 			return errors.New("still there")
 		}
@@ -74,7 +74,7 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 
 // refusedRule reports whether an answer is a refusal by the policy because of this field.
 func refusedRule(answer error, field string) bool {
-	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+policy.RulesName+"'") &&
+	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+admission.RulesName+"'") &&
 		strings.Contains(answer.Error(), "the manager and the clean-up may add and remove their finalizer on rules, and not change "+field+" (")
 }
 
@@ -82,7 +82,7 @@ func refusedRule(answer error, field string) bool {
 func eventuallyRulesLimited(t *testing.T, accounts map[string]client.Client, rule client.Object) {
 	t.Helper()
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`))
-	testkit.Eventually(t, "the policy to be in force", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to be in force", func(ctx context.Context) error {
 		for who, as := range accounts {
 			if err := as.Patch(ctx, rule.DeepCopyObject().(client.Object), label, client.DryRunAll); !refusedRule(err, "metadata.labels") {
 				return fmt.Errorf("the answer to the %s is %v", who, err)
@@ -94,7 +94,7 @@ func eventuallyRulesLimited(t *testing.T, accounts map[string]client.Client, rul
 
 // limitedToTheFinalizer checks that the account is refused these changes of the spec and changes of the
 // metadata, which an administrator may do, and that it can add and remove the finalizer and write the status.
-func limitedToTheFinalizer(t *testing.T, c *testkit.Cluster, as client.Client, rule client.Object, finalizer string, specs map[string]string) {
+func limitedToTheFinalizer(t *testing.T, c *testenv.Cluster, as client.Client, rule client.Object, finalizer string, specs map[string]string) {
 	t.Helper()
 	refused := map[string]struct{ patch, field string }{
 		"a label added":               {`{"metadata": {"labels": {"a": "b"}}}`, "metadata.labels"},

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // agentSet is a DaemonSet with these labels; nothing runs it.
@@ -59,17 +59,17 @@ func TestDaemonSetsThatARuleNamesTolerateItsTaint(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}}
 	c.Create(t, home)
-	network := testkit.Rule(id+"-network", tolerating(matching("component", id), nil))
-	storage := testkit.Rule(id+"-storage", tolerating(matchingBy("component", "In", v1alpha1.LabelValue(id), "other"), matching("kubernetes.io/metadata.name", home.Name)))
-	preview := testkit.Rule(id+"-preview", tolerating(matching("component", id), nil), testkit.DryRun)
-	elsewhere := testkit.Rule(id+"-elsewhere", tolerating(matching("component", id), matchingBy("kubernetes.io/metadata.name", "NotIn", v1alpha1.LabelValue(home.Name))))
-	unlabelled := testkit.Rule(id+"-unlabelled", tolerating(matchingBy("component", "DoesNotExist"), matching("kubernetes.io/metadata.name", home.Name)))
+	network := testenv.Rule(id+"-network", tolerating(matching("component", id), nil))
+	storage := testenv.Rule(id+"-storage", tolerating(matchingBy("component", "In", v1alpha1.LabelValue(id), "other"), matching("kubernetes.io/metadata.name", home.Name)))
+	preview := testenv.Rule(id+"-preview", tolerating(matching("component", id), nil), testenv.DryRun)
+	elsewhere := testenv.Rule(id+"-elsewhere", tolerating(matching("component", id), matchingBy("kubernetes.io/metadata.name", "NotIn", v1alpha1.LabelValue(home.Name))))
+	unlabelled := testenv.Rule(id+"-unlabelled", tolerating(matchingBy("component", "DoesNotExist"), matching("kubernetes.io/metadata.name", home.Name)))
 	for _, rule := range []*v1alpha1.NodeReadinessRule{network, storage, preview, elsewhere, unlabelled} {
 		c.Create(t, rule)
 	}
 	labels := map[string]string{"component": id}
 	both := map[string]int{network.Spec.Taint.Key: 1, storage.Spec.Taint.Key: 1}
-	testkit.Eventually(t, "a DaemonSet that tolerates both taints", func(ctx context.Context) error {
+	testenv.Eventually(t, "a DaemonSet that tolerates both taints", func(ctx context.Context) error {
 		ds := agentSet(home.Name, "probe", labels)
 		if err := c.Client.Create(ctx, ds, client.DryRunAll); err != nil {
 			return err
@@ -118,10 +118,10 @@ func TestADaemonSetOfBeforeIsMendedByItsNextChange(t *testing.T) {
 	ds := agentSet("default", id, map[string]string{"component": id})
 	ds.Annotations = map[string]string{"readygate.dev/reports": id + "/Ready"}
 	c.Create(t, ds)
-	rule := testkit.Rule(id, tolerating(matching("component", id), nil), func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].Type = id + "/Ready" })
+	rule := testenv.Rule(id, tolerating(matching("component", id), nil), func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].Type = id + "/Ready" })
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "told of a DaemonSet that is kept away", testkit.Is(v1alpha1.ConditionReportersRun, metav1.ConditionFalse, v1alpha1.ReasonDaemonSetBlocked))
-	testkit.Eventually(t, "the toleration", func(ctx context.Context) error {
+	c.EventuallyRule(t, id, "told of a DaemonSet that is kept away", testenv.Is(v1alpha1.ConditionReportersRun, metav1.ConditionFalse, v1alpha1.ReasonDaemonSetBlocked))
+	testenv.Eventually(t, "the toleration", func(ctx context.Context) error {
 		base := ds.DeepCopy()
 		ds.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": metav1.Now().String()}
 		if err := c.Client.Patch(ctx, ds, client.MergeFrom(base)); err != nil {
@@ -132,5 +132,5 @@ func TestADaemonSetOfBeforeIsMendedByItsNextChange(t *testing.T) {
 		}
 		return nil
 	})
-	c.EventuallyRule(t, id, "content", testkit.Is(v1alpha1.ConditionReportersRun, metav1.ConditionTrue, v1alpha1.ReasonTolerated))
+	c.EventuallyRule(t, id, "content", testenv.Is(v1alpha1.ConditionReportersRun, metav1.ConditionTrue, v1alpha1.ReasonTolerated))
 }

@@ -7,14 +7,14 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // The controller manager checks the expressions of validating policies against the types of
 // the resources that they match: it has nothing to say of ours.
 func TestNoPolicyHasATypeWarning(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.StartControllerManager(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestNoPolicyHasATypeWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	var list admissionv1.ValidatingAdmissionPolicyList
-	testkit.Eventually(t, "the policies to be checked", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policies to be checked", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &list); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // A test that takes over the control plane of another finds nothing of it: no object, with finalizers or
@@ -23,22 +23,22 @@ import (
 // It does not run in parallel with others, which would take over the control plane first.
 func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
 	name := nameOf(t)
-	for what, leave := range map[string]func(*testing.T, *testkit.Cluster) error{
-		"a rule, policies, finalizers": func(t *testing.T, c *testkit.Cluster) error { return leaveObjects(t, c, name) },
-		"a deleted CRD":                func(t *testing.T, c *testkit.Cluster) error { return deleteCRD(t, c, name) },
-		"a restart, and a scheduler": func(t *testing.T, c *testkit.Cluster) error {
+	for what, leave := range map[string]func(*testing.T, *testenv.Cluster) error{
+		"a rule, policies, finalizers": func(t *testing.T, c *testenv.Cluster) error { return leaveObjects(t, c, name) },
+		"a deleted CRD":                func(t *testing.T, c *testenv.Cluster) error { return deleteCRD(t, c, name) },
+		"a restart, and a scheduler": func(t *testing.T, c *testenv.Cluster) error {
 			return errors.Join(c.StartScheduler(t.Context()), c.KillAPIServer(), c.StartAPIServer(t.Context()))
 		},
 	} {
-		var first *testkit.Cluster
+		var first *testenv.Cluster
 		t.Run(what, func(t *testing.T) {
-			first = testkit.StartCluster(t)
+			first = testenv.StartCluster(t)
 			if err := leave(t, first); err != nil {
 				t.Fatal(err)
 			}
 		})
 		t.Run("after "+what, func(t *testing.T) {
-			c := testkit.StartCluster(t)
+			c := testenv.StartCluster(t)
 			if c.ControlPlane != first.ControlPlane {
 				t.Fatal("it has another control plane")
 			}
@@ -47,7 +47,7 @@ func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
 	}
 }
 
-func leaveObjects(t *testing.T, c *testkit.Cluster, name string) error {
+func leaveObjects(t *testing.T, c *testenv.Cluster, name string) error {
 	t.Helper()
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		return err
@@ -57,11 +57,11 @@ func leaveObjects(t *testing.T, c *testkit.Cluster, name string) error {
 		return err
 	}
 	defer stop() //nolint:errcheck // that it ran is enough
-	node := testkit.Node(name, testkit.Pool(name))
+	node := testenv.Node(name, testenv.Pool(name))
 	node.Finalizers = []string{"example.com/stays"}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: name, Finalizers: node.Finalizers}}, testkit.Rule(name), node,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: name, Finalizers: node.Finalizers}}, testenv.Rule(name), node,
 	} {
 		if err := c.Client.Create(t.Context(), obj); err != nil {
 			return err
@@ -72,15 +72,15 @@ func leaveObjects(t *testing.T, c *testkit.Cluster, name string) error {
 }
 
 // deleteCRD deletes the CRD of a rule that has a finalizer, and returns when the API server has begun to delete its objects.
-func deleteCRD(t *testing.T, c *testkit.Cluster, name string) error {
+func deleteCRD(t *testing.T, c *testenv.Cluster, name string) error {
 	t.Helper()
-	rule := testkit.Rule(name)
+	rule := testenv.Rule(name)
 	rule.Finalizers = []string{"example.com/stays"}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodereadinessrules." + v1alpha1.GroupVersion.Group}}
 	if err := errors.Join(c.Client.Create(t.Context(), rule), c.Client.Delete(t.Context(), crd)); err != nil {
 		return err
 	}
-	testkit.Eventually(t, "the CRD to be terminating", func(ctx context.Context) error {
+	testenv.Eventually(t, "the CRD to be terminating", func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 			return err
 		}
@@ -94,23 +94,23 @@ func deleteCRD(t *testing.T, c *testkit.Cluster, name string) error {
 	return nil
 }
 
-func wantAsNew(t *testing.T, c *testkit.Cluster, name string) {
+func wantAsNew(t *testing.T, c *testenv.Cluster, name string) {
 	t.Helper()
 	for _, gone := range []client.Object{&corev1.Namespace{}, &v1alpha1.NodeReadinessRule{}} {
 		if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, gone); !apierrors.IsNotFound(err) {
 			t.Errorf("%T is there (%v)", gone, err)
 		}
 	}
-	node := testkit.Node(name, testkit.Pool(name)) // the policy of the deleted rule selects it
-	for _, obj := range []client.Object{node, testkit.Rule(name)} {
+	node := testenv.Node(name, testenv.Pool(name)) // the policy of the deleted rule selects it
+	for _, obj := range []client.Object{node, testenv.Rule(name)} {
 		if err := c.Client.Create(t.Context(), obj); err != nil {
 			t.Error(err)
 		}
 	}
-	if testkit.HasTaint(node, testkit.TaintKey(name)) {
+	if testenv.HasTaint(node, testenv.TaintKey(name)) {
 		t.Error("the API server applies a policy of the first test")
 	}
-	if requests := c.Requests(t, testkit.ManagerUser); len(requests) > 0 {
+	if requests := c.Requests(t, testenv.ManagerUser); len(requests) > 0 {
 		t.Errorf("%d requests of the manager of the first test, e.g. %+v", len(requests), requests[0])
 	}
 }

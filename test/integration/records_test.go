@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/manager"
-	"github.com/readygate/readygate/internal/ownership"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/manager/ruletaints"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const (
@@ -37,20 +37,20 @@ func recordOf(taintKey string) string {
 }
 
 func ruleTaints() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: ownership.ConfigMapName}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: ruletaints.ConfigMapName}}
 }
 
 // listed are the entries of the list of rule taints.
-func listed(ctx context.Context, c *testkit.Cluster) (map[string]string, error) {
+func listed(ctx context.Context, c *testenv.Cluster) (map[string]string, error) {
 	obj := ruleTaints()
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	return obj.Data, err
 }
 
 // eventuallyListed waits until the list satisfies the check.
-func eventuallyListed(t *testing.T, c *testkit.Cluster, what string, check func(map[string]string) bool) {
+func eventuallyListed(t *testing.T, c *testenv.Cluster, what string, check func(map[string]string) bool) {
 	t.Helper()
-	testkit.Eventually(t, "the list of rule taints: "+what, func(ctx context.Context) error {
+	testenv.Eventually(t, "the list of rule taints: "+what, func(ctx context.Context) error {
 		if entries, err := listed(ctx, c); err != nil || !check(entries) {
 			return fmt.Errorf("%v, %v", entries, err)
 		}
@@ -60,7 +60,7 @@ func eventuallyListed(t *testing.T, c *testkit.Cluster, what string, check func(
 
 // enter writes a rule into the list of rule taints, as a manager did before a node named the rule. No
 // manager may run.
-func enter(t *testing.T, c *testkit.Cluster, uid, taintKey string) {
+func enter(t *testing.T, c *testenv.Cluster, uid, taintKey string) {
 	t.Helper()
 	obj := ruleTaints()
 	obj.Data = map[string]string{uid: taintKey + ":NoSchedule"}
@@ -81,9 +81,9 @@ func forge(ctx context.Context, as client.Client, node, uid, taintKey string) er
 }
 
 // eventuallyReported waits for the event about a record that no rule wrote, and returns its text.
-func eventuallyReported(t *testing.T, c *testkit.Cluster, node *corev1.Node) (text string) {
+func eventuallyReported(t *testing.T, c *testenv.Cluster, node *corev1.Node) (text string) {
 	t.Helper()
-	testkit.Eventually(t, "a report about "+node.Name, func(context.Context) error {
+	testenv.Eventually(t, "a report about "+node.Name, func(context.Context) error {
 		for _, event := range c.Events(t, node) {
 			if event.Reason == v1alpha1.EventUnlistedRecord {
 				text = event.Note
@@ -96,7 +96,7 @@ func eventuallyReported(t *testing.T, c *testkit.Cluster, node *corev1.Node) (te
 }
 
 // forceDelete deletes a rule without its finalizer having been served.
-func forceDelete(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule) {
+func forceDelete(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Patch(t, rule, func() { rule.Finalizers = nil })
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -108,18 +108,18 @@ func forceDelete(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessR
 // A kubelet may not remove taints from its node. A forged record does not make the manager do so.
 func TestAForgedRecordRemovesNoTaint(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	rule := testkit.Rule("forged")
+	c := testenv.StartCluster(t)
+	rule := testenv.Rule("forged")
 	c.Create(t, rule)
-	c.StartProcess(t, testkit.ManagerUser)
-	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	c.StartProcess(t, testenv.ManagerUser)
+	c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	for name, forged := range map[string]struct{ uid, taint string }{
 		"invented-rule-person":     {inventedUID, personsTaint},
 		"invented-rule-autoscaler": {inventedUID, startupTaint},
 		"existing-rule-person":     {string(rule.UID), personsTaint},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := testkit.Node(name, testkit.Pool("elsewhere"), testkit.WithTaint(personsTaint), testkit.WithTaint(startupTaint))
+			node := testenv.Node(name, testenv.Pool("elsewhere"), testenv.WithTaint(personsTaint), testenv.WithTaint(startupTaint))
 			c.Create(t, node)
 			as := kubelet(t, c, name)
 			untainted := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
@@ -137,13 +137,13 @@ func TestAForgedRecordRemovesNoTaint(t *testing.T) {
 			}
 			c.Patch(t, node, func() { node.Labels["pool"] = rule.Name })
 			got := c.EventuallyNode(t, name, "written by the manager after that", held(rule))
-			if !testkit.HasTaint(got, personsTaint) || !testkit.HasTaint(got, startupTaint) {
+			if !testenv.HasTaint(got, personsTaint) || !testenv.HasTaint(got, startupTaint) {
 				t.Errorf("taints are left: %v", got.Spec.Taints)
 			}
 		})
 	}
 	t.Run("what rules that are gone completed is still removed", func(t *testing.T) {
-		node := testkit.Node("completed", nil, func(n *corev1.Node) {
+		node := testenv.Node("completed", nil, func(n *corev1.Node) {
 			n.Annotations = map[string]string{v1alpha1.CompletedPrefix + inventedUID: `{"rule-name":"gone"}`, "example.com/note": "stays"}
 		})
 		c.Create(t, node)
@@ -157,15 +157,15 @@ func TestAForgedRecordRemovesNoTaint(t *testing.T) {
 // everything else works as before.
 func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
-	c.StartProcess(t, testkit.ManagerUser, "--policy-settle-time=1s")
-	rule := testkit.Rule("holds")
+	c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time=1s")
+	rule := testenv.Rule("holds")
 	createCovered(t, c, rule)
-	node := testkit.Node("holds", testkit.Pool("elsewhere"), testkit.WithTaint(rule.Spec.Taint.Key), testkit.WithTaint(personsTaint))
+	node := testenv.Node("holds", testenv.Pool("elsewhere"), testenv.WithTaint(rule.Spec.Taint.Key), testenv.WithTaint(personsTaint))
 	c.Create(t, node)
 	as, admin := kubelet(t, c, node.Name), c.Client
-	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
 		if err := forge(ctx, as, node.Name, inventedUID, personsTaint); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may add or change a hold record") {
 			return fmt.Errorf("the answer is %v", err)
 		}
@@ -190,7 +190,7 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	}
 
 	// The births policy adds record and taint in the request that labels the node.
-	other := testkit.Node("labelled", testkit.Pool("elsewhere"))
+	other := testenv.Node("labelled", testenv.Pool("elsewhere"))
 	c.Create(t, other)
 	kubectl.Run(t, "label", "--overwrite", "node", other.Name, "pool="+rule.Name)
 	if got := holdOf(now(t, c, other.Name), rule); got != "taint labelled" {
@@ -200,36 +200,36 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	c.EventuallyNode(t, other.Name, "recorded again", held(rule))
 
 	// Nothing of that removed a taint of a person.
-	if got := now(t, c, node.Name); !testkit.HasTaint(got, personsTaint) || !testkit.HasTaint(got, rule.Spec.Taint.Key) {
+	if got := now(t, c, node.Name); !testenv.HasTaint(got, personsTaint) || !testenv.HasTaint(got, rule.Spec.Taint.Key) {
 		t.Errorf("taints are left: %v", got.Spec.Taints)
 	}
-	wantNoRefusal(t, c, testkit.ManagerUser)
+	wantNoRefusal(t, c, testenv.ManagerUser)
 }
 
 // What a rule left is swept although it was deleted by force while no manager ran, with a handful of
 // LISTs for all nodes. Records that no rule wrote cost none.
 func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	const nodes = 60
-	rule, other := testkit.Rule("many"), testkit.Rule("other")
+	rule, other := testenv.Rule("many"), testenv.Rule("other")
 	c.Create(t, rule)
 	c.Create(t, other)
 	name := func(i int) string { return fmt.Sprintf("many-%02d", i) }
 	for i := range nodes {
-		c.Create(t, testkit.Node(name(i), testkit.Pool(rule.Name), testkit.WithTaint(personsTaint)))
+		c.Create(t, testenv.Node(name(i), testenv.Pool(rule.Name), testenv.WithTaint(personsTaint)))
 	}
-	p := c.StartProcess(t, testkit.ManagerUser)
-	c.EventuallyRule(t, rule.Name, "enforced", func(r *v1alpha1.NodeReadinessRule) bool { return testkit.Enforced(r) && r.Status.Summary.Held == nodes })
+	p := c.StartProcess(t, testenv.ManagerUser)
+	c.EventuallyRule(t, rule.Name, "enforced", func(r *v1alpha1.NodeReadinessRule) bool { return testenv.Enforced(r) && r.Status.Summary.Held == nodes })
 	p.Kill()
 	forceDelete(t, c, rule)
 
 	before := count(t, c)
-	c.StartProcess(t, testkit.ManagerUser)
+	c.StartProcess(t, testenv.ManagerUser)
 	for i := range nodes {
 		c.EventuallyNode(t, name(i), "swept", free(rule))
 	}
-	silence(t, c, testkit.ManagerUser)
+	silence(t, c, testenv.ManagerUser)
 	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 3 { // one of them is that of the cache
 		t.Errorf("%d LISTs of rules for records of one rule on %d nodes", lists, nodes)
 	}
@@ -241,7 +241,7 @@ func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
 		}
 	}
 	for i := range nodes {
-		if node := now(t, c, name(i)); !testkit.HasTaint(node, personsTaint) {
+		if node := now(t, c, name(i)); !testenv.HasTaint(node, personsTaint) {
 			t.Errorf("taints of %s: %v", node.Name, node.Spec.Taints)
 		}
 		eventuallyReported(t, c, now(t, c, name(i)))
@@ -265,16 +265,16 @@ func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
 // what people do to it.
 func TestTheListOfRuleTaints(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	install(t, c)
 	malformed := ruleTaints()
 	malformed.Data = map[string]string{"note": "not a taint", "other": "example.com/foreign:NoSchedule"}
 	if err := c.Client.Create(t.Context(), malformed); err != nil {
 		t.Fatal(err)
 	}
-	rule := testkit.Rule("listed")
+	rule := testenv.Rule("listed")
 	c.Create(t, rule)
-	c.Create(t, testkit.Node("listed", testkit.Pool(rule.Name)))
+	c.Create(t, testenv.Node("listed", testenv.Pool(rule.Name)))
 	stop := runWithShortList(t, c)
 	c.EventuallyNode(t, "listed", "held", held(rule))
 	c.EventuallyRule(t, rule.Name, "covered", covered)
@@ -284,9 +284,9 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	eventuallyListed(t, c, "has the rule, and keeps what it cannot read", func(entries map[string]string) bool {
 		return entry(entries) && entries["note"] == "not a taint" && len(entries) == 3
 	})
-	requests := c.Requests(t, testkit.ManagerUser)
+	requests := c.Requests(t, testenv.ManagerUser)
 	first := func(resource string) time.Time {
-		i := slices.IndexFunc(requests, func(r testkit.Request) bool { return r.Resource == resource && r.IsWrite() && r.Code < 300 })
+		i := slices.IndexFunc(requests, func(r testenv.Request) bool { return r.Resource == resource && r.IsWrite() && r.Code < 300 })
 		if i < 0 {
 			t.Fatalf("no write of %s", resource)
 		}
@@ -300,7 +300,7 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
 		t.Fatal(err)
 	}
-	next := testkit.Rule("next")
+	next := testenv.Rule("next")
 	createCovered(t, c, next)
 	eventuallyListed(t, c, "has both rules", func(entries map[string]string) bool { return entry(entries) && entries[string(next.UID)] != "" })
 	writes := count(t, c)["patch configmaps"] + count(t, c)["create configmaps"]
@@ -327,7 +327,7 @@ func TestTheListOfRuleTaints(t *testing.T) {
 
 // runWithShortList runs a manager that keeps entries of deleted rules for 12 s, until the returned function is
 // called.
-func runWithShortList(t *testing.T, c *testkit.Cluster) (stop func()) {
+func runWithShortList(t *testing.T, c *testenv.Cluster) (stop func()) {
 	t.Helper()
 	_, end, err := c.RunManager(func(o *manager.Options) { o.SettleTime, o.ListRest = time.Second, 12*time.Second })
 	if err != nil {
@@ -346,36 +346,36 @@ func runWithShortList(t *testing.T, c *testkit.Cluster) (stop func()) {
 // rules report what is missing. When it may, it removes leftovers.
 func TestAListThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.ManagerNamespace, Name: policy.ManagerAccount}}
+	c := testenv.StartCluster(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: admission.ManagerAccount}}
 	var complete []rbacv1.PolicyRule
 	c.Patch(t, role, func() {
 		complete = slices.Clone(role.Rules)
 		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "configmaps") })
 	})
-	rule := testkit.Rule("unlisted")
+	rule := testenv.Rule("unlisted")
 	c.Create(t, rule)
-	c.Create(t, testkit.Node("held", testkit.Pool(rule.Name)))
-	c.Create(t, testkit.Node("forged", nil, testkit.WithTaint(personsTaint), func(n *corev1.Node) {
+	c.Create(t, testenv.Node("held", testenv.Pool(rule.Name)))
+	c.Create(t, testenv.Node("forged", nil, testenv.WithTaint(personsTaint), func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.HoldPrefix + inventedUID: recordOf(personsTaint)}
 	}))
-	forceDeleted := testkit.Rule("force-deleted")
+	forceDeleted := testenv.Rule("force-deleted")
 	forceDeleted.UID = "00000000-1111-2222-3333-666666666666"
 	enter(t, c, string(forceDeleted.UID), forceDeleted.Spec.Taint.Key)
-	c.Create(t, testkit.Node("leftover", nil, testkit.WithTaint(forceDeleted.Spec.Taint.Key), func(n *corev1.Node) {
+	c.Create(t, testenv.Node("leftover", nil, testenv.WithTaint(forceDeleted.Spec.Taint.Key), func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.HoldPrefix + string(forceDeleted.UID): recordOf(forceDeleted.Spec.Taint.Key)}
 	}))
-	c.StartProcess(t, testkit.ManagerUser)
+	c.StartProcess(t, testenv.ManagerUser)
 	c.EventuallyNode(t, "held", "held", held(rule))
 	c.EventuallyRule(t, rule.Name, "without its list", func(r *v1alpha1.NodeReadinessRule) bool {
 		condition := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
-		return condition != nil && condition.Reason == v1alpha1.ReasonWriteRefused && strings.Contains(condition.Message, "ConfigMap "+testkit.ManagerNamespace+"/"+ownership.ConfigMapName)
+		return condition != nil && condition.Reason == v1alpha1.ReasonWriteRefused && strings.Contains(condition.Message, "ConfigMap "+testenv.ManagerNamespace+"/"+ruletaints.ConfigMapName)
 	})
-	if node := now(t, c, "forged"); !testkit.HasTaint(node, personsTaint) || len(c.Events(t, node)) > 0 {
+	if node := now(t, c, "forged"); !testenv.HasTaint(node, personsTaint) || len(c.Events(t, node)) > 0 {
 		t.Errorf("swept or reported without the list: %v, %v", node.Spec.Taints, c.Events(t, node))
 	}
 	c.Patch(t, role, func() { role.Rules = complete })
-	c.EventuallyRule(t, rule.Name, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	eventuallyListed(t, c, "has the rule", func(entries map[string]string) bool { return entries[string(rule.UID)] != "" })
 	c.EventuallyNode(t, "leftover", "swept", free(forceDeleted))
 }

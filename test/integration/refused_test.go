@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // refuseWrites makes the API server refuse every change of nodes in the pool by the manager,
 // until the returned function is called.
-func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
+func refuseWrites(t *testing.T, c *testenv.Cluster, id string) func() {
 	t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: id},
@@ -29,7 +29,7 @@ func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
 				},
 			}}},
 			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "manager", Expression: `request.userInfo.username == "` + testkit.ManagerUser + `"`},
+				{Name: "manager", Expression: `request.userInfo.username == "` + testenv.ManagerUser + `"`},
 				{Name: "pool", Expression: `has(oldObject.metadata.labels) && "pool" in oldObject.metadata.labels && oldObject.metadata.labels["pool"] in ["` + id + `", "` + id + `-probe"]`},
 			},
 			Validations: []admissionv1.Validation{{Expression: "false", Message: "the windmills are closed today"}},
@@ -41,9 +41,9 @@ func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
 			PolicyName: id, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}
-	probe := testkit.Node(id+"-probe", testkit.Pool(id+"-probe"))
+	probe := testenv.Node(id+"-probe", testenv.Pool(id+"-probe"))
 	c.Create(t, probe)
-	manager := c.As(t, testkit.ManagerUser)
+	manager := c.As(t, testenv.ManagerUser)
 	refused := func(ctx context.Context) bool {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.HoldPrefix+`probe":"x"}}}`))
 		err := manager.Patch(ctx, probe.DeepCopy(), patch, client.DryRunAll)
@@ -51,7 +51,7 @@ func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
 	}
 	c.Create(t, policy)
 	c.Create(t, binding)
-	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
 		if !refused(ctx) {
 			return errors.New("not yet")
 		}
@@ -64,7 +64,7 @@ func refuseWrites(t *testing.T, c *testkit.Cluster, id string) func() {
 				t.Fatal(err)
 			}
 		}
-		testkit.Eventually(t, "the policy to be gone", func(ctx context.Context) error {
+		testenv.Eventually(t, "the policy to be gone", func(ctx context.Context) error {
 			if refused(ctx) {
 				return errors.New("not yet")
 			}
@@ -79,12 +79,12 @@ func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	allow := refuseWrites(t, c, id)
-	rule := testkit.Rule(id, testkit.BootstrapOnly)
-	node := testkit.Node(id, testkit.Pool(id), testkit.WithTaint(rule.Spec.Taint.Key))
+	rule := testenv.Rule(id, testenv.BootstrapOnly)
+	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key))
 	c.CreateNode(t, node, corev1.ConditionTrue)
 	c.Create(t, rule)
 
-	got := c.EventuallyRule(t, id, "says that it is refused", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWriteRefused))
+	got := c.EventuallyRule(t, id, "says that it is refused", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWriteRefused))
 	if got.Status.Summary.Failed != 1 || len(got.Status.FailedNodes) != 1 || got.Status.FailedNodes[0].NodeName != id {
 		t.Errorf("failed nodes: %+v", got.Status)
 	}
@@ -96,7 +96,7 @@ func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 		t.Errorf("event: %s %s", event.Type, event.Note)
 	}
 	c.EventuallyNode(t, id, "untouched", func(n *corev1.Node) bool {
-		return testkit.HasTaint(n, rule.Spec.Taint.Key) && n.Annotations[completedKey(rule)] == ""
+		return testenv.HasTaint(n, rule.Spec.Taint.Key) && n.Annotations[completedKey(rule)] == ""
 	})
 	if tries := patchesOf(t, c, id); tries > 4 {
 		t.Errorf("%d tries for one cause", tries)
@@ -108,15 +108,15 @@ func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 		return free(rule)(n) && n.Annotations[completedKey(rule)] != ""
 	})
 	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Failed == 0 && len(r.Status.FailedNodes) == 0
+		return testenv.Enforced(r) && r.Status.Summary.Failed == 0 && len(r.Status.FailedNodes) == 0
 	})
 }
 
 // patchesOf counts the manager's PATCHes of a node, whatever the answer.
-func patchesOf(t *testing.T, c *testkit.Cluster, node string) int {
+func patchesOf(t *testing.T, c *testenv.Cluster, node string) int {
 	t.Helper()
 	count := 0
-	for _, request := range c.Requests(t, testkit.ManagerUser) {
+	for _, request := range c.Requests(t, testenv.ManagerUser) {
 		if request.Verb == "patch" && request.Resource == "nodes" && request.Name == node {
 			count++
 		}

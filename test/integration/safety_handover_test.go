@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // A leader that sleeps for longer than its lease lasts goes on with what it had begun when it wakes
@@ -26,26 +26,26 @@ import (
 func TestALeaderThatSleptTakesNobodyAway(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 30, 3
-	c := testkit.StartCluster(t)
-	name := testkit.NameOf(t)
+	c := testenv.StartCluster(t)
+	name := testenv.NameOf(t)
 	node := func(i int) string { return fmt.Sprintf("%s-%02d", name, i) }
 	for i := range fleet {
-		c.CreateNode(t, testkit.Node(node(i), testkit.Pool(name)), corev1.ConditionTrue)
+		c.CreateNode(t, testenv.Node(node(i), testenv.Pool(name)), corev1.ConditionTrue)
 	}
 	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
-	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
+	rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
 	c.Create(t, rule)
 	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
 	flap(t, func(ctx context.Context) {
-		_ = c.TrySetCondition(ctx, node(rand.IntN(fleet)), testkit.Condition, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[rand.IntN(2)])
+		_ = c.TrySetCondition(ctx, node(rand.IntN(fleet)), testenv.Condition, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[rand.IntN(2)])
 	})
 
-	leader := c.StartProcess(t, testkit.ManagerUser, elect...)
+	leader := c.StartProcess(t, testenv.ManagerUser, elect...)
 	await := func(what string, holds func(holder string) bool) string {
 		t.Helper()
 		var lease coordinationv1.Lease
-		testkit.Eventually(t, what, func(ctx context.Context) error {
-			if err := c.Client.Get(ctx, client.ObjectKey{Namespace: testkit.ManagerNamespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
+		testenv.Eventually(t, what, func(ctx context.Context) error {
+			if err := c.Client.Get(ctx, client.ObjectKey{Namespace: testenv.ManagerNamespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
 				return err
 			}
 			if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); !holds(holder) {
@@ -57,8 +57,8 @@ func TestALeaderThatSleptTakesNobodyAway(t *testing.T) {
 	}
 	holder := await("a leader", func(h string) bool { return h != "" })
 	for range sized(2, 1) {
-		next := c.StartProcess(t, testkit.SecondManagerUser, elect...)
-		testkit.Eventually(t, "somebody to be away", func(context.Context) error {
+		next := c.StartProcess(t, testenv.SecondManagerUser, elect...)
+		testenv.Eventually(t, "somebody to be away", func(context.Context) error {
 			if len(away.now()) == 0 {
 				return errors.New("nobody is")
 			}
@@ -67,7 +67,7 @@ func TestALeaderThatSleptTakesNobodyAway(t *testing.T) {
 		leader.Signal(syscall.SIGSTOP)
 		holder = await("another leader", func(h string) bool { return h != "" && h != holder })
 		took := away.taken() // it waits for a minute: what the other sent may still happen
-		testkit.Eventually(t, "it takes somebody away", func(context.Context) error {
+		testenv.Eventually(t, "it takes somebody away", func(context.Context) error {
 			if away.taken() == took {
 				return errors.New("it has taken nobody yet")
 			}

@@ -21,17 +21,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	const wait = 6 * time.Second
-	c := testkit.StartCluster(t)
-	rule := testkit.Rule(testkit.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = int32(wait / time.Second) })
+	c := testenv.StartCluster(t)
+	rule := testenv.Rule(testenv.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = int32(wait / time.Second) })
 	c.Create(t, rule)
-	c.Create(t, testkit.Node(rule.Name, testkit.Pool(rule.Name)))
-	manager := c.StartProcess(t, testkit.ManagerUser)
+	c.Create(t, testenv.Node(rule.Name, testenv.Pool(rule.Name)))
+	manager := c.StartProcess(t, testenv.ManagerUser)
 	c.EventuallyNode(t, rule.Name, "held", held(rule))
 
 	key := v1alpha1.HoldPrefix + string(rule.UID)
@@ -49,11 +49,11 @@ func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 		}
 	})
 	met := time.Now()
-	c.SetCondition(t, rule.Name, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, rule.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, rule.Name, "known to be met", func(n *corev1.Node) bool { return strings.Contains(n.Annotations[key], `"met"`) })
 	manager.Kill()
 	time.Sleep(1100 * time.Millisecond) // what begins anew has another time, in whole seconds
-	c.StartProcess(t, testkit.ManagerUser)
+	c.StartProcess(t, testenv.ManagerUser)
 	c.EventuallyNode(t, rule.Name, "released", free(rule))
 	if took := time.Since(met); took < wait {
 		t.Errorf("released after %v, must be no earlier than %v", took, wait)
@@ -69,18 +69,18 @@ func TestSilenceHoldsANodeOnTime(t *testing.T) {
 	t.Parallel()
 	const silence = time.Minute
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].MaxAge = &metav1.Duration{Duration: silence} })
+	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].MaxAge = &metav1.Duration{Duration: silence} })
 	c.Create(t, rule)
-	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	c.Create(t, testenv.Node(id, testenv.Pool(id)))
 	c.EventuallyNode(t, id, "held", held(rule))
 	heard := time.Now().Truncate(time.Second) // heartbeats have whole seconds, and a write takes its time
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
 	c.EventuallyNode(t, id, "held again, though nothing was written", held(rule))
 	if took := time.Since(heard); took < silence {
 		t.Errorf("held after %v, must be no earlier than %v", took, silence)
 	}
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released when it is heard of again", free(rule))
 }
 
@@ -92,7 +92,7 @@ type awayWatcher struct {
 	all  int
 }
 
-func watchAway(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, count func(string) bool) *awayWatcher {
+func watchAway(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, count func(string) bool) *awayWatcher {
 	t.Helper()
 	w := &awayWatcher{held: map[string]bool{}}
 	watchAll(t, c.Replica(t), &corev1.NodeList{}, func(event watch.Event) {
@@ -102,7 +102,7 @@ func watchAway(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRul
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if testkit.HasTaint(node, rule.Spec.Taint.Key) {
+		if testenv.HasTaint(node, rule.Spec.Taint.Key) {
 			if !w.held[node.Name] {
 				w.all++
 			}
@@ -144,24 +144,24 @@ func (w *awayWatcher) mostEver() int {
 func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 10, 3
-	c := testkit.StartCluster(t)
-	name := testkit.NameOf(t)
+	c := testenv.StartCluster(t)
+	name := testenv.NameOf(t)
 	node := func(i int) string { return fmt.Sprintf("%s-%02d", name, i) }
 	for i := range fleet {
-		c.CreateNode(t, testkit.Node(node(i), testkit.Pool(name)), corev1.ConditionFalse)
+		c.CreateNode(t, testenv.Node(node(i), testenv.Pool(name)), corev1.ConditionFalse)
 	}
 	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
-	rule := testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
+	rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit))
 		r.Spec.Taint.Effect = corev1.TaintEffectNoExecute
 	})
 	c.Create(t, rule)
 	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
-	manager := c.StartProcess(t, testkit.ManagerUser)
+	manager := c.StartProcess(t, testenv.ManagerUser)
 
 	limited := func(n int32) func(*v1alpha1.NodeReadinessRule) bool {
 		return func(r *v1alpha1.NodeReadinessRule) bool {
-			return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited)(r) &&
+			return testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited)(r) &&
 				r.Status.Summary != nil && r.Status.Summary.Held == limit && r.Status.Summary.Limited == n
 		}
 	}
@@ -169,7 +169,7 @@ func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	if names := away.now(); !slices.Equal(names, []string{node(0), node(1), node(2)}) {
 		t.Errorf("away are %v, must be the first three by name", names)
 	}
-	testkit.Eventually(t, "an event that says so", func(context.Context) error {
+	testenv.Eventually(t, "an event that says so", func(context.Context) error {
 		if !slices.ContainsFunc(c.Events(t, rule), func(e eventsv1.Event) bool { return e.Reason == v1alpha1.EventLimited }) {
 			return errors.New("none yet")
 		}
@@ -177,17 +177,17 @@ func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	})
 
 	// One recovers, and the next one goes.
-	c.SetCondition(t, node(1), testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, node(1), testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, node(3), "held", held(rule))
 	c.EventuallyRule(t, name, "limited", limited(fleet-limit-1))
 
 	// The manager is killed while nodes recover and fail.
 	for round := range 6 {
-		c.SetCondition(t, node(round), testkit.Condition, corev1.ConditionTrue)
+		c.SetCondition(t, node(round), testenv.Condition, corev1.ConditionTrue)
 		manager.Kill()
-		manager = c.StartProcess(t, testkit.ManagerUser)
-		c.SetCondition(t, node((round+5)%fleet), testkit.Condition, corev1.ConditionFalse)
-		testkit.Eventually(t, "as many to be away as may be", func(context.Context) error {
+		manager = c.StartProcess(t, testenv.ManagerUser)
+		c.SetCondition(t, node((round+5)%fleet), testenv.Condition, corev1.ConditionFalse)
+		testenv.Eventually(t, "as many to be away as may be", func(context.Context) error {
 			if names := away.now(); len(names) != limit {
 				return fmt.Errorf("away are %v", names)
 			}
@@ -199,24 +199,24 @@ func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	}
 
 	// A new node does not count.
-	newcomer := testkit.Node("new-"+name, testkit.Pool(name))
+	newcomer := testenv.Node("new-"+name, testenv.Pool(name))
 	c.Create(t, newcomer)
 	c.EventuallyNode(t, newcomer.Name, "held beside the others", held(rule))
 
 	// All recover.
 	for i := range fleet {
-		c.SetCondition(t, node(i), testkit.Condition, corev1.ConditionTrue)
+		c.SetCondition(t, node(i), testenv.Condition, corev1.ConditionTrue)
 	}
-	c.SetCondition(t, newcomer.Name, testkit.Condition, corev1.ConditionTrue)
-	c.EventuallyRule(t, name, "enforced", testkit.Enforced)
+	c.SetCondition(t, newcomer.Name, testenv.Condition, corev1.ConditionTrue)
+	c.EventuallyRule(t, name, "enforced", testenv.Enforced)
 }
 
 func TestARebootHoldsANode(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, testkit.BootstrapOnly, func(r *v1alpha1.NodeReadinessRule) { r.Spec.BootstrapScope = v1alpha1.BootstrapScopeBoot })
+	rule := testenv.Rule(id, testenv.BootstrapOnly, func(r *v1alpha1.NodeReadinessRule) { r.Spec.BootstrapScope = v1alpha1.BootstrapScopeBoot })
 	c.Create(t, rule)
-	c.Create(t, testkit.Node(id, testkit.Pool(id)))
+	c.Create(t, testenv.Node(id, testenv.Pool(id)))
 	boot := func(boot string, ready corev1.ConditionStatus) {
 		t.Helper()
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: id}}
@@ -230,7 +230,7 @@ func TestARebootHoldsANode(t *testing.T) {
 	}
 	boot("a", corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "held", held(rule))
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
 
 	boot("a", corev1.ConditionUnknown)
@@ -242,18 +242,18 @@ func TestARebootHoldsANode(t *testing.T) {
 	boot("b", corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "held, though its condition says True", held(rule))
 	time.Sleep(1100 * time.Millisecond)
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
 }
 
 func TestAStuckNodeIsToldOfOnce(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	rule := testkit.Rule(testkit.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](2) })
+	c := testenv.StartCluster(t)
+	rule := testenv.Rule(testenv.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](2) })
 	c.Create(t, rule)
-	node := testkit.Node(rule.Name, testkit.Pool(rule.Name))
+	node := testenv.Node(rule.Name, testenv.Pool(rule.Name))
 	c.Create(t, node)
-	manager := c.StartProcess(t, testkit.ManagerUser)
+	manager := c.StartProcess(t, testenv.ManagerUser)
 	stuck := func(n int32) func(*v1alpha1.NodeReadinessRule) bool {
 		return func(r *v1alpha1.NodeReadinessRule) bool {
 			return r.Status.Summary != nil && r.Status.Summary.Stuck == n
@@ -268,19 +268,19 @@ func TestAStuckNodeIsToldOfOnce(t *testing.T) {
 		}
 		return notes
 	}
-	testkit.Eventually(t, "an event", func(context.Context) error {
+	testenv.Eventually(t, "an event", func(context.Context) error {
 		if len(told()) == 0 {
 			return errors.New("none yet")
 		}
 		return nil
 	})
 	manager.Kill()
-	c.StartProcess(t, testkit.ManagerUser)
+	c.StartProcess(t, testenv.ManagerUser)
 	c.Patch(t, node, func() { node.Labels["wake"] = "up" })
-	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionFalse)
-	c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyRule(t, rule.Name, "no node stuck", stuck(0))
-	if notes := told(); len(notes) != 1 || !strings.Contains(notes[0], testkit.Condition) {
+	if notes := told(); len(notes) != 1 || !strings.Contains(notes[0], testenv.Condition) {
 		t.Errorf("told %q, must be told once, and which condition it waits for", notes)
 	}
 }
@@ -288,40 +288,40 @@ func TestAStuckNodeIsToldOfOnce(t *testing.T) {
 func TestADeadlineReleasesANode(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
+	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.ProgressDeadlineSeconds, r.Spec.OnDeadline = ptr.To[int32](2), v1alpha1.DeadlineRelease
 	})
 	c.Create(t, rule)
-	node := testkit.Node(id, testkit.Pool(id))
+	node := testenv.Node(id, testenv.Pool(id))
 	c.Create(t, node)
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.EventuallyNode(t, id, "released by the deadline", free(rule))
-	testkit.Eventually(t, "an event", func(context.Context) error {
+	testenv.Eventually(t, "an event", func(context.Context) error {
 		if !slices.ContainsFunc(c.Events(t, node), func(e eventsv1.Event) bool { return e.Reason == v1alpha1.EventDeadlineReleased }) {
 			return errors.New("none yet")
 		}
 		return nil
 	})
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "forgiven", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.MemoryPrefix+string(rule.UID)] == "" })
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionFalse)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held again", held(rule))
 }
 
 func TestRulesThatDependOnEachOther(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	first := testkit.Rule(id+"-first", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-second"} })
+	first := testenv.Rule(id+"-first", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-second"} })
 	c.Create(t, first)
-	c.EventuallyRule(t, first.Name, "accepted: nobody has the name", testkit.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+	c.EventuallyRule(t, first.Name, "accepted: nobody has the name", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds
-	second := testkit.Rule(id+"-second", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-first"} })
+	second := testenv.Rule(id+"-second", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-first"} })
 	c.Create(t, second)
-	c.EventuallyRule(t, second.Name, "it says that it waits for nobody", testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonUnordered))
-	c.Create(t, testkit.Node(id, testkit.Pool(second.Name)))
+	c.EventuallyRule(t, second.Name, "it says that it waits for nobody", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonUnordered))
+	c.Create(t, testenv.Node(id, testenv.Pool(second.Name)))
 	c.EventuallyNode(t, id, "held all the same", held(second))
 	c.Patch(t, second, func() { second.Spec.DependsOn = nil })
-	c.EventuallyRule(t, second.Name, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, second.Name, "enforced", testenv.Enforced)
 }
 
 // The taint of the second rule comes in the write in which that of the first one goes: there is no
@@ -330,17 +330,17 @@ func TestADependentRuleTakesOverInOneWrite(t *testing.T) {
 	t.Parallel()
 	const diskCondition = "example.com/DiskReady"
 	c, id := cluster(t), nameOf(t)
-	network := testkit.Rule(id)
-	disk := testkit.Rule(id+"-disk", func(r *v1alpha1.NodeReadinessRule) {
+	network := testenv.Rule(id)
+	disk := testenv.Rule(id+"-disk", func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.NodeSelector, r.Spec.DependsOn = network.Spec.NodeSelector, []string{network.Name}
 		r.Spec.Conditions[0].Type = diskCondition
 	})
 	c.Create(t, network)
-	c.EventuallyRule(t, network.Name, "enforced", testkit.Enforced)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), corev1.ConditionFalse)
+	c.EventuallyRule(t, network.Name, "enforced", testenv.Enforced)
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held", held(network))
 	c.Create(t, disk)
-	c.EventuallyRule(t, disk.Name, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, disk.Name, "enforced", testenv.Enforced)
 
 	var mu sync.Mutex
 	states, bare := 0, 0
@@ -352,12 +352,12 @@ func TestADependentRuleTakesOverInOneWrite(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		states++
-		if !testkit.HasTaint(node, network.Spec.Taint.Key) && !testkit.HasTaint(node, disk.Spec.Taint.Key) {
+		if !testenv.HasTaint(node, network.Spec.Taint.Key) && !testenv.HasTaint(node, disk.Spec.Taint.Key) {
 			bare++
 		}
 	})
 	c.EventuallyNode(t, id, "left alone by the second rule", func(n *corev1.Node) bool { return held(network)(n) && free(disk)(n) })
-	c.SetCondition(t, id, testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "held by the second rule", func(n *corev1.Node) bool { return free(network)(n) && held(disk)(n) })
 	mu.Lock()
 	if states == 0 || bare > 0 {

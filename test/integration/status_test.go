@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Status does not grow with the cluster: lists are cut, held nodes first, counts are whole.
@@ -17,16 +17,16 @@ func TestStatusIsBounded(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	const total, late = 130, 3
 	for i := range total {
-		node := testkit.Node(fmt.Sprintf("%s-%03d", id, i), testkit.Pool(id))
+		node := testenv.Node(fmt.Sprintf("%s-%03d", id, i), testenv.Pool(id))
 		c.Create(t, node)
 		if i < total-late {
-			c.SetCondition(t, node.Name, testkit.Condition, corev1.ConditionTrue)
+			c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 		}
 	}
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
 	got := c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Held == late && r.Status.Summary.Selected == total
+		return testenv.Enforced(r) && r.Status.Summary.Held == late && r.Status.Summary.Selected == total
 	})
 	if want := (v1alpha1.RuleSummary{Selected: total, Held: late, Released: total - late}); *got.Status.Summary != want {
 		t.Errorf("summary is %+v, want %+v", *got.Status.Summary, want)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // one annotation on every node, remembers what it wrote last, and looks each time whether it
 // is still there. Others flip the condition and move nodes in and out of the rule's pool.
 type storm struct {
-	c    *testkit.Cluster
+	c    *testenv.Cluster
 	t    *testing.T
 	rule *v1alpha1.NodeReadinessRule
 
@@ -38,11 +38,11 @@ type storm struct {
 	writes int
 }
 
-func newStorm(t *testing.T, c *testkit.Cluster) *storm {
-	s := &storm{c: c, t: t, rule: testkit.Rule("storm")}
+func newStorm(t *testing.T, c *testenv.Cluster) *storm {
+	s := &storm{c: c, t: t, rule: testenv.Rule("storm")}
 	c.Create(t, s.rule)
 	for i := range stormNodes {
-		c.Create(t, testkit.Node(stormNode(i), testkit.Pool(s.rule.Name)))
+		c.Create(t, testenv.Node(stormNode(i), testenv.Pool(s.rule.Name)))
 	}
 	return s
 }
@@ -131,7 +131,7 @@ func put(node *corev1.Node, key string, present bool) {
 func (s *storm) flip(ctx context.Context) {
 	statuses := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
 	for ; ctx.Err() == nil; pause(ctx, stormPause) {
-		_ = s.c.TrySetCondition(ctx, stormNode(rand.IntN(stormNodes)), testkit.Condition, statuses[rand.IntN(len(statuses))])
+		_ = s.c.TrySetCondition(ctx, stormNode(rand.IntN(stormNodes)), testenv.Condition, statuses[rand.IntN(len(statuses))])
 	}
 }
 
@@ -146,13 +146,13 @@ func (s *storm) calm() {
 			return free(s.rule)(n)
 		})
 	}
-	s.c.EventuallyRule(s.t, s.rule.Name, "enforced", testkit.Enforced)
+	s.c.EventuallyRule(s.t, s.rule.Name, "enforced", testenv.Enforced)
 }
 
 // wantHeld is what the rule says, in the plainest words.
 func wantHeld(node *corev1.Node, pool string) bool {
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == testkit.Condition && condition.Status == corev1.ConditionTrue {
+		if condition.Type == testenv.Condition && condition.Status == corev1.ConditionTrue {
 			return false
 		}
 	}
@@ -160,11 +160,11 @@ func wantHeld(node *corev1.Node, pool string) bool {
 }
 
 // silence waits until the manager has not written for a while: nothing is repeated for ever.
-func silence(t *testing.T, c *testkit.Cluster, users ...string) {
+func silence(t *testing.T, c *testenv.Cluster, users ...string) {
 	t.Helper()
 	const quiet = 3 * time.Second
 	last, since := -1, time.Now()
-	testkit.Eventually(t, "the manager to be done", func(context.Context) error {
+	testenv.Eventually(t, "the manager to be done", func(context.Context) error {
 		count := 0
 		for _, user := range users {
 			for _, request := range c.Requests(t, user) {
@@ -185,7 +185,7 @@ func silence(t *testing.T, c *testkit.Cluster, users ...string) {
 
 func TestNothingOfForeignWritersIsLost(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	_, stop, err := c.RunManager()
 	if err != nil {
 		t.Fatal(err)
@@ -200,23 +200,23 @@ func TestNothingOfForeignWritersIsLost(t *testing.T) {
 	defer cancel()
 	s.blow(ctx)
 	s.calm()
-	silence(t, c, testkit.ManagerUser)
+	silence(t, c, testenv.ManagerUser)
 }
 
 // The manager is killed thirty times at random moments, and the API server once: whatever
 // was half done is finished by the next look. With -short the manager is killed five times.
 func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	s := newStorm(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	wait.Go(func() { s.blow(ctx) })
 	crashes := sized(30, 5)
 	for i := range crashes {
-		p := c.StartProcess(t, testkit.ManagerUser)
+		p := c.StartProcess(t, testenv.ManagerUser)
 		wrote := patchCount(t, c)
-		testkit.Eventually(t, "the manager to write", func(context.Context) error {
+		testenv.Eventually(t, "the manager to write", func(context.Context) error {
 			if patchCount(t, c) == wrote {
 				return fmt.Errorf("no PATCH yet:\n%s", p.Log())
 			}
@@ -234,16 +234,16 @@ func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 		}
 		p.Kill()
 	}
-	c.StartProcess(t, testkit.ManagerUser)
+	c.StartProcess(t, testenv.ManagerUser)
 	cancel()
 	wait.Wait()
 	s.calm()
-	silence(t, c, testkit.ManagerUser)
+	silence(t, c, testenv.ManagerUser)
 }
 
-func patchCount(t *testing.T, c *testkit.Cluster) int {
+func patchCount(t *testing.T, c *testenv.Cluster) int {
 	count := 0
-	for _, request := range c.Requests(t, testkit.ManagerUser) {
+	for _, request := range c.Requests(t, testenv.ManagerUser) {
 		if request.Verb == "patch" && request.Resource == "nodes" && request.Code == 200 {
 			count++
 		}

@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Another controller of this API held nodes, without records, and was removed while a rule
 // was being deleted: its taint goes, as it would have gone there.
 func TestARuleThatWasDeletedBeforeWeCameLeavesNoTaint(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	rule := testkit.Rule("before", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} })
+	c := testenv.StartCluster(t)
+	rule := testenv.Rule("before", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} })
 	c.Create(t, rule)
-	c.Create(t, testkit.Node("before", testkit.Pool(rule.Name), testkit.WithTaint(rule.Spec.Taint.Key)))
-	c.Create(t, testkit.Node("elsewhere", nil, testkit.WithTaint(rule.Spec.Taint.Key)))
+	c.Create(t, testenv.Node("before", testenv.Pool(rule.Name), testenv.WithTaint(rule.Spec.Taint.Key)))
+	c.Create(t, testenv.Node("elsewhere", nil, testenv.WithTaint(rule.Spec.Taint.Key)))
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestARuleThatWasDeletedBeforeWeCameLeavesNoTaint(t *testing.T) {
 	t.Cleanup(func() { _ = stop() })
 	gone(t, c, rule)
 	c.EventuallyNode(t, "before", "free", free(rule))
-	c.EventuallyNode(t, "elsewhere", "left alone", func(n *corev1.Node) bool { return testkit.HasTaint(n, rule.Spec.Taint.Key) })
+	c.EventuallyNode(t, "elsewhere", "left alone", func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) })
 }
 
 // Nobody checks the conditions of nodes. One with an odd status must not keep the status of
@@ -42,12 +42,12 @@ func TestARuleThatWasDeletedBeforeWeCameLeavesNoTaint(t *testing.T) {
 func TestAnOddConditionOfANodeDoesNotSilenceARule(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "Degraded")
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "Degraded")
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionUnknown
+		return testenv.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionUnknown
 	})
 }
 
@@ -55,16 +55,16 @@ func TestAnOddConditionOfANodeDoesNotSilenceARule(t *testing.T) {
 func TestADeletedRuleThatOthersKeepSaysSo(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
+	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
 	c.Create(t, rule)
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
-	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool { return testkit.Enforced(r) && r.Status.Summary.Held == 1 })
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
+	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool { return testenv.Enforced(r) && r.Status.Summary.Held == 1 })
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	c.EventuallyNode(t, id, "free", free(rule))
 	c.EventuallyRule(t, id, "says that nothing is left", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDeleting)(r) && r.Status.Summary.Held == 0 &&
+		return testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDeleting)(r) && r.Status.Summary.Held == 0 &&
 			slices.Equal(r.Finalizers, []string{"example.com/keep"})
 	})
 	c.Patch(t, rule, func() { rule.Finalizers = nil })
@@ -75,9 +75,9 @@ func TestADeletedRuleThatOthersKeepSaysSo(t *testing.T) {
 func TestForeignConditionsOfARuleSurvive(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
-	rule := testkit.Rule(id)
+	rule := testenv.Rule(id)
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "enforced", testkit.Enforced)
+	c.EventuallyRule(t, id, "enforced", testenv.Enforced)
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,9 @@ func TestForeignConditionsOfARuleSurvive(t *testing.T) {
 	if err := c.Client.Status().Patch(t.Context(), rule, client.MergeFrom(base)); err != nil {
 		t.Fatal(err)
 	}
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	c.EventuallyRule(t, id, "both", func(r *v1alpha1.NodeReadinessRule) bool {
-		return testkit.Enforced(r) && r.Status.Summary.Held == 1 && meta.IsStatusConditionTrue(r.Status.Conditions, "example.com/Reviewed")
+		return testenv.Enforced(r) && r.Status.Summary.Held == 1 && meta.IsStatusConditionTrue(r.Status.Conditions, "example.com/Reviewed")
 	})
 }
 
@@ -106,7 +106,7 @@ func TestARefusedFinalizerIsShown(t *testing.T) {
 						Resources: []string{"nodereadinessrules"}},
 				},
 			}}},
-			MatchConditions: []admissionv1.MatchCondition{{Name: "rule", Expression: `object.metadata.name.startsWith("` + id + `") && !has(oldObject.metadata.finalizers) && request.userInfo.username == "` + testkit.ManagerUser + `"`}},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "rule", Expression: `object.metadata.name.startsWith("` + id + `") && !has(oldObject.metadata.finalizers) && request.userInfo.username == "` + testenv.ManagerUser + `"`}},
 			Validations:     []admissionv1.Validation{{Expression: "false", Message: "no finalizers here"}},
 		},
 	}
@@ -115,10 +115,10 @@ func TestARefusedFinalizerIsShown(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: id},
 		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: id, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	})
-	c.CreateNode(t, testkit.Node(id, testkit.Pool(id)), "")
+	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	// The policy acts a moment after it was made: the first rule it refuses is the one to look at.
 	for i := range 60 {
-		rule := testkit.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Name = id + "-" + strings.Repeat("i", i+1) })
+		rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Name = id + "-" + strings.Repeat("i", i+1) })
 		c.Create(t, rule)
 		got := c.EventuallyRule(t, rule.Name, "a word on whether it is enforced", func(r *v1alpha1.NodeReadinessRule) bool {
 			return meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced) != nil

@@ -20,14 +20,14 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const tenantNamespace = "tenant"
 
 // startTenant renews a lease with the name of the leader election, with the token of an account that has the
 // ClusterRole edit in its own namespace and nothing else. It returns after the first renewal.
-func startTenant(t *testing.T, c *testkit.Cluster) {
+func startTenant(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	c.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "tenant"}}
@@ -59,7 +59,7 @@ func startTenant(t *testing.T, c *testkit.Cluster) {
 			HolderIdentity: ptr.To("evil\x1b[31m" + strings.Repeat("x", 10_000)), LeaseDurationSeconds: ptr.To[int32](1 << 30),
 		},
 	}
-	testkit.Eventually(t, "the tenant to create a lease", func(ctx context.Context) error { return as.Create(ctx, lease) })
+	testenv.Eventually(t, "the tenant to create a lease", func(ctx context.Context) error { return as.Create(ctx, lease) })
 	renew := func(ctx context.Context) error {
 		base := lease.DeepCopy()
 		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
@@ -88,15 +88,15 @@ func gateRule(name string) *podv1alpha1.PodReadinessRule {
 	return &podv1alpha1.PodReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: podv1alpha1.PodReadinessRuleSpec{
-			Components: []podv1alpha1.Component{{Name: "network", NodeCondition: &podv1alpha1.ConditionComponent{Type: testkit.Condition}}},
+			Components: []podv1alpha1.Component{{Name: "network", NodeCondition: &podv1alpha1.ConditionComponent{Type: testenv.Condition}}},
 		},
 	}
 }
 
 // shows waits until the condition SoleController of both rules has this reason and names the namespace.
-func shows(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule, reason, namespace string) {
+func shows(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule, reason, namespace string) {
 	t.Helper()
-	testkit.Eventually(t, "the condition "+reason, func(ctx context.Context) error {
+	testenv.Eventually(t, "the condition "+reason, func(ctx context.Context) error {
 		if err := errors.Join(c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule), c.Client.Get(ctx, client.ObjectKeyFromObject(pods), pods)); err != nil {
 			return err
 		}
@@ -111,9 +111,9 @@ func shows(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, p
 }
 
 // showsNoOther waits until no rule has the condition SoleController.
-func showsNoOther(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule) {
+func showsNoOther(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule) {
 	t.Helper()
-	testkit.Eventually(t, "the condition SoleController to be removed", func(ctx context.Context) error {
+	testenv.Eventually(t, "the condition SoleController to be removed", func(ctx context.Context) error {
 		if err := errors.Join(c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule), c.Client.Get(ctx, client.ObjectKeyFromObject(pods), pods)); err != nil {
 			return err
 		}
@@ -127,9 +127,9 @@ func showsNoOther(t *testing.T, c *testkit.Cluster, rule *v1alpha1.NodeReadiness
 }
 
 // hasMetric waits until the manager serves a line of metrics.
-func hasMetric(t *testing.T, p *testkit.Process, line string) {
+func hasMetric(t *testing.T, p *testenv.Process, line string) {
 	t.Helper()
-	testkit.Eventually(t, line, func(ctx context.Context) error {
+	testenv.Eventually(t, line, func(ctx context.Context) error {
 		if _, body := get(ctx, p.Metrics, "/metrics"); !strings.Contains(body, "\n"+line+"\n") {
 			return errors.New("not served")
 		}
@@ -138,44 +138,44 @@ func hasMetric(t *testing.T, p *testkit.Process, line string) {
 }
 
 // waitsVisibly checks that a manager that waits for nrr-system shows it on rules and in its metrics.
-func waitsVisibly(t *testing.T, c *testkit.Cluster, p *testkit.Process, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule) {
+func waitsVisibly(t *testing.T, c *testenv.Cluster, p *testenv.Process, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule) {
 	t.Helper()
 	shows(t, c, rule, pods, v1alpha1.ReasonWaitingForLease, "nrr-system")
 	hasMetric(t, p, "node_readiness_waiting_for_lease 1")
 }
 
 // statusWrites are the writes of the status of rules by a user.
-func statusWrites(t *testing.T, c *testkit.Cluster, user string) []testkit.Request {
+func statusWrites(t *testing.T, c *testenv.Cluster, user string) []testenv.Request {
 	t.Helper()
-	return slices.DeleteFunc(c.Requests(t, user), func(r testkit.Request) bool { return !r.IsWrite() || r.Subresource != "status" })
+	return slices.DeleteFunc(c.Requests(t, user), func(r testenv.Request) bool { return !r.IsWrite() || r.Subresource != "status" })
 }
 
 // A tenant that renews a lease in its own namespace does not keep the manager from leading; the lease is
 // shown, and what the tenant wrote into it is not.
 func TestATenantDoesNotKeepTheManagerFromLeading(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	rule, pods := testkit.Rule("tenant"), gateRule("tenant")
+	c := testenv.StartCluster(t)
+	rule, pods := testenv.Rule("tenant"), gateRule("tenant")
 	c.Create(t, rule)
 	c.Create(t, pods)
-	c.CreateNode(t, testkit.Node("tenant", testkit.Pool(rule.Name)), corev1.ConditionFalse)
+	c.CreateNode(t, testenv.Node("tenant", testenv.Pool(rule.Name)), corev1.ConditionFalse)
 	startTenant(t, c)
-	p := c.StartProcess(t, testkit.ManagerUser, elect...)
+	p := c.StartProcess(t, testenv.ManagerUser, elect...)
 	c.EventuallyNode(t, "tenant", "held", held(rule))
-	c.SetCondition(t, "tenant", testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, "tenant", testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, "tenant", "free", free(rule))
 	ready(t, p)
 
-	shows(t, c, rule, pods, v1alpha1.ReasonOtherLease, "in namespaces "+testkit.ManagerNamespace+", "+tenantNamespace+";")
+	shows(t, c, rule, pods, v1alpha1.ReasonOtherLease, "in namespaces "+testenv.ManagerNamespace+", "+tenantNamespace+";")
 	hasMetric(t, p, "node_readiness_other_leases 1")
 	hasMetric(t, p, "node_readiness_waiting_for_lease 0")
 	if got := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionSoleController); strings.Contains(got.Message, "evil") {
 		t.Errorf("the message has text of the tenant: %q", got.Message)
 	}
-	if log := p.Log(); !strings.Contains(log, testkit.ManagerNamespace+", "+tenantNamespace) || strings.Contains(log, "evil") {
+	if log := p.Log(); !strings.Contains(log, testenv.ManagerNamespace+", "+tenantNamespace) || strings.Contains(log, "evil") {
 		t.Errorf("the log does not name the namespace, or has text of the tenant:\n%s", log)
 	}
-	if !testkit.Enforced(rule) {
+	if !testenv.Enforced(rule) {
 		t.Errorf("the lease of a tenant changes what is enforced: %+v", rule.Status.Conditions)
 	}
 }
@@ -195,12 +195,12 @@ func TestATenantDoesNotKeepTheCleanupFromWorking(t *testing.T) {
 // A namespace that is named as a peer blocks, whatever it is called.
 func TestAPeerNamespaceBlocks(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	rule, pods := testkit.Rule("peer"), gateRule("peer")
+	c := testenv.StartCluster(t)
+	rule, pods := testenv.Rule("peer"), gateRule("peer")
 	c.Create(t, rule)
 	c.Create(t, pods)
 	startTenant(t, c)
-	p := c.StartProcess(t, testkit.ManagerUser, append([]string{"--leader-election-peer-namespaces=nrr-system," + tenantNamespace}, elect...)...)
+	p := c.StartProcess(t, testenv.ManagerUser, append([]string{"--leader-election-peer-namespaces=nrr-system," + tenantNamespace}, elect...)...)
 	notReady(t, p, "leader", tenantNamespace)
 	shows(t, c, rule, pods, v1alpha1.ReasonWaitingForLease, tenantNamespace+"/"+v1alpha1.LeaseName)
 }

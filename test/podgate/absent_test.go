@@ -15,23 +15,23 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // A cluster may have the node half alone: the manager works there, and takes the pod half up when its
 // CRD comes. This manager knows no latch.
 func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	definition := removeDefinition(t, c)
 	if err := install(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	manage(t, c, "")
-	nodeRule := testkit.Rule("nodes")
+	nodeRule := testenv.Rule("nodes")
 	c.Create(t, nodeRule)
-	c.Create(t, testkit.Node("held", testkit.Pool(nodeRule.Name)))
-	c.EventuallyNode(t, "held", "held", func(n *corev1.Node) bool { return testkit.HasTaint(n, nodeRule.Spec.Taint.Key) })
+	c.Create(t, testenv.Node("held", testenv.Pool(nodeRule.Name)))
+	c.EventuallyNode(t, "held", "held", func(n *corev1.Node) bool { return testenv.HasTaint(n, nodeRule.Spec.Taint.Key) })
 
 	c.Create(t, definition)
 	if err := served(t.Context(), c); err != nil {
@@ -58,13 +58,13 @@ func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 }
 
 // removeDefinition deletes the CRD of rules for pods, and returns it.
-func removeDefinition(t *testing.T, c *testkit.Cluster) *apiextensionsv1.CustomResourceDefinition {
+func removeDefinition(t *testing.T, c *testenv.Cluster) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definition := definitionOf(t)
 	if err := c.Client.Delete(t.Context(), definition.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the CRD to be gone", func(context.Context) error {
+	testenv.Eventually(t, "the CRD to be gone", func(context.Context) error {
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}
 		if _, err := clientOf(t, c.Config).RESTMapper().RESTMapping(kind, v1alpha1.GroupVersion.Version); !meta.IsNoMatchError(err) {
 			return fmt.Errorf("still there (%v)", err)

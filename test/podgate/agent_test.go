@@ -19,10 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/agents"
 	"github.com/readygate/readygate/internal/podgate"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // agent is the agent of a node, running in this process.
@@ -41,14 +41,14 @@ func (s *stage) identity(node string) *rest.Config {
 		return rest.CopyConfig(config)
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: "podgate-" + node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: "podgate-" + node},
 		Spec: corev1.PodSpec{
-			NodeName: node, HostNetwork: true, ServiceAccountName: policy.PodgateAccount, Containers: []corev1.Container{{Name: "podgate", Image: latchImage}},
+			NodeName: node, HostNetwork: true, ServiceAccountName: admission.PodgateAccount, Containers: []corev1.Container{{Name: "podgate", Image: latchImage}},
 		},
 	}
 	s.createPod(pod)
 	config := rest.AnonymousClientConfig(s.Config)
-	config.BearerToken = s.Token(s.t, policy.ManagerNamespace, policy.PodgateAccount, pod)
+	config.BearerToken = s.Token(s.t, admission.ManagerNamespace, admission.PodgateAccount, pod)
 	s.configs[node] = config
 	return rest.CopyConfig(config)
 }
@@ -81,19 +81,19 @@ func (s *stage) startAgent(change ...func(*podgate.Options)) *agent {
 	})}
 	s.t.Cleanup(func() { _ = s.Client.Delete(context.Background(), s.newLease(options.Node)) })
 	s.t.Cleanup(a.stop)
-	s.wantReport(a, "there", func(agentlease.Report) bool { return true })
+	s.wantReport(a, "there", func(agents.Report) bool { return true })
 	return a
 }
 
 // newLease is the lease of a node's agent, not created yet.
 func (s *stage) newLease(node string) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentlease.Namespace, Name: agentlease.Name(node), Labels: agentlease.Labels()}}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agents.Namespace, Name: agents.Name(node), Labels: agents.Labels()}}
 }
 
 // wantReport waits until the agent itself reports so.
-func (s *stage) wantReport(a *agent, what string, check func(agentlease.Report) bool) {
+func (s *stage) wantReport(a *agent, what string, check func(agents.Report) bool) {
 	s.t.Helper()
-	testkit.Eventually(s.t, "a report of "+a.holder+": "+what, func(ctx context.Context) error {
+	testenv.Eventually(s.t, "a report of "+a.holder+": "+what, func(ctx context.Context) error {
 		lease := s.newLease(s.id)
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
 			return err
@@ -101,8 +101,8 @@ func (s *stage) wantReport(a *agent, what string, check func(agentlease.Report) 
 		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != a.holder {
 			return fmt.Errorf("the lease is of %s", holder)
 		}
-		if !check(agentlease.ReportOf(lease)) {
-			return fmt.Errorf("it says %s", lease.Annotations[agentlease.ReportAnnotation])
+		if !check(agents.ReportOf(lease)) {
+			return fmt.Errorf("it says %s", lease.Annotations[agents.ReportAnnotation])
 		}
 		return nil
 	})
@@ -112,7 +112,7 @@ func (s *stage) wantReport(a *agent, what string, check func(agentlease.Report) 
 // all of them then, and has written what was to be written.
 func (s *stage) wantDecided(a *agent, rule types.UID, open, waiting int) {
 	s.t.Helper()
-	s.wantReport(a, fmt.Sprintf("%d open, %d waiting", open, waiting), func(r agentlease.Report) bool {
+	s.wantReport(a, fmt.Sprintf("%d open, %d waiting", open, waiting), func(r agents.Report) bool {
 		return r.Rules[rule].Open == open && r.Rules[rule].Waiting == waiting
 	})
 }
@@ -141,7 +141,7 @@ func (s *stage) follow(pod *corev1.Pod, gate string) func() []string {
 		defer mu.Unlock()
 		return slices.Compact(slices.Clone(seen))
 	}
-	testkit.Eventually(s.t, "a first look at "+pod.Name, func(context.Context) error {
+	testenv.Eventually(s.t, "a first look at "+pod.Name, func(context.Context) error {
 		if len(history()) == 0 {
 			return errors.New("nothing seen yet")
 		}
@@ -165,7 +165,7 @@ func TestAnAgentThatCannotListenEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { done <- options.Run(ctx) }()
-	testkit.Eventually(t, "the agent to end", func(context.Context) error {
+	testenv.Eventually(t, "the agent to end", func(context.Context) error {
 		select {
 		case err = <-done:
 			return nil

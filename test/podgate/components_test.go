@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/latchkey"
+	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/podgate"
 )
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
+	"github.com/readygate/readygate/internal/core/admission"
 )
 
 // What the API server answers to the creation itself has the gate, and the note of who asked for it:
@@ -87,13 +87,13 @@ func TestReservedNamespacesAreSelectedOnlyByName(t *testing.T) {
 	})
 	byName := s.rule("by-name", func(r *v1alpha1.PodReadinessRule) {
 		r.Spec.NamespaceSelector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []v1alpha1.LabelValue{metav1.NamespaceSystem, policy.ManagerNamespace},
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []v1alpha1.LabelValue{metav1.NamespaceSystem, admission.ManagerNamespace},
 		}}}
 		r.Spec.PodSelector = selector("stage", s.id)
 	})
 	s.enforce(broad, byName)
 	for namespace, want := range map[string]string{
-		s.id: broad.Spec.Gate, metav1.NamespaceSystem: byName.Spec.Gate, policy.ManagerNamespace: byName.Spec.Gate,
+		s.id: broad.Spec.Gate, metav1.NamespaceSystem: byName.Spec.Gate, admission.ManagerNamespace: byName.Spec.Gate,
 	} {
 		s.account(namespace)
 		pod := s.pod(s.id, unscheduled, labelled("stage", s.id), func(p *corev1.Pod) { p.Namespace = namespace })

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/latchkey"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/latchkey"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const plugin = "network-plugin"
@@ -176,7 +176,7 @@ func TestAForgedDecisionIsSetBack(t *testing.T) {
 			key = strings.Replace(closed.Annotations[v1alpha1.LatchAnnotation], "closed ", "open ", 1)
 		}
 		s.sends(other, pod, opening(rule.Spec.Gate, "True", reason, key))
-		testkit.Eventually(t, "gate and latch closed again: "+reason, func(context.Context) error {
+		testenv.Eventually(t, "gate and latch closed again: "+reason, func(context.Context) error {
 			got := s.get(pod)
 			if is, key := gateOf(got, rule.Spec.Gate), got.Annotations[v1alpha1.LatchAnnotation]; is != waits || !strings.HasPrefix(key, "closed ") {
 				return fmt.Errorf("the gate is %s, the key %q", is, key)
@@ -195,10 +195,10 @@ func TestReservedGatesAreOpenedByReadygateOnly(t *testing.T) {
 	gate := rule.Spec.Gate
 	pod, free := s.pod("web"), s.pod("other", withGate(v1alpha1.DefaultGate))
 	s.sandbox(pod, "127.0.12.6", longAgo())
-	binding := policy.ReservedGatesBinding() // for this namespace: other tests open gates by hand
-	binding.Spec.MatchResources = policy.ReservedGates().Spec.MatchConstraints.DeepCopy()
+	binding := admission.ReservedGatesBinding() // for this namespace: other tests open gates by hand
+	binding.Spec.MatchResources = admission.ReservedGates().Spec.MatchConstraints.DeepCopy()
 	binding.Spec.MatchResources.NamespaceSelector = &metav1.LabelSelector{MatchLabels: s.labels()}
-	s.Create(t, policy.ReservedGates())
+	s.Create(t, admission.ReservedGates())
 	s.Create(t, binding)
 	const onlyGate, onlyLatch, note, labels = "only Readygate may set the reserved gates ", "only Readygate may open the latch", "must not be changed or removed", "must not be changed through pods/status"
 	open := opening(gate, "True", v1alpha1.ReasonAllReady, "open 127.0.12.6 boot 2026-11-16T10:00:00Z")
@@ -206,8 +206,8 @@ func TestReservedGatesAreOpenedByReadygateOnly(t *testing.T) {
 		return fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q}]}}`, kind, status)
 	}
 	other := s.plugin()
-	testkit.Eventually(t, "the policy to act", func(ctx context.Context) error {
-		if err := try(ctx, other, pod, open); !refusedBy(err, policy.ReservedGatesName, onlyGate+gate) {
+	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
+		if err := try(ctx, other, pod, open); !refusedBy(err, admission.ReservedGatesName, onlyGate+gate) {
 			return fmt.Errorf("the answer is %v", err)
 		}
 		return nil
@@ -227,18 +227,18 @@ func TestReservedGatesAreOpenedByReadygateOnly(t *testing.T) {
 			"the list of gates":          {pod, fmt.Sprintf(`{"metadata": {"annotations": {%q: null}}}`, v1alpha1.GatesAnnotation), note},
 			"a pod without a rule":       {free, status(v1alpha1.DefaultGate, "True"), ""},
 		} {
-			wantAnswer(t, who+": "+name, try(t.Context(), as, tc.pod, tc.patch), policy.ReservedGatesName, tc.refusal)
+			wantAnswer(t, who+": "+name, try(t.Context(), as, tc.pod, tc.patch), admission.ReservedGatesName, tc.refusal)
 		}
 	}
 	optOut := fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, v1alpha1.OptOutLabel, v1alpha1.OptOut)
-	wantAnswer(t, "the plugin: the label that opts out", try(t.Context(), other, pod, optOut), policy.ReservedGatesName, labels)
-	wantAnswer(t, "the plugin: a label of a pod without a rule", try(t.Context(), other, free, optOut), policy.ReservedGatesName, "")
-	wantAnswer(t, "the agent: True", try(t.Context(), clientOf(t, s.identity(s.id)), pod, open), policy.ReservedGatesName, "")
-	wantAnswer(t, "the manager: True", try(t.Context(), s.As(t, testkit.ManagerUser), pod, opening(gate, "True", v1alpha1.ReasonAgentGone, "always AgentGone")), policy.ReservedGatesName, "")
+	wantAnswer(t, "the plugin: the label that opts out", try(t.Context(), other, pod, optOut), admission.ReservedGatesName, labels)
+	wantAnswer(t, "the plugin: a label of a pod without a rule", try(t.Context(), other, free, optOut), admission.ReservedGatesName, "")
+	wantAnswer(t, "the agent: True", try(t.Context(), clientOf(t, s.identity(s.id)), pod, open), admission.ReservedGatesName, "")
+	wantAnswer(t, "the manager: True", try(t.Context(), s.As(t, testenv.ManagerUser), pod, opening(gate, "True", v1alpha1.ReasonAgentGone, "always AgentGone")), admission.ReservedGatesName, "")
 
 	s.startAgent()
 	s.says(pod, corev1.ConditionTrue)
 	s.wantGate(pod, gate, allReady)
-	wantAnswer(t, "the kubelet: Ready of an open pod", try(t.Context(), s.As(t, "system:node:"+s.id, "system:nodes"), pod, status("Ready", "True")), policy.ReservedGatesName, "")
-	wantAnswer(t, "the plugin: False of an open pod", try(t.Context(), other, pod, status(gate, "False")), policy.ReservedGatesName, "")
+	wantAnswer(t, "the kubelet: Ready of an open pod", try(t.Context(), s.As(t, "system:node:"+s.id, "system:nodes"), pod, status("Ready", "True")), admission.ReservedGatesName, "")
+	wantAnswer(t, "the plugin: False of an open pod", try(t.Context(), other, pod, status(gate, "False")), admission.ReservedGatesName, "")
 }

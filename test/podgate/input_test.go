@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // manifest is a rule of this name with this spec, as YAML.
@@ -148,7 +148,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"another operator":          {with("podSelector: {matchExpressions: [{key: app, operator: Gt, values: ['1']}]}"), "spec.podSelector.matchExpressions[0].operator", `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
 		"a bad key of an operation": {with("podSelector: {matchExpressions: [{key: 'a b', operator: Exists}]}"), "spec.podSelector.matchExpressions[0].key", "label key must be a name of 1-63 characters"},
 	} {
-		err := c.Client.Create(t.Context(), manifest(t, testkit.NameOf(t), tc.spec), client.DryRunAll)
+		err := c.Client.Create(t.Context(), manifest(t, testenv.NameOf(t), tc.spec), client.DryRunAll)
 		if err := refusal(err, tc.field, tc.says); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -173,7 +173,7 @@ func TestOddRulesAreAccepted(t *testing.T) {
 		"a label with null":                with("podSelector: {matchLabels: {app: }}"),
 		"all operators":                    with("namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [b]}, {key: a, operator: NotIn, values: ['']}, {key: b, operator: Exists}, {key: c, operator: DoesNotExist}]}"),
 	} {
-		rule := manifest(t, testkit.NameOf(t), spec)
+		rule := manifest(t, testenv.NameOf(t), spec)
 		if err := c.Client.Create(t.Context(), rule, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // held is the label app of pods whose start is held in TestALatch.
@@ -242,7 +242,7 @@ func latchIsRestricted(s *stage) {
 // wantRefused waits until a pod is refused in these words: what refuses it is in force then.
 func (s *stage) wantRefused(words string, change ...func(*corev1.Pod)) {
 	s.t.Helper()
-	testkit.Eventually(s.t, "a refusal: "+words, func(ctx context.Context) error {
+	testenv.Eventually(s.t, "a refusal: "+words, func(ctx context.Context) error {
 		err := s.Client.Create(ctx, s.newPod(held, change...), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), words) {
 			return fmt.Errorf("the answer is %v", err)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // opening is the patch by which a gate is written, with this status and reason, and this key.
@@ -60,7 +60,7 @@ func refusedBy(answer error, by, words string) bool {
 // wantLimited waits until the policy refuses what it must.
 func wantLimited(t *testing.T, as client.Client, pod *corev1.Pod, by string) {
 	t.Helper()
-	testkit.Eventually(t, by+" to act", func(ctx context.Context) error {
+	testenv.Eventually(t, by+" to act", func(ctx context.Context) error {
 		if err := try(ctx, as, pod, `{"metadata": {"labels": {"probe": ""}}}`); !refusedBy(err, by, "metadata.labels") {
 			return fmt.Errorf("the answer is %v", err)
 		}
@@ -81,7 +81,7 @@ func TestAnAgentIsLimitedToTheGatesOfItsNode(t *testing.T) {
 	there := s.pod("there", withGate(gate), onNode(other))
 	s.sandbox(here, "127.0.8.1", longAgo())
 	agent := clientOf(t, s.identity(s.id))
-	wantLimited(t, agent, here, policy.PodgateName)
+	wantLimited(t, agent, here, admission.PodgateName)
 
 	const open = "open 127.0.8.1 boot 2026-11-16T10:00:00Z"
 	const conditions, fields = "and not add, change, move or remove ", "an agent may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not "
@@ -107,19 +107,19 @@ func TestAnAgentIsLimitedToTheGatesOfItsNode(t *testing.T) {
 		if err := try(t.Context(), s.Client, tc.pod, tc.patch); err != nil {
 			t.Fatalf("%s: others are refused, too: %v", name, err)
 		}
-		wantAnswer(t, name, try(t.Context(), agent, tc.pod, tc.patch), policy.PodgateName, tc.refusal)
+		wantAnswer(t, name, try(t.Context(), agent, tc.pod, tc.patch), admission.PodgateName, tc.refusal)
 	}
 	s.limitedToItsLease(agent, other)
 	loose := s.identity(s.id)
-	loose.BearerToken = s.Token(t, policy.ManagerNamespace, policy.PodgateAccount, nil)
-	wantAnswer(t, "a token of no pod", try(t.Context(), clientOf(t, loose), here, opening(gate, "True", v1alpha1.ReasonAllReady, open)), policy.PodgateName, "the token names no node")
+	loose.BearerToken = s.Token(t, admission.ManagerNamespace, admission.PodgateAccount, nil)
+	wantAnswer(t, "a token of no pod", try(t.Context(), clientOf(t, loose), here, opening(gate, "True", v1alpha1.ReasonAllReady, open)), admission.PodgateName, "the token names no node")
 }
 
 // limitedToItsLease checks that the agent of the stage's node can keep its own lease, and no other.
 func (s *stage) limitedToItsLease(agent client.Client, other string) {
 	s.t.Helper()
 	for node, refusal := range map[string]string{s.id: "", other: "an agent may create and update its own lease, podgate-" + s.id} {
-		wantAnswer(s.t, "the lease of "+node, agent.Create(s.t.Context(), s.newLease(node), client.DryRunAll), policy.PodgateName, refusal)
+		wantAnswer(s.t, "the lease of "+node, agent.Create(s.t.Context(), s.newLease(node), client.DryRunAll), admission.PodgateName, refusal)
 	}
 }
 
@@ -130,8 +130,8 @@ func TestTheManagerMayOpenGatesAndNothingElse(t *testing.T) {
 	gate := v1alpha1.DefaultGate
 	pod := s.pod("web", withGate(gate))
 	s.condition(pod, gate, corev1.ConditionFalse, time.Now())
-	manager := s.As(t, testkit.ManagerUser)
-	wantLimited(t, manager, pod, policy.OpenersName)
+	manager := s.As(t, testenv.ManagerUser)
+	wantLimited(t, manager, pod, admission.OpenersName)
 	const reasons = "may open gates with the reason " + v1alpha1.ReasonAgentGone + ", " + v1alpha1.ReasonRuleDeleted + ", " + v1alpha1.ReasonNotSelected + ", and close none"
 	for name, tc := range map[string]struct{ patch, refusal string }{
 		"the agent is gone":           {opening(gate, "True", v1alpha1.ReasonAgentGone, "always AgentGone"), ""},
@@ -147,6 +147,6 @@ func TestTheManagerMayOpenGatesAndNothingElse(t *testing.T) {
 		if err := try(t.Context(), s.Client, pod, tc.patch); err != nil {
 			t.Fatalf("%s: others are refused, too: %v", name, err)
 		}
-		wantAnswer(t, name, try(t.Context(), manager, pod, tc.patch), policy.OpenersName, tc.refusal)
+		wantAnswer(t, name, try(t.Context(), manager, pod, tc.patch), admission.OpenersName, tc.refusal)
 	}
 }

@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/manager"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // latchImage is the image of the latch in pods that nobody starts.
@@ -34,13 +34,13 @@ const latchImage = "registry.example.com/readygate-podgate:test"
 
 var shared struct {
 	start   sync.Once
-	cluster *testkit.Cluster
+	cluster *testenv.Cluster
 	stop    func() error
 	err     error
 }
 
 func TestMain(m *testing.M) {
-	testkit.Quiet()
+	testenv.Quiet()
 	// Tests wait more than they work. Who says -parallel is heard.
 	err := errors.Join(v1alpha1.AddToScheme(scheme.Scheme), flag.Set("test.parallel", "8"))
 	if err != nil {
@@ -57,16 +57,16 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
-	testkit.CleanUp()
+	testenv.CleanUp()
 	os.Exit(code)
 }
 
 // cluster is the control plane that tests share, with a manager running in this process.
-func cluster(t *testing.T) *testkit.Cluster {
+func cluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
 	shared.start.Do(func() {
 		ctx := context.Background()
-		shared.cluster, shared.err = testkit.NewCluster(ctx)
+		shared.cluster, shared.err = testenv.NewCluster(ctx)
 		if shared.err == nil {
 			shared.err = errors.Join(served(ctx, shared.cluster), install(ctx, shared.cluster))
 		}
@@ -81,7 +81,7 @@ func cluster(t *testing.T) *testkit.Cluster {
 }
 
 // served waits until the API server serves rules for pods.
-func served(ctx context.Context, c *testkit.Cluster) error {
+func served(ctx context.Context, c *testenv.Cluster) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return c.Client.List(ctx, &v1alpha1.PodReadinessRuleList{}) == nil, nil
 	})
@@ -89,14 +89,14 @@ func served(ctx context.Context, c *testkit.Cluster) error {
 
 // install installs what an administrator does besides the CRDs: policies, and the account of the
 // agents, which may do what its generated roles say, and nothing else.
-func install(ctx context.Context, c *testkit.Cluster) error {
-	roles, err := os.ReadFile(filepath.Join(testkit.Root(), "charts", "readygate", "files", "podgate-role.yaml"))
+func install(ctx context.Context, c *testenv.Cluster) error {
+	roles, err := os.ReadFile(filepath.Join(testenv.Root(), "charts", "readygate", "files", "podgate-role.yaml"))
 	if err != nil {
 		return err
 	}
-	const account = policy.PodgateAccount // the roles have the same name
-	inside, everywhere := metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: account}, metav1.ObjectMeta{Name: account}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: policy.ManagerNamespace, Name: account}}
+	const account = admission.PodgateAccount // the roles have the same name
+	inside, everywhere := metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: account}, metav1.ObjectMeta{Name: account}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: admission.ManagerNamespace, Name: account}}
 	role := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: account}
 	}
@@ -108,8 +108,8 @@ func install(ctx context.Context, c *testkit.Cluster) error {
 
 // runManager runs the manager in this process, as the user that its role is bound to, until the
 // returned function is called, which says how it ended.
-func runManager(c *testkit.Cluster, latch string, change ...func(*manager.Options)) (stop func() error, err error) {
-	config, err := c.ControlPlane.Config(testkit.ManagerUser)
+func runManager(c *testenv.Cluster, latch string, change ...func(*manager.Options)) (stop func() error, err error) {
+	config, err := c.ControlPlane.Config(testenv.ManagerUser)
 	if err != nil {
 		return nil, err
 	}

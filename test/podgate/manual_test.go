@@ -14,10 +14,10 @@ import (
 
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/coverage"
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/manager"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // outdated is true if the rule reports that the policy differs from it, with these words and the command.
@@ -25,7 +25,7 @@ func outdated(words string) func(*v1alpha1.PodReadinessRule) bool {
 	return func(rule *v1alpha1.PodReadinessRule) bool {
 		c := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionEnforced)
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == nodev1alpha1.ReasonPolicyOutdated &&
-			strings.Contains(c.Message, policy.GatesName) && strings.Contains(c.Message, words) && strings.Contains(c.Message, coverage.ApplyCommand)
+			strings.Contains(c.Message, admission.GatesName) && strings.Contains(c.Message, words) && strings.Contains(c.Message, admissioncontroller.ApplyCommand)
 	}
 }
 
@@ -34,7 +34,7 @@ func outdated(words string) func(*v1alpha1.PodReadinessRule) bool {
 // agents open the gates of pods that are created meanwhile.
 func TestAnAdministratorAppliesThePolicyOfPods(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := errors.Join(served(t.Context(), c), install(t.Context(), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +76,9 @@ func TestAnAdministratorAppliesThePolicyOfPods(t *testing.T) {
 
 // managerDeployment is the manager's Deployment with these arguments. No pod of it runs.
 func managerDeployment(args ...string) *appsv1.Deployment {
-	labels := map[string]string{"app": policy.ManagerAccount}
+	labels := map[string]string{"app": admission.ManagerAccount}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.ManagerAccount},
+		ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.ManagerAccount},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/core/agents"
 )
 
 var noAgent = is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNoAgent)
@@ -31,7 +31,7 @@ func (s *stage) died() {
 	}
 	s.Patch(s.t, lease, func() {
 		lease.Spec.HolderIdentity = ptr.To("dead")
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-2 * agentlease.Lasts)))
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-2 * agents.Lasts)))
 	})
 }
 

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/podgate"
-	"github.com/readygate/readygate/internal/policy"
 )
 
 // mayAskPeers lets agents do what the chart lets them do with podgate.peer.enabled.
 func (s *stage) mayAskPeers() {
 	s.t.Helper()
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: policy.ManagerNamespace, Name: policy.PodgateAccount}}
-	inside, everywhere := metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: s.id}, metav1.ObjectMeta{Name: s.id}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: admission.ManagerNamespace, Name: admission.PodgateAccount}}
+	inside, everywhere := metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: s.id}, metav1.ObjectMeta{Name: s.id}
 	role := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: s.id}
 	}
@@ -35,7 +35,7 @@ func (s *stage) mayAskPeers() {
 func (s *stage) tokenFor(audience string) string {
 	s.t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: policy.ManagerNamespace, Name: policy.PodgateAccount}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.PodgateAccount}}
 	if err := s.Client.SubResource("token").Create(s.t.Context(), account, request); err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // newPod is a pod of the stage's namespace and node with the label app and this name, not created yet.
@@ -109,7 +109,7 @@ func (s *stage) get(pod *corev1.Pod) *corev1.Pod {
 func (s *stage) wantGate(pod *corev1.Pod, gate, want string, words ...string) *corev1.Pod {
 	s.t.Helper()
 	var got *corev1.Pod
-	testkit.Eventually(s.t, fmt.Sprintf("pod %s: %s, %q", pod.Name, want, words), func(ctx context.Context) error {
+	testenv.Eventually(s.t, fmt.Sprintf("pod %s: %s, %q", pod.Name, want, words), func(ctx context.Context) error {
 		got = &corev1.Pod{}
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(pod), got); err != nil {
 			return err
@@ -140,7 +140,7 @@ func complaint(pod *corev1.Pod, gate, want string, words ...string) error {
 func (s *stage) writes(pod *corev1.Pod) int {
 	s.t.Helper()
 	count := 0
-	for _, r := range s.Requests(s.t, policy.PodgateUser) {
+	for _, r := range s.Requests(s.t, admission.PodgateUser) {
 		if r.IsWrite() && r.Resource == "pods" && r.Namespace == pod.Namespace && r.Name == pod.Name {
 			count++
 		}
@@ -152,7 +152,7 @@ func (s *stage) writes(pod *corev1.Pod) int {
 func (s *stage) wantEvent(pod *corev1.Pod, reason string, words ...string) {
 	s.t.Helper()
 	var found *eventsv1.Event
-	testkit.Eventually(s.t, reason+" about "+pod.Name, func(ctx context.Context) error {
+	testenv.Eventually(s.t, reason+" about "+pod.Name, func(ctx context.Context) error {
 		events, err := s.eventsAbout(ctx, pod)
 		i := slices.IndexFunc(events, func(e eventsv1.Event) bool { return e.Reason == reason })
 		if err != nil || i < 0 {

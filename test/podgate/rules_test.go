@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // programmed is the condition by which the component of a rule says yes unless a test says otherwise.
@@ -92,7 +92,7 @@ func counts(want v1alpha1.PodSummary) func(*v1alpha1.PodReadinessRule) bool {
 func (s *stage) wantRule(rule *v1alpha1.PodReadinessRule, what string, check func(*v1alpha1.PodReadinessRule) bool) *v1alpha1.PodReadinessRule {
 	s.t.Helper()
 	var got *v1alpha1.PodReadinessRule
-	testkit.Eventually(s.t, fmt.Sprintf("rule %s: %s", rule.Name, what), func(ctx context.Context) error {
+	testenv.Eventually(s.t, fmt.Sprintf("rule %s: %s", rule.Name, what), func(ctx context.Context) error {
 		got = &v1alpha1.PodReadinessRule{}
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(rule), got); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (s *stage) remove(rule *v1alpha1.PodReadinessRule) {
 // wantGone waits until a deleted rule is gone.
 func (s *stage) wantGone(rule *v1alpha1.PodReadinessRule) {
 	s.t.Helper()
-	testkit.Eventually(s.t, rule.Name+" to be gone", func(ctx context.Context) error {
+	testenv.Eventually(s.t, rule.Name+" to be gone", func(ctx context.Context) error {
 		err := s.Client.Get(ctx, client.ObjectKeyFromObject(rule), &v1alpha1.PodReadinessRule{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/latchkey"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/agents"
+	"github.com/readygate/readygate/internal/core/latchkey"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // wantClosedFirst waits until a gate that was open has been closed because of a new sandbox, and then
 // opened again, and not before.
 func wantClosedFirst(t *testing.T, history func() []string) {
 	t.Helper()
-	testkit.Eventually(t, "closed, then open", func(context.Context) error {
+	testenv.Eventually(t, "closed, then open", func(context.Context) error {
 		seen := history()
 		if len(seen) < 3 || seen[0] != allReady || seen[1] != newSandbox || seen[len(seen)-1] != allReady || slices.Contains(seen[1:len(seen)-1], allReady) {
 			return fmt.Errorf("it was %q", seen)
@@ -134,7 +134,7 @@ func TestAfterABootTheGateIsClosedUntilThereIsANewSandbox(t *testing.T) {
 	s.patchStatus(pod, fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.LatchAnnotation, key))
 	second := s.startAgent(h.mounted)
 	s.wantGate(pod, rule.Spec.Gate, newSandbox)
-	s.wantReport(second, "it waits", func(r agentlease.Report) bool { return r.Rules[rule.UID].Waiting == 1 })
+	s.wantReport(second, "it waits", func(r agents.Report) bool { return r.Rules[rule.UID].Waiting == 1 })
 	if got := s.get(pod); gateOf(got, rule.Spec.Gate) != newSandbox {
 		t.Errorf("the gate is %s", gateOf(got, rule.Spec.Gate))
 	}

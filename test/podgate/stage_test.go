@@ -10,12 +10,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // stage is what one test plays on.
 type stage struct {
-	*testkit.Cluster
+	*testenv.Cluster
 	t *testing.T
 	// id is the name of the namespace and of the node, and begins those of rules.
 	id string
@@ -31,9 +31,9 @@ func newStage(t *testing.T) *stage {
 }
 
 // stageOn is newStage on a control plane of the test's own.
-func stageOn(t *testing.T, c *testkit.Cluster) *stage {
+func stageOn(t *testing.T, c *testenv.Cluster) *stage {
 	t.Helper()
-	s := &stage{Cluster: c, t: t, id: testkit.NameOf(t), configs: map[string]*rest.Config{}, agents: new(int)}
+	s := &stage{Cluster: c, t: t, id: testenv.NameOf(t), configs: map[string]*rest.Config{}, agents: new(int)}
 	s.namespace(s.id, s.labels())
 	s.node(s.id)
 	return s
@@ -68,7 +68,7 @@ func (s *stage) account(namespace string) {
 // node makes a node. Its boot is that of this machine, which is also what agents in this process see.
 func (s *stage) node(name string) {
 	s.t.Helper()
-	s.Create(s.t, testkit.Node(name, nil, func(n *corev1.Node) { n.Status.NodeInfo.BootID = bootID() }))
+	s.Create(s.t, testenv.Node(name, nil, func(n *corev1.Node) { n.Status.NodeInfo.BootID = bootID() }))
 }
 
 func bootID() string {

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/agents"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // later waits until something that is created is younger than the object: times have whole seconds.
 func (s *stage) later(than client.Object) {
 	s.t.Helper()
-	testkit.Eventually(s.t, "a later second", func(ctx context.Context) error {
+	testenv.Eventually(s.t, "a later second", func(ctx context.Context) error {
 		clock := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, GenerateName: "clock-"}}
 		if err := s.Client.Create(ctx, clock, client.DryRunAll); err != nil {
 			return err
@@ -101,15 +101,15 @@ func TestListsOfPodsAreBounded(t *testing.T) {
 	rule := s.rule("web")
 	agent := s.startAgent()
 	s.enforce(rule)
-	const here, there = agentlease.Listed + 2, v1alpha1.MaxListedPods + 5
+	const here, there = agents.Listed + 2, v1alpha1.MaxListedPods + 5
 	for i := range here {
 		s.pod("web", named(fmt.Sprintf("here-%d", i)))
 	}
 	for i := range there {
 		s.pod("web", named(fmt.Sprintf("there-%02d", i)), onNode(alone))
 	}
-	s.wantReport(agent, "all counted, some listed", func(r agentlease.Report) bool {
-		return r.Rules[rule.UID].Waiting == here && len(r.Rules[rule.UID].Waits) == agentlease.Listed
+	s.wantReport(agent, "all counted, some listed", func(r agents.Report) bool {
+		return r.Rules[rule.UID].Waiting == here && len(r.Rules[rule.UID].Waits) == agents.Listed
 	})
 	got := s.wantRule(rule, "all counted", counts(v1alpha1.PodSummary{Gated: here + there, Waiting: here + there, WithoutAgent: there}))
 	if n := len(got.Status.WaitingPods); n != v1alpha1.MaxListedPods {

@@ -20,14 +20,14 @@ import (
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // bareCluster is a control plane of the test's own with everything that an administrator installs, except
 // for a manager.
-func bareCluster(t *testing.T) *testkit.Cluster {
+func bareCluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := errors.Join(served(t.Context(), c), install(t.Context(), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -36,15 +36,15 @@ func bareCluster(t *testing.T) *testkit.Cluster {
 
 // startManager starts the manager's binary with leader election. It reaches the API server through the
 // proxy.
-func startManager(t *testing.T, proxy *testkit.Proxy) *testkit.Process {
+func startManager(t *testing.T, proxy *testenv.Proxy) *testenv.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, proxy.Config()); err != nil {
 		t.Fatal(err)
 	}
-	health, metrics := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	p := testkit.Start(t, "readygate-manager", nil, "--kubeconfig", kubeconfig, "--latch-image", latchImage, "--leader-elect",
-		"--leader-election-namespace", testkit.ManagerNamespace, "--health-probe-bind-address", health, "--metrics-bind-address", metrics)
+	health, metrics := testenv.FreeAddress(t), testenv.FreeAddress(t)
+	p := testenv.Start(t, "readygate-manager", nil, "--kubeconfig", kubeconfig, "--latch-image", latchImage, "--leader-elect",
+		"--leader-election-namespace", testenv.ManagerNamespace, "--health-probe-bind-address", health, "--metrics-bind-address", metrics)
 	p.Health, p.Metrics = health, metrics
 	return p
 }
@@ -64,11 +64,11 @@ func TestASweepEndsWithTheManager(t *testing.T) {
 		pods = append(pods, s.pod("web", named("web-"+strconv.Itoa(i)), unscheduled))
 	}
 	const opens = "patch pods/status"
-	proxy.Set(testkit.Fault{Delay: 2 * time.Second, Of: func(a testkit.Arrival) bool { return a.What() == opens }})
+	proxy.Set(testenv.Fault{Delay: 2 * time.Second, Of: func(a testenv.Arrival) bool { return a.What() == opens }})
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "a sweep that opens its second pod", func(context.Context) error {
+	testenv.Eventually(t, "a sweep that opens its second pod", func(context.Context) error {
 		if opened := proxy.Counts()[opens]; opened < 2 {
 			return fmt.Errorf("%d requests so far", opened)
 		}
@@ -78,7 +78,7 @@ func TestASweepEndsWithTheManager(t *testing.T) {
 		t.Errorf("the manager ends with code %d", code)
 	}
 	var lease coordinationv1.Lease
-	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: testkit.ManagerNamespace, Name: nodev1alpha1.LeaseName}, &lease); err != nil {
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: testenv.ManagerNamespace, Name: nodev1alpha1.LeaseName}, &lease); err != nil {
 		t.Fatal(err)
 	}
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
@@ -95,7 +95,7 @@ func TestASweepEndsWithTheManager(t *testing.T) {
 		t.Fatalf("the rule is gone (%v), or the sweep has ended: %d pods wait", err, waiting)
 	}
 
-	proxy.Set(testkit.Fault{})
+	proxy.Set(testenv.Fault{})
 	startManager(t, proxy)
 	s.wantGone(rule)
 	for _, pod := range pods {
@@ -136,9 +136,9 @@ func TestRulesThatAreDeletedTogetherShareOneSweep(t *testing.T) {
 }
 
 // sweepsOf are the times at which the manager began to list all pods of the cluster.
-func sweepsOf(t *testing.T, c *testkit.Cluster) (began []time.Time) {
+func sweepsOf(t *testing.T, c *testenv.Cluster) (began []time.Time) {
 	t.Helper()
-	c.Audited(t, testkit.ManagerUser, func(event *auditv1.Event) {
+	c.Audited(t, testenv.ManagerUser, func(event *auditv1.Event) {
 		if event.Verb == "list" && event.ObjectRef != nil && event.ObjectRef.Resource == "pods" && !strings.Contains(event.RequestURI, "fieldSelector=") {
 			began = append(began, event.RequestReceivedTimestamp.Time)
 		}
@@ -157,12 +157,12 @@ func TestAFailingSweepIsRepeatedWithGrowingPauses(t *testing.T) {
 	rule := s.rule("web")
 	s.enforce(rule)
 	refused, other := s.pod("web", named("refused"), unscheduled), s.pod("web", named("other"), unscheduled)
-	proxy.Set(testkit.Fault{Code: http.StatusForbidden, Of: func(a testkit.Arrival) bool { return a.What() == "patch pods/status" && a.Name == refused.Name }})
+	proxy.Set(testenv.Fault{Code: http.StatusForbidden, Of: func(a testenv.Arrival) bool { return a.What() == "patch pods/status" && a.Name == refused.Name }})
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	var sweeps []time.Time
-	testkit.Eventually(t, "the third sweep", func(context.Context) error {
+	testenv.Eventually(t, "the third sweep", func(context.Context) error {
 		if sweeps = sweepsOf(t, c); len(sweeps) < 3 {
 			return fmt.Errorf("%d so far", len(sweeps))
 		}
@@ -174,7 +174,7 @@ func TestAFailingSweepIsRepeatedWithGrowingPauses(t *testing.T) {
 		}
 	}
 	s.wantGate(other, rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted)
-	proxy.Set(testkit.Fault{})
+	proxy.Set(testenv.Fault{})
 	s.wantGone(rule)
 	s.wantGate(refused, rule.Spec.Gate, "True "+v1alpha1.ReasonRuleDeleted)
 }

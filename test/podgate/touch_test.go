@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/gating"
-	"github.com/readygate/readygate/internal/latchkey"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/latchkey"
+	"github.com/readygate/readygate/internal/core/podrule"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const latchEnded = `{"terminated": {"exitCode": 0}}`
@@ -47,7 +47,7 @@ func (s *stage) touches(pod *corev1.Pod) int {
 // wantTouches waits until the key of a pod was written again so often.
 func (s *stage) wantTouches(pod *corev1.Pod, atLeast int) {
 	s.t.Helper()
-	testkit.Eventually(s.t, fmt.Sprintf("%d touches of %s", atLeast, pod.Name), func(context.Context) error {
+	testenv.Eventually(s.t, fmt.Sprintf("%d touches of %s", atLeast, pod.Name), func(context.Context) error {
 		if n := s.touches(pod); n < atLeast {
 			return fmt.Errorf("there are %d", n)
 		}
@@ -66,7 +66,7 @@ func TestAKeyIsWrittenAgainWhileTheLatchRuns(t *testing.T) {
 
 	ends := s.held(rule, "ends", "127.0.21.1")
 	got := s.wantRule(rule, "not open", counts(v1alpha1.PodSummary{Gated: 1, Waiting: 1, LatchClosed: 1}))
-	wantListed(t, got.Status.WaitingPods, map[string]v1alpha1.ListedPod{ends.Name: {Node: s.id, Why: gating.LatchClosedWords}})
+	wantListed(t, got.Status.WaitingPods, map[string]v1alpha1.ListedPod{ends.Name: {Node: s.id, Why: podrule.LatchClosedWords}})
 	s.wantTouches(ends, 1)
 	s.latchIs(ends, latchEnded)
 	s.wantRule(rule, "open", counts(v1alpha1.PodSummary{Gated: 1, Open: 1}))
@@ -82,7 +82,7 @@ func TestAKeyIsWrittenAgainWhileTheLatchRuns(t *testing.T) {
 	// An agent before this one has touched it as often as any agent does.
 	own, key := s.touches(stays), strings.TrimRight(s.get(stays).Annotations[v1alpha1.LatchAnnotation], " ")
 	s.patchStatus(stays, fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.LatchAnnotation, key+strings.Repeat(" ", latchkey.MaxTouches)))
-	s.wantEvent(stays, v1alpha1.EventLatchClosed, gating.LatchClosedWords, s.id)
+	s.wantEvent(stays, v1alpha1.EventLatchClosed, podrule.LatchClosedWords, s.id)
 	for name, want := range map[string]float64{"readygate_podgate_latch_closed_pods": 1, "readygate_podgate_waiting_pods": 1, "readygate_podgate_latch_touches_total": float64(before + own)} {
 		if got := sumOf(t, agent.metrics, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/agentlease"
+	"github.com/readygate/readygate/internal/core/agents"
 	"github.com/readygate/readygate/internal/podgate"
 )
 
@@ -80,7 +80,7 @@ func TestAGateWhoseRuleTheAgentDoesNotKnowYetIsNotOpened(t *testing.T) {
 			t.Errorf("the gate was %s", was)
 		}
 	}
-	s.wantReport(agent, "nothing of the rule", func(r agentlease.Report) bool {
+	s.wantReport(agent, "nothing of the rule", func(r agents.Report) bool {
 		_, known := r.Rules[rule.UID]
 		return !known
 	})

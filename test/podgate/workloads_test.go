@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // ownCluster is a control plane of the test's own with all that an administrator installs, and a
 // manager.
-func ownCluster(t *testing.T) *testkit.Cluster {
+func ownCluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := errors.Join(served(t.Context(), c), install(t.Context(), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func ownCluster(t *testing.T) *testkit.Cluster {
 }
 
 // manage runs a manager until the test ends.
-func manage(t *testing.T, c *testkit.Cluster, latch string) {
+func manage(t *testing.T, c *testenv.Cluster, latch string) {
 	t.Helper()
 	stop, err := runManager(c, latch)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestPodsOfWorkloadsAreCreatedWithTheGate(t *testing.T) {
 		if err := s.Client.Create(t.Context(), workload); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, "a pod of a "+kind, func(ctx context.Context) error {
+		testenv.Eventually(t, "a pod of a "+kind, func(ctx context.Context) error {
 			var list corev1.PodList
 			if err := s.Client.List(ctx, &list, client.InNamespace(s.id), client.MatchingLabels{"kind": kind}); err != nil {
 				return err

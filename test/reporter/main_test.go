@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 var shared struct {
 	start   sync.Once
-	cluster *testkit.Cluster
+	cluster *testenv.Cluster
 	err     error
 }
 
@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 	if shared.cluster != nil {
 		_ = shared.cluster.Stop()
 	}
-	testkit.CleanUp()
+	testenv.CleanUp()
 	os.Exit(code)
 }
 
 // cluster is the control plane that tests share.
-func cluster(t *testing.T) *testkit.Cluster {
+func cluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
-	shared.start.Do(func() { shared.cluster, shared.err = testkit.NewCluster(context.Background()) })
+	shared.start.Do(func() { shared.cluster, shared.err = testenv.NewCluster(context.Background()) })
 	if shared.err != nil {
 		t.Fatalf("starting the shared control plane: %v", shared.err)
 	}
@@ -39,4 +39,4 @@ func cluster(t *testing.T) *testkit.Cluster {
 }
 
 // nameOf is a name that no other test uses.
-var nameOf = testkit.NameOf
+var nameOf = testenv.NameOf

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // network is the network of pods of a few nodes, with two Services in front of their
@@ -54,7 +54,7 @@ func newNetwork(t *testing.T) *network {
 func held(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		return testkit.FreeAddress(t)
+		return testenv.FreeAddress(t)
 	}
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {

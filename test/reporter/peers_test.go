@@ -15,7 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const podNetworkReady = "example.com/PodNetworkReady"
@@ -23,12 +23,12 @@ const podNetworkReady = "example.com/PodNetworkReady"
 // outpost is a node on a network of pods, with a reporter.
 type outpost struct {
 	*station
-	*testkit.Process
+	*testenv.Process
 	config, pod string
 }
 
 // outpost adds a node to the network. Its reporter is not running yet.
-func (n *network) outpost(c *testkit.Cluster, node string, holdDown time.Duration) *outpost {
+func (n *network) outpost(c *testenv.Cluster, node string, holdDown time.Duration) *outpost {
 	n.t.Helper()
 	pod, ready, everyone := n.join(node)
 	o := &outpost{station: newStationNamed(n.t, c, nameOf(n.t)+"-"+node), pod: pod, config: filepath.Join(n.t.TempDir(), "config.yaml")}
@@ -50,7 +50,7 @@ checks:
 
 func (o *outpost) start(t *testing.T) *outpost {
 	t.Helper()
-	o.Process = testkit.StartReporter(t, o.kubeconfig, []string{"METRICS_BIND_ADDRESS=" + o.pod}, "--config", o.config)
+	o.Process = testenv.StartReporter(t, o.kubeconfig, []string{"METRICS_BIND_ADDRESS=" + o.pod}, "--config", o.config)
 	return o
 }
 
@@ -94,7 +94,7 @@ var counted = regexp.MustCompile(`(?m)^node_readiness_reporter_check_duration_se
 
 // checks is how often the reporter has checked so far.
 func (o *outpost) checks(ctx context.Context) (int, error) {
-	_, text, err := testkit.Get(ctx, "http://"+o.pod+"/metrics")
+	_, text, err := testenv.Get(ctx, "http://"+o.pod+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +109,7 @@ func (o *outpost) checks(ctx context.Context) (int, error) {
 func (o *outpost) checked(t *testing.T, times int) {
 	t.Helper()
 	begin := -1
-	testkit.Eventually(t, fmt.Sprintf("%d checks of %s", times, o.node), func(ctx context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("%d checks of %s", times, o.node), func(ctx context.Context) error {
 		now, err := o.checks(ctx)
 		switch {
 		case err != nil:
@@ -127,7 +127,7 @@ func (o *outpost) checked(t *testing.T, times int) {
 // says waits for a text in the log.
 func (o *outpost) says(t *testing.T, text string) {
 	t.Helper()
-	testkit.Eventually(t, o.node+" to say: "+text, func(context.Context) error {
+	testenv.Eventually(t, o.node+" to say: "+text, func(context.Context) error {
 		if !strings.Contains(o.Log(), text) {
 			return errors.New("it does not")
 		}
@@ -192,7 +192,7 @@ func TestReportersStayFalseWhileTheWholeNetworkIsCut(t *testing.T) {
 		}
 		return nodes
 	}
-	testkit.Eventually(t, "all nodes but one, at most, to be False", func(context.Context) error {
+	testenv.Eventually(t, "all nodes but one, at most, to be False", func(context.Context) error {
 		if found := cutOff(); len(found) < len(all)-1 {
 			return fmt.Errorf("%d are", len(found))
 		}

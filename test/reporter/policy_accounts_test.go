@@ -15,20 +15,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // newReporter is a reporter of two conditions, with an account in a namespace of its own.
-func newReporter(t *testing.T, c *testkit.Cluster, id string) policy.Reporter {
+func newReporter(t *testing.T, c *testenv.Cluster, id string) admission.Reporter {
 	t.Helper()
-	r := policy.Reporter{Namespace: id, Account: "cni.reporter", Types: []string{id + "/Ready", id + "/RoutesReady"}}
+	r := admission.Reporter{Namespace: id, Account: "cni.reporter", Types: []string{id + "/Ready", id + "/RoutesReady"}}
 	c.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}})
 	newAccount(t, c, r.Namespace, r.Account)
 	return r
 }
 
-func newAccount(t *testing.T, c *testkit.Cluster, namespace, account string) {
+func newAccount(t *testing.T, c *testenv.Cluster, namespace, account string) {
 	t.Helper()
 	c.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})
 }
@@ -39,7 +39,7 @@ func userOf(namespace, account string) string {
 }
 
 // grant binds a cluster role to a user.
-func grant(t *testing.T, c *testkit.Cluster, role, user string) {
+func grant(t *testing.T, c *testenv.Cluster, role, user string) {
 	t.Helper()
 	c.Create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -49,7 +49,7 @@ func grant(t *testing.T, c *testkit.Cluster, role, user string) {
 }
 
 // guideRole is the role that the guide grants to reporters.
-func guideRole(t *testing.T, c *testkit.Cluster, name string) string {
+func guideRole(t *testing.T, c *testenv.Cluster, name string) string {
 	t.Helper()
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch", "update"}},
@@ -58,18 +58,18 @@ func guideRole(t *testing.T, c *testkit.Cluster, name string) string {
 }
 
 // onNode is the account with the token of a pod on the node, as the kubelet mounts it.
-func onNode(t *testing.T, c *testkit.Cluster, namespace, account, node string) kubernetes.Interface {
+func onNode(t *testing.T, c *testenv.Cluster, namespace, account, node string) kubernetes.Interface {
 	t.Helper()
 	return withToken(t, c, c.Token(t, namespace, account, c.Pod(t, namespace, account, node)))
 }
 
 // loose is the account with a token that is bound to no pod.
-func loose(t *testing.T, c *testkit.Cluster, namespace, account string) kubernetes.Interface {
+func loose(t *testing.T, c *testenv.Cluster, namespace, account string) kubernetes.Interface {
 	t.Helper()
 	return withToken(t, c, c.Token(t, namespace, account, nil))
 }
 
-func withToken(t *testing.T, c *testkit.Cluster, token string) kubernetes.Interface {
+func withToken(t *testing.T, c *testenv.Cluster, token string) kubernetes.Interface {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token
@@ -77,7 +77,7 @@ func withToken(t *testing.T, c *testkit.Cluster, token string) kubernetes.Interf
 }
 
 // as is a user with a certificate.
-func as(t *testing.T, c *testkit.Cluster, user string, groups ...string) kubernetes.Interface {
+func as(t *testing.T, c *testenv.Cluster, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	config, err := c.ControlPlane.Config(user, groups...)
 	if err != nil {
@@ -98,11 +98,11 @@ func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 }
 
 // enforce installs a policy and its binding, and waits until the violation is refused.
-func enforce(t *testing.T, c *testkit.Cluster, p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding, violate func(context.Context) error) {
+func enforce(t *testing.T, c *testenv.Cluster, p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding, violate func(context.Context) error) {
 	t.Helper()
 	c.Create(t, p)
 	c.Create(t, b)
-	testkit.Eventually(t, p.Name+" to act", func(ctx context.Context) error {
+	testenv.Eventually(t, p.Name+" to act", func(ctx context.Context) error {
 		if err := violate(ctx); !refusedBy(err, p) {
 			return fmt.Errorf("the answer is %v", err)
 		}
@@ -111,7 +111,7 @@ func enforce(t *testing.T, c *testkit.Cluster, p *admissionv1.ValidatingAdmissio
 }
 
 // limit puts the policy of the reporter in force.
-func limit(t *testing.T, c *testkit.Cluster, r policy.Reporter, api kubernetes.Interface, node string) {
+func limit(t *testing.T, c *testenv.Cluster, r admission.Reporter, api kubernetes.Interface, node string) {
 	t.Helper()
 	enforce(t, c, r.Policy(), r.Binding(), func(ctx context.Context) error {
 		return second(patchStatus(ctx, api, node, `{"metadata": {"labels": {"probe": ""}}}`, metav1.DryRunAll))
@@ -164,7 +164,7 @@ func conditionOf(node *corev1.Node, conditionType string) *corev1.NodeCondition 
 
 // busyNode is a node with something of others in what can be changed through its status.
 func busyNode(name, test string) *corev1.Node {
-	node := testkit.Node(name, map[string]string{"example.com/test": test})
+	node := testenv.Node(name, map[string]string{"example.com/test": test})
 	node.Annotations = map[string]string{"example.com/note": "a"}
 	node.Finalizers = []string{"example.com/keep"}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: "MemoryPressure", Status: "False"}, {Type: "Ready", Status: "True"}}

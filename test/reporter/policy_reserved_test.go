@@ -19,15 +19,15 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // reserve puts the reservation of the reporter's conditions in force.
-func reserve(t *testing.T, c *testkit.Cluster, r policy.Reporter) {
+func reserve(t *testing.T, c *testenv.Cluster, r admission.Reporter) {
 	t.Helper()
 	enforce(t, c, r.Reserved(), r.ReservedBinding(), func(ctx context.Context) error {
-		probe := testkit.Node("probe", nil)
+		probe := testenv.Node("probe", nil)
 		probe.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeConditionType(r.Types[0]), Status: "True"}}
 		return c.Client.Create(ctx, probe, client.DryRunAll)
 	})
@@ -85,7 +85,7 @@ func TestOnlyTheReporterTouchesAReservedCondition(t *testing.T) {
 }
 
 // registersWithoutReserved: a node is registered, deleted and registered again.
-func registersWithoutReserved(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, refusal string) {
+func registersWithoutReserved(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, refusal string) {
 	id := nameOf(t)
 	fresh := busyNode(id, id)
 	fresh.Finalizers = nil // kubelets set none
@@ -98,7 +98,7 @@ func registersWithoutReserved(t *testing.T, c *testkit.Cluster, reporter policy.
 		if _, err := nodes.Create(t.Context(), fresh, metav1.CreateOptions{}); err != nil {
 			t.Errorf("%s may not register a node: %v", who, err)
 		}
-		if err := c.Client.Delete(t.Context(), testkit.Node(id, nil)); err != nil {
+		if err := c.Client.Delete(t.Context(), testenv.Node(id, nil)); err != nil {
 			t.Errorf("the node cannot be deleted: %v", err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestAReservedConditionIsInNoKubeletsWay(t *testing.T) {
 	reporter := newReporter(t, c, id)
 	grant(t, c, guideRole(t, c, id), userOf(reporter.Namespace, reporter.Account))
 	reserve(t, c, reporter)
-	kubelet, node := as(t, c, "system:node:"+id, "system:nodes").CoreV1().Nodes(), testkit.Node(id, nil)
+	kubelet, node := as(t, c, "system:node:"+id, "system:nodes").CoreV1().Nodes(), testenv.Node(id, nil)
 	beat(node, 0)
 	if _, err := kubelet.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("registering: %v", err)
@@ -200,14 +200,14 @@ func replaceByBeat(ctx context.Context, kubelet corev1client.NodeInterface, node
 // the resources that they match: it has nothing to say of these.
 func TestNoPolicyOfAReporterHasATypeWarning(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if err := c.StartControllerManager(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	reporter := policy.Reporter{Namespace: "kube-system", Account: "reporter", Types: []string{"example.com/Ready"}}
-	for _, p := range []*admissionv1.ValidatingAdmissionPolicy{reporter.Policy(), reporter.Reserved(), policy.OwnNode("kube-system", "plugin")} {
+	reporter := admission.Reporter{Namespace: "kube-system", Account: "reporter", Types: []string{"example.com/Ready"}}
+	for _, p := range []*admissionv1.ValidatingAdmissionPolicy{reporter.Policy(), reporter.Reserved(), admission.OwnNode("kube-system", "plugin")} {
 		c.Create(t, p)
-		testkit.Eventually(t, p.Name+" to be checked", func(ctx context.Context) error {
+		testenv.Eventually(t, p.Name+" to be checked", func(ctx context.Context) error {
 			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil || p.Status.TypeChecking == nil {
 				return fmt.Errorf("%w: the status is %+v", err, p.Status)
 			}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // With the role of the guide and under its policy, a reporter can do its work.
@@ -73,7 +73,7 @@ func TestAReporterIsLimited(t *testing.T) {
 	t.Run("and nobody else", func(t *testing.T) { nobodyElseIsLimited(t, c, reporter, id) })
 }
 
-func limitedToItsConditions(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, api kubernetes.Interface, id string) {
+func limitedToItsConditions(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, api kubernetes.Interface, id string) {
 	before, err := patchStatus(t.Context(), api, id, `{}`)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func limitedToItsConditions(t *testing.T, c *testkit.Cluster, reporter policy.Re
 }
 
 // wantIdle checks that patches that the API server itself makes nothing of are not refused.
-func wantIdle(t *testing.T, reporter policy.Reporter, api kubernetes.Interface, id string) {
+func wantIdle(t *testing.T, reporter admission.Reporter, api kubernetes.Interface, id string) {
 	before, err := patchStatus(t.Context(), api, id, `{}`)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ var aValue = map[string]string{
 
 // limitedToOneField tries every field, so that none is forgotten that a later version of the
 // API adds.
-func limitedToOneField(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, api kubernetes.Interface, id string) {
+func limitedToOneField(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, api kubernetes.Interface, id string) {
 	for field := range reflect.TypeFor[corev1.NodeStatus]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "conditions" || name == "config" { // which the API server drops: the feature is gone
@@ -174,7 +174,7 @@ func limitedToOneField(t *testing.T, c *testkit.Cluster, reporter policy.Reporte
 	}
 }
 
-func limitedToTheStatusOfItsNode(t *testing.T, reporter policy.Reporter, api kubernetes.Interface, id string) {
+func limitedToTheStatusOfItsNode(t *testing.T, reporter admission.Reporter, api kubernetes.Interface, id string) {
 	ctx, nodes, dryRun := t.Context(), api.CoreV1().Nodes(), []string{metav1.DryRunAll}
 	node, err := nodes.Get(ctx, id, metav1.GetOptions{})
 	if err != nil {
@@ -215,7 +215,7 @@ func limitedToTheStatusOfItsNode(t *testing.T, reporter policy.Reporter, api kub
 		"cordoning":                           {patch(id, `{"spec": {"unschedulable": true}}`), only},
 		"a label":                             {patch(id, `{"metadata": {"labels": {"a": "b"}}}`), only},
 		"replacing its node":                  {second(nodes.Update(ctx, node, metav1.UpdateOptions{DryRun: dryRun})), only},
-		"creating a node":                     {second(nodes.Create(ctx, testkit.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), only},
+		"creating a node":                     {second(nodes.Create(ctx, testenv.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), only},
 		"deleting its node":                   {nodes.Delete(ctx, id, metav1.DeleteOptions{DryRun: dryRun}), only},
 		"deleting another node":               {nodes.Delete(ctx, other.Name, metav1.DeleteOptions{DryRun: dryRun}), only},
 		"deleting many nodes":                 {nodes.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dryRun}, metav1.ListOptions{LabelSelector: "example.com/test=" + id}), only},
@@ -225,7 +225,7 @@ func limitedToTheStatusOfItsNode(t *testing.T, reporter policy.Reporter, api kub
 	}
 }
 
-func limitedToATokenOfANode(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, id string) {
+func limitedToATokenOfANode(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, id string) {
 	unbound := loose(t, c, reporter.Namespace, reporter.Account)
 	const names = "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod"
 	for name, body := range map[string]string{"reporting": reports(condition(reporter.Types[0], `"status": "True"`)), "nothing": `{}`} {
@@ -235,12 +235,12 @@ func limitedToATokenOfANode(t *testing.T, c *testkit.Cluster, reporter policy.Re
 }
 
 // nobodyElseIsLimited: the same account name in another namespace is somebody else.
-func nobodyElseIsLimited(t *testing.T, c *testkit.Cluster, reporter policy.Reporter, id string) {
+func nobodyElseIsLimited(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, id string) {
 	namesake := newReporter(t, c, nameOf(t))
 	neighbour := reporter
 	neighbour.Account += "-two"
 	newAccount(t, c, neighbour.Namespace, neighbour.Account)
-	for _, other := range []policy.Reporter{namesake, neighbour} {
+	for _, other := range []admission.Reporter{namesake, neighbour} {
 		grant(t, c, "cluster-admin", userOf(other.Namespace, other.Account))
 		for token, api := range map[string]kubernetes.Interface{
 			"loose": loose(t, c, other.Namespace, other.Account), "of a node": onNode(t, c, other.Namespace, other.Account, id),
@@ -248,7 +248,7 @@ func nobodyElseIsLimited(t *testing.T, c *testkit.Cluster, reporter policy.Repor
 			ctx, dryRun := t.Context(), []string{metav1.DryRunAll}
 			for name, err := range map[string]error{
 				"a status": second(patchStatus(ctx, api, id+"-other", `{"metadata": {"labels": {"a": "b"}}, "status": {"conditions": null}}`, dryRun...)),
-				"a node":   second(api.CoreV1().Nodes().Create(ctx, testkit.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})),
+				"a node":   second(api.CoreV1().Nodes().Create(ctx, testenv.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})),
 				"deleting": api.CoreV1().Nodes().Delete(ctx, id, metav1.DeleteOptions{DryRun: dryRun}),
 			} {
 				if err != nil {
@@ -269,8 +269,8 @@ func TestASharedAccountIsHeldToItsNode(t *testing.T) {
 	plugin := newReporter(t, c, id)
 	grant(t, c, "cluster-admin", userOf(plugin.Namespace, plugin.Account))
 	api, unbound := onNode(t, c, plugin.Namespace, plugin.Account, id), loose(t, c, plugin.Namespace, plugin.Account)
-	held := policy.OwnNode(plugin.Namespace, plugin.Account)
-	enforce(t, c, held, policy.OwnNodeBinding(plugin.Namespace, plugin.Account), func(ctx context.Context) error {
+	held := admission.OwnNode(plugin.Namespace, plugin.Account)
+	enforce(t, c, held, admission.OwnNodeBinding(plugin.Namespace, plugin.Account), func(ctx context.Context) error {
 		return second(patchStatus(ctx, api, other, `{}`, metav1.DryRunAll))
 	})
 	ctx, nodes, dryRun := t.Context(), api.CoreV1().Nodes(), []string{metav1.DryRunAll}
@@ -289,7 +289,7 @@ func TestASharedAccountIsHeldToItsNode(t *testing.T) {
 		"its status with a loose token": {second(patchStatus(ctx, unbound, id, everything, dryRun...)), "the token names no node"},
 		"a label on its node":           {label(id), ""},
 		"a label on another":            {label(other), ""},
-		"creating a node":               {second(nodes.Create(ctx, testkit.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), ""},
+		"creating a node":               {second(nodes.Create(ctx, testenv.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), ""},
 		"deleting another":              {nodes.Delete(ctx, other, metav1.DeleteOptions{DryRun: dryRun}), ""},
 		"another's status by somebody":  {second(patchStatus(ctx, clientOf(t, c.Config), other, everything, dryRun...)), ""},
 	} {

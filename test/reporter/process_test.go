@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const networkReady = "example.com/NetworkReady"
@@ -46,19 +46,19 @@ func (e *endpoint) answer(code int) { e.code.Store(int32(code)) }
 
 // station is a node with an account for its reporter.
 type station struct {
-	*testkit.Cluster
+	*testenv.Cluster
 	node, namespace, account string
 	pod                      *corev1.Pod
 	kubeconfig, tokenFile    string
 }
 
 // newStation grants the account what the guide grants it.
-func newStation(t *testing.T, c *testkit.Cluster) *station {
+func newStation(t *testing.T, c *testenv.Cluster) *station {
 	t.Helper()
 	return newStationNamed(t, c, nameOf(t))
 }
 
-func newStationNamed(t *testing.T, c *testkit.Cluster, id string) *station {
+func newStationNamed(t *testing.T, c *testenv.Cluster, id string) *station {
 	t.Helper()
 	s := newPowerlessStation(t, c, id)
 	grant(t, c, guideRole(t, c, s.node), userOf(s.namespace, s.account))
@@ -66,7 +66,7 @@ func newStationNamed(t *testing.T, c *testkit.Cluster, id string) *station {
 }
 
 // newPowerlessStation has an account that may do nothing.
-func newPowerlessStation(t *testing.T, c *testkit.Cluster, id string) *station {
+func newPowerlessStation(t *testing.T, c *testenv.Cluster, id string) *station {
 	t.Helper()
 	s := &station{Cluster: c, node: id, namespace: id, account: "cni-reporter"}
 	c.Create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: id}})
@@ -78,9 +78,9 @@ func newPowerlessStation(t *testing.T, c *testkit.Cluster, id string) *station {
 }
 
 // start starts the reporter as the DaemonSet guide has it: without NODE_NAME.
-func (s *station) start(t *testing.T, e *endpoint, env ...string) *testkit.Process {
+func (s *station) start(t *testing.T, e *endpoint, env ...string) *testenv.Process {
 	t.Helper()
-	return testkit.StartReporter(t, s.kubeconfig, append([]string{"CONDITION_TYPE=" + networkReady, "CHECK_ENDPOINT=" + e.URL}, env...))
+	return testenv.StartReporter(t, s.kubeconfig, append([]string{"CONDITION_TYPE=" + networkReady, "CHECK_ENDPOINT=" + e.URL}, env...))
 }
 
 // condition is what the node says, or nil.
@@ -96,7 +96,7 @@ func (s *station) condition(ctx context.Context, conditionType string) (*corev1.
 func (s *station) eventually(t *testing.T, conditionType, what string, check func(*corev1.NodeCondition) bool) *corev1.NodeCondition {
 	t.Helper()
 	var found *corev1.NodeCondition
-	testkit.Eventually(t, conditionType+": "+what, func(ctx context.Context) (err error) {
+	testenv.Eventually(t, conditionType+": "+what, func(ctx context.Context) (err error) {
 		if found, err = s.condition(ctx, conditionType); err == nil && (found == nil || !check(found)) {
 			err = fmt.Errorf("it is %+v", found)
 		}
@@ -161,7 +161,7 @@ func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
 	up := s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
 	e.answer(http.StatusServiceUnavailable)
 	asked := e.hits.Load()
-	testkit.Eventually(t, "three failures", func(context.Context) error {
+	testenv.Eventually(t, "three failures", func(context.Context) error {
 		if n := e.hits.Load() - asked; n < 4 {
 			return fmt.Errorf("%d so far", n)
 		}
@@ -170,7 +170,7 @@ func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
 	p.Kill()
 	s.start(t, e, "CHECK_INTERVAL=100ms")
 	asked = e.hits.Load()
-	testkit.Eventually(t, "failures after the restart", func(context.Context) error {
+	testenv.Eventually(t, "failures after the restart", func(context.Context) error {
 		if n := e.hits.Load() - asked; n < 8 {
 			return fmt.Errorf("%d so far", n)
 		}
@@ -196,7 +196,7 @@ func TestASignalMakesItCheckAtOnce(t *testing.T) {
 	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
 	asked := e.hits.Load()
 	p.Signal(hangup)
-	testkit.Eventually(t, "a check", func(context.Context) error {
+	testenv.Eventually(t, "a check", func(context.Context) error {
 		if e.hits.Load() == asked {
 			return fmt.Errorf("asked %d times, as before", asked)
 		}
@@ -220,12 +220,12 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 	}
 	one := fmt.Sprintf("- {conditionType: example.com/One, http: {url: %q}}\n", e.URL)
 	write(one)
-	p := testkit.StartReporter(t, s.kubeconfig, nil, "--config", file)
+	p := testenv.StartReporter(t, s.kubeconfig, nil, "--config", file)
 	s.eventually(t, "example.com/One", "True", is(corev1.ConditionTrue))
 
 	write(one + fmt.Sprintf("- {conditionType: example.com/Two, interval: 1, http: {url: %q}}\n", e.URL))
 	p.Signal(hangup)
-	testkit.Eventually(t, "a complaint", func(context.Context) error {
+	testenv.Eventually(t, "a complaint", func(context.Context) error {
 		if !strings.Contains(p.Log(), `checks[1].interval is 1, must be a duration in`) {
 			return fmt.Errorf("it says %s", p.Log())
 		}
@@ -234,13 +234,13 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 	wantMetric(t, p, "node_readiness_reporter_config_valid 0")
 	asked, complaints := e.hits.Load(), strings.Count(p.Log(), "the configuration file is wrong")
 	p.Signal(hangup)
-	testkit.Eventually(t, "the complaint again, for whoever asks", func(context.Context) error {
+	testenv.Eventually(t, "the complaint again, for whoever asks", func(context.Context) error {
 		if n := strings.Count(p.Log(), "the configuration file is wrong"); n != complaints+1 {
 			return fmt.Errorf("complained %d times", n)
 		}
 		return nil
 	})
-	testkit.Eventually(t, "the old configuration to be in force", func(context.Context) error {
+	testenv.Eventually(t, "the old configuration to be in force", func(context.Context) error {
 		if e.hits.Load() == asked {
 			return fmt.Errorf("asked %d times", asked)
 		}
@@ -262,10 +262,10 @@ func TestTheConfigurationFileIsFollowed(t *testing.T) {
 }
 
 // wantMetric waits until the reporter shows this line.
-func wantMetric(t *testing.T, p *testkit.Process, line string) {
+func wantMetric(t *testing.T, p *testenv.Process, line string) {
 	t.Helper()
-	testkit.Eventually(t, line, func(ctx context.Context) error {
-		_, text, err := testkit.Get(ctx, "http://"+p.Metrics+"/metrics")
+	testenv.Eventually(t, line, func(ctx context.Context) error {
+		_, text, err := testenv.Get(ctx, "http://"+p.Metrics+"/metrics")
 		if err == nil && !strings.Contains(text, "\n"+line+"\n") {
 			err = fmt.Errorf("it shows\n%s", text)
 		}
@@ -278,7 +278,7 @@ func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
 	p := s.start(t, e, "METRICS_BIND_ADDRESS="+strings.TrimPrefix(e.URL, "http://"))
 	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
-	testkit.Eventually(t, "a word about the port", func(context.Context) error {
+	testenv.Eventually(t, "a word about the port", func(context.Context) error {
 		if log := p.Log(); !strings.Contains(log, "address already in use") || !strings.Contains(log, "METRICS_BIND_ADDRESS") {
 			return fmt.Errorf("it says %s", log)
 		}
@@ -315,8 +315,8 @@ func TestConnectionsToTheReporterAreLimited(t *testing.T) {
 	if most < 50 || most > 100 {
 		t.Errorf("it has %d files open", most)
 	}
-	testkit.Eventually(t, "an answer for others", func(ctx context.Context) error {
-		_, _, err := testkit.Get(ctx, "http://"+p.Health+"/healthz")
+	testenv.Eventually(t, "an answer for others", func(ctx context.Context) error {
+		_, _, err := testenv.Get(ctx, "http://"+p.Health+"/healthz")
 		return err
 	})
 }

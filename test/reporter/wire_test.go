@@ -14,14 +14,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const hangup = syscall.SIGHUP
 
 // requests are the reporter's so far.
-func (s *station) requests(t *testing.T) []testkit.Request {
+func (s *station) requests(t *testing.T) []testenv.Request {
 	t.Helper()
 	return s.Requests(t, userOf(s.namespace, s.account))
 }
@@ -44,7 +44,7 @@ func (s *station) wantOnlyPatches(t *testing.T) {
 // Whatever happens, a reporter asks for one thing only, and in the end its truth is written.
 func TestAReporterOnlyEverPatchesItsNodesStatus(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	s, e := newStation(t, c), newEndpoint(t, http.StatusServiceUnavailable)
 	p := s.start(t, e, "HEARTBEAT_PERIOD=1s", "CHECK_INTERVAL=100ms")
 
@@ -57,7 +57,7 @@ func TestAReporterOnlyEverPatchesItsNodesStatus(t *testing.T) {
 	}
 	asked := e.hits.Load()
 	e.answer(http.StatusOK)
-	testkit.Eventually(t, "checks while the API server is away", func(context.Context) error {
+	testenv.Eventually(t, "checks while the API server is away", func(context.Context) error {
 		if e.hits.Load() < asked+3 {
 			return fmt.Errorf("%d so far", e.hits.Load()-asked)
 		}
@@ -106,7 +106,7 @@ func (s *station) recreate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if wait {
-			testkit.Eventually(t, "the reporter to find no node", func(context.Context) error {
+			testenv.Eventually(t, "the reporter to find no node", func(context.Context) error {
 				all := s.requests(t)
 				if last := all[len(all)-1]; last.Code != http.StatusNotFound {
 					return fmt.Errorf("the last answer was %d", last.Code)
@@ -130,7 +130,7 @@ func TestAReporterWaitsForItsRole(t *testing.T) {
 	c := cluster(t)
 	s := newPowerlessStation(t, c, nameOf(t))
 	p := s.start(t, newEndpoint(t, http.StatusOK))
-	testkit.Eventually(t, "a hint about the role", func(context.Context) error {
+	testenv.Eventually(t, "a hint about the role", func(context.Context) error {
 		if log := p.Log(); !contains(log, "nodes/status", "the API server answers 403") {
 			return fmt.Errorf("it says %s", log)
 		}
@@ -155,7 +155,7 @@ func TestAReporterMayActAsItsNode(t *testing.T) {
 	p.Kill()
 	// Without it, the account may do nothing.
 	q := s.start(t, newEndpoint(t, http.StatusServiceUnavailable))
-	testkit.Eventually(t, "a refusal", func(context.Context) error {
+	testenv.Eventually(t, "a refusal", func(context.Context) error {
 		if log := q.Log(); !contains(log, "the API server answers 403") {
 			return fmt.Errorf("it says %s", log)
 		}
@@ -178,7 +178,7 @@ func TestARefusedConditionKeepsBackNoOther(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	s, e := newStation(t, c), newEndpoint(t, http.StatusOK)
-	reporter := policy.Reporter{Namespace: s.namespace, Account: s.account, Types: []string{networkReady}}
+	reporter := admission.Reporter{Namespace: s.namespace, Account: s.account, Types: []string{networkReady}}
 	limit(t, c, reporter, withToken(t, c, c.Token(t, s.namespace, s.account, s.pod)), s.node)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	config := fmt.Sprintf(`apiVersion: readygate.dev/v1alpha1
@@ -191,7 +191,7 @@ checks:
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := testkit.StartReporter(t, s.kubeconfig, nil, "--config", file)
+	p := testenv.StartReporter(t, s.kubeconfig, nil, "--config", file)
 	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
 	e.answer(http.StatusServiceUnavailable)
 	down := s.eventually(t, networkReady, "False", is(corev1.ConditionFalse))

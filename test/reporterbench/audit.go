@@ -8,13 +8,13 @@ import (
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // requests counts the requests of a user, by verb and resource and, where they failed, code.
 func requests(auditLog, user string) (map[string]int, error) {
 	count := map[string]int{}
-	err := testkit.Audited(auditLog, user, func(event *auditv1.Event) { count[kindOf(event)]++ })
+	err := testenv.Audited(auditLog, user, func(event *auditv1.Event) { count[kindOf(event)]++ })
 	return count, err
 }
 

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // controlPeriod is how often the control writes.
@@ -20,15 +20,15 @@ var controls atomic.Int64
 // control measures the API server and the witness alone, while a subject is measured: how
 // long a write of our own takes until it is seen. A lag that shows here too is the machine's,
 // not the subject's. The function that it returns ends it and gives what it saw.
-func (l *lab) control(ctx context.Context) (func() testkit.Distribution, error) {
+func (l *lab) control(ctx context.Context) (func() testenv.Distribution, error) {
 	node := "control-" + strconv.FormatInt(controls.Add(1), 10)
 	if _, err := l.newNode(ctx, node); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	done := make(chan testkit.Distribution)
+	done := make(chan testenv.Distribution)
 	go func() {
-		var seen testkit.Distribution
+		var seen testenv.Distribution
 		for i := 0; ctx.Err() == nil; i++ {
 			began := time.Now()
 			status := corev1.ConditionStatus(strconv.Itoa(i)) // any text will do, and each is seen once
@@ -44,7 +44,7 @@ func (l *lab) control(ctx context.Context) (func() testkit.Distribution, error) 
 		}
 		done <- seen
 	}()
-	return func() testkit.Distribution {
+	return func() testenv.Distribution {
 		stop()
 		return <-done
 	}, nil

@@ -1,9 +1,9 @@
 package main
 
-import "github.com/readygate/readygate/internal/testkit"
+import "github.com/readygate/readygate/internal/testenv"
 
 // quantiles are p50, p90, p99 and the longest, for a table.
-func quantiles(d testkit.Distribution) []string {
+func quantiles(d testenv.Distribution) []string {
 	if len(d) == 0 {
 		return []string{"-", "-", "-", "-"}
 	}

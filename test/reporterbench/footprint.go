@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,8 +35,8 @@ type footprint struct {
 	user     string
 	process  *process
 	begin    time.Time
-	before   testkit.Usage
-	after    testkit.Usage
+	before   testenv.Usage
+	after    testenv.Usage
 	period   time.Duration
 	requests map[string]int
 }
@@ -100,7 +100,7 @@ func (l *lab) watch(ctx context.Context, s subject) (f *footprint, size int, err
 		return nil, 0, err
 	}
 	f.begin = time.Now()
-	f.before, err = testkit.UsageOf(f.process.cmd.Process.Pid)
+	f.before, err = testenv.UsageOf(f.process.cmd.Process.Pid)
 	return f, size, err
 }
 
@@ -118,7 +118,7 @@ func (l *lab) allTrue(ctx context.Context, p *process, node string, checks []che
 }
 
 func (f *footprint) finish(auditLog string) (err error) {
-	if f.after, err = testkit.UsageOf(f.process.cmd.Process.Pid); err != nil {
+	if f.after, err = testenv.UsageOf(f.process.cmd.Process.Pid); err != nil {
 		return err
 	}
 	f.period = time.Since(f.begin)

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const lagType = "bench.example.com/NetworkReady"
@@ -65,7 +65,7 @@ func (l *lab) lags(ctx context.Context, subjects []subject, limited *limits, noL
 }
 
 func lagRow(s subject, what string, measured []start, starts int) []string {
-	var lag, first testkit.Distribution
+	var lag, first testenv.Distribution
 	for _, one := range measured {
 		lag = append(lag, one.lag)
 		first = append(first, one.first)

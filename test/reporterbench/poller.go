@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // slowest is the longest interval of pollers.
@@ -26,7 +26,7 @@ func (l *lab) pollers(ctx context.Context, t *table, count int) error {
 	say("lag of %d pollers at each of %v, all at the same time", count, intervals)
 	var (
 		mu      sync.Mutex
-		all     = map[time.Duration]testkit.Distribution{}
+		all     = map[time.Duration]testenv.Distribution{}
 		failure error
 		running sync.WaitGroup
 	)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -37,7 +37,7 @@ func newBench(ctx context.Context, s subject, size size, bystanders int) (*bench
 	b := &bench{subject: s, bystanders: bystanders}
 	var taints []string
 	for i := range size.Rules {
-		rule := newRule(fmt.Sprintf("scale-%d", i), pool, testkit.Condition, size.Mode)
+		rule := newRule(fmt.Sprintf("scale-%d", i), pool, testenv.Condition, size.Mode)
 		b.rules = append(b.rules, rule)
 		taints = append(taints, rule.Spec.Taint.Key)
 	}
@@ -55,7 +55,7 @@ func newBench(ctx context.Context, s subject, size size, bystanders int) (*bench
 
 // newRule is a rule that holds the nodes of a pool until the condition is True.
 func newRule(name, pool, condition, mode string) *v1alpha1.NodeReadinessRule {
-	return testkit.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
+	return testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": v1alpha1.LabelValue(pool)}
 		r.Spec.Conditions[0].Type = condition
 		r.Spec.EnforcementMode = v1alpha1.EnforcementMode(mode)

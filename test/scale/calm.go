@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -42,7 +42,7 @@ func restBetweenLooks(ctx context.Context) error {
 // lookAtMachine keeps all cores busy for a moment and returns the share of their time that others
 // had; nil: not known.
 func lookAtMachine(ctx context.Context) *float64 {
-	before := testkit.MachineTicks()
+	before := testenv.MachineTicks()
 	end := time.Now().Add(lookTime)
 	var spinning sync.WaitGroup
 	for range runtime.NumCPU() {
@@ -52,5 +52,5 @@ func lookAtMachine(ctx context.Context) *float64 {
 		})
 	}
 	spinning.Wait()
-	return testkit.MachineTicks().Stolen(before)
+	return testenv.MachineTicks().Stolen(before)
 }

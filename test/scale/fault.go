@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -22,7 +22,7 @@ const (
 
 // tellSlow makes all nodes ready while every request of the subject takes long.
 func tellSlow(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
-	return b.tellFault(ctx, testkit.Fault{Delay: slowness, Of: testkit.Arrival.IsWork})
+	return b.tellFault(ctx, testenv.Fault{Delay: slowness, Of: testenv.Arrival.IsWork})
 }
 
 // tellBusy makes all nodes ready while most requests of the subject are answered with 429.
@@ -31,7 +31,7 @@ func tellBusy(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 	taken := 0
 	refused := map[string]int{}
 	// The proxy asks for one request at a time.
-	exceeds := func(a testkit.Arrival) bool {
+	exceeds := func(a testenv.Arrival) bool {
 		if !a.IsWork() {
 			return false
 		}
@@ -45,7 +45,7 @@ func tellBusy(ctx context.Context, b *bench, _ pace) ([]report.Phase, error) {
 		refused[a.What()]++
 		return true
 	}
-	phases, err := b.tellFault(ctx, testkit.Fault{Code: http.StatusTooManyRequests, RetryAfter: 1, Of: exceeds})
+	phases, err := b.tellFault(ctx, testenv.Fault{Code: http.StatusTooManyRequests, RetryAfter: 1, Of: exceeds})
 	for i := range phases {
 		addRefused(&phases[i], refused)
 	}
@@ -66,7 +66,7 @@ func addRefused(phase *report.Phase, refused map[string]int) {
 	}
 }
 
-func (b *bench) tellFault(ctx context.Context, fault testkit.Fault) ([]report.Phase, error) {
+func (b *bench) tellFault(ctx context.Context, fault testenv.Fault) ([]report.Phase, error) {
 	began, before := time.Now(), len(b.world.proxy.Arrivals())
 	c := b.flipping("release", b.names, corev1.ConditionTrue)
 	load := c.load
@@ -75,12 +75,12 @@ func (b *bench) tellFault(ctx context.Context, fault testkit.Fault) ([]report.Ph
 		return load(ctx)
 	}
 	c.settled = func() error {
-		b.world.proxy.Set(testkit.Fault{})
+		b.world.proxy.Set(testenv.Fault{})
 		return nil
 	}
 	phases, err := b.phases(ctx, c)
-	b.world.proxy.Set(testkit.Fault{}) // also when the nodes did not get there
-	work := func(a testkit.Arrival) bool { return a.IsWork() && !a.At.Before(began) }
+	b.world.proxy.Set(testenv.Fault{}) // also when the nodes did not get there
+	work := func(a testenv.Arrival) bool { return a.IsWork() && !a.At.Before(began) }
 	for i := range phases {
 		phases[i].Extra["arrivals"] = float64(len(b.world.proxy.Arrivals()) - before)
 		phases[i].Extra["most under way"] = float64(b.world.proxy.MostUnderWay(work))

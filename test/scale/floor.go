@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // floor is the least that a controller must do: one watch, one PATCH a node, no status, no
@@ -155,7 +155,7 @@ func (f *floor) see(ctx context.Context, kind watch.EventType, obj *corev1.Node)
 	}
 	node.version, _ = strconv.ParseUint(obj.ResourceVersion, 10, 64)
 	node.unmet = required(obj) != corev1.ConditionTrue
-	node.held = testkit.HasTaint(obj, f.taints[0])
+	node.held = testenv.HasTaint(obj, f.taints[0])
 	node.others = slices.DeleteFunc(obj.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(f.taints, t.Key) })
 	f.settle(ctx, obj.Name, node)
 }

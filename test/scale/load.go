@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // each does something for every number below n, by so many writers at the same time, and stops
@@ -69,7 +69,7 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 func (w *world) report(ctx context.Context, node string, status corev1.ConditionStatus) error {
 	now := metav1.Now()
 	return w.patchConditions(ctx, node, "readygate-reporter", corev1.NodeCondition{
-		Type: testkit.Condition, Status: status, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Reported", Message: "the agent of the network says so",
+		Type: testenv.Condition, Status: status, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Reported", Message: "the agent of the network says so",
 	})
 }
 

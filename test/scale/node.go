@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const (
@@ -28,7 +28,7 @@ func nodeName(i int) string {
 // labels and annotations. It is about as large as real ones are.
 func newNode(i int, now time.Time) *corev1.Node {
 	name := nodeName(i)
-	node := testkit.Node(name, map[string]string{
+	node := testenv.Node(name, map[string]string{
 		"pool":                           pool,
 		corev1.LabelHostname:             name,
 		corev1.LabelArchStable:           "amd64",

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -41,7 +41,7 @@ type change struct {
 // start is when a phase began, and what the CPUs of the machine and the API server had done by then.
 type start struct {
 	at        time.Time
-	ticks     testkit.Ticks
+	ticks     testenv.Ticks
 	allocated int64
 }
 
@@ -59,7 +59,7 @@ func (b *bench) measure(ctx context.Context, c change) (phase report.Phase, err 
 		return phase, err
 	}
 	quest := b.world.witness.expect(c.nodes, c.held)
-	began := start{time.Now(), testkit.MachineTicks(), before.servers.allocated}
+	began := start{time.Now(), testenv.MachineTicks(), before.servers.allocated}
 	if err := c.load(ctx); err != nil {
 		return phase, fmt.Errorf("%s: the load failed: %w", c.name, err)
 	}
@@ -102,7 +102,7 @@ func (b *bench) follow(ctx context.Context, c change, quest *quest, began start,
 
 // judgeMachine says how fast the machine was until now, and how much of it others had.
 func (b *bench) judgeMachine(began start, phase *report.Phase) {
-	phase.Work, phase.Stolen = b.world.metronome.Mean(began.at), testkit.MachineTicks().Stolen(began.ticks)
+	phase.Work, phase.Stolen = b.world.metronome.Mean(began.at), testenv.MachineTicks().Stolen(began.ticks)
 }
 
 // quiet waits until the subject does not write any more.
@@ -141,7 +141,7 @@ func (h *hush) look(written time.Time) bool {
 
 // gauges are read before and after a phase.
 type gauges struct {
-	usage   testkit.Usage
+	usage   testenv.Usage
 	servers servers
 }
 
@@ -186,6 +186,6 @@ func (b *bench) settle(ctx context.Context, before gauges, phase *report.Phase) 
 	return nil
 }
 
-func quantilesOf(d testkit.Distribution) report.Quantiles {
+func quantilesOf(d testenv.Distribution) report.Quantiles {
 	return report.Quantiles{Count: len(d), P50: d.Quantile(50), P90: d.Quantile(90), P99: d.Quantile(99), Max: d.Quantile(100)}
 }

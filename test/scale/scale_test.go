@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -330,7 +330,7 @@ func TestTheWitnessTellsWhenTheLastTaintChanged(t *testing.T) {
 	see := func(second int64, status corev1.ConditionStatus, taints ...string) {
 		node := &corev1.Node{}
 		node.Name = "n"
-		node.Status.Conditions = []corev1.NodeCondition{{Type: testkit.Condition, Status: status}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: testenv.Condition, Status: status}}
 		for _, key := range taints {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 		}

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/policy"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -32,9 +32,9 @@ type subject struct {
 // user is who the subject is to the API server: a service account, as any controller.
 func (s subject) user() string {
 	if s.name == report.Ours {
-		return policy.ManagerUser
+		return admission.ManagerUser
 	}
-	return "system:serviceaccount:" + testkit.ManagerNamespace + ":" + s.name
+	return "system:serviceaccount:" + testenv.ManagerNamespace + ":" + s.name
 }
 
 // parseSubject reads NAME=COMMAND LINE.
@@ -48,7 +48,7 @@ func parseSubject(text string) (subject, error) {
 
 func ours(manager string) subject {
 	return subject{name: report.Ours, command: []string{
-		manager, "--kubeconfig={kubeconfig}", "--leader-elect", "--leader-election-namespace=" + testkit.ManagerNamespace,
+		manager, "--kubeconfig={kubeconfig}", "--leader-elect", "--leader-election-namespace=" + testenv.ManagerNamespace,
 		"--health-probe-bind-address=0", "--metrics-bind-address={metrics}", "--pprof-bind-address={pprof}",
 	}}
 }
@@ -127,11 +127,11 @@ func (p *process) end() {
 
 func (p *process) signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-func (p *process) usage() (testkit.Usage, error) {
+func (p *process) usage() (testenv.Usage, error) {
 	if p == nil {
-		return testkit.Usage{}, nil
+		return testenv.Usage{}, nil
 	}
-	return testkit.UsageOf(p.cmd.Process.Pid)
+	return testenv.UsageOf(p.cmd.Process.Pid)
 }
 
 var heapInUse = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)

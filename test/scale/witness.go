@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // witness watches nodes on a connection of its own, and notes when it saw which condition and
@@ -101,7 +101,7 @@ func (w *witness) see(event watch.Event, now time.Time) {
 		delete(w.nodes, node.Name)
 		return
 	}
-	held := !slices.ContainsFunc(w.taints, func(key string) bool { return !testkit.HasTaint(node, key) })
+	held := !slices.ContainsFunc(w.taints, func(key string) bool { return !testenv.HasTaint(node, key) })
 	seen := w.nodes[node.Name]
 	if seen == nil {
 		seen = &sight{held: held, changed: now, bare: !held}
@@ -112,7 +112,7 @@ func (w *witness) see(event watch.Event, now time.Time) {
 	}
 	// With several rules a node may carry some of the taints for a moment: it is released
 	// when the last of them is gone.
-	if free := !held && !slices.ContainsFunc(w.taints, func(key string) bool { return testkit.HasTaint(node, key) }); held != seen.held && (held || free) {
+	if free := !held && !slices.ContainsFunc(w.taints, func(key string) bool { return testenv.HasTaint(node, key) }); held != seen.held && (held || free) {
 		seen.held, seen.changed = held, now
 	}
 	w.quest.see(node.Name, seen)
@@ -121,7 +121,7 @@ func (w *witness) see(event watch.Event, now time.Time) {
 // required is the status of the condition that the rules require.
 func required(node *corev1.Node) corev1.ConditionStatus {
 	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == testkit.Condition {
+		if node.Status.Conditions[i].Type == testenv.Condition {
 			return node.Status.Conditions[i].Status
 		}
 	}
@@ -174,10 +174,10 @@ func (w *witness) wait(ctx context.Context, q *quest, patience time.Duration) er
 }
 
 // latencies are the times from the condition to the taint of these nodes.
-func (w *witness) latencies(names []string) testkit.Distribution {
+func (w *witness) latencies(names []string) testenv.Distribution {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all testkit.Distribution
+	var all testenv.Distribution
 	for _, name := range names {
 		if seen := w.nodes[name]; seen != nil && !seen.changed.Before(seen.flipped) {
 			all = append(all, seen.changed.Sub(seen.flipped))

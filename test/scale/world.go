@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
@@ -39,14 +39,14 @@ type size struct {
 // world is a control plane of its own for one subject, with clients for the load.
 type world struct {
 	size       size
-	cluster    *testkit.Cluster
+	cluster    *testenv.Cluster
 	api        kubernetes.Interface
 	metadata   metadata.Interface
 	witness    *witness
-	metronome  *testkit.Metronome
+	metronome  *testenv.Metronome
 	stopClock  context.CancelFunc // ends the metronome
 	ledger     *ledger
-	proxy      *testkit.Proxy // between the subject and the API server; it can be slow or refuse
+	proxy      *testenv.Proxy // between the subject and the API server; it can be slow or refuse
 	dir        string         // of files that are gone in the end
 	kubeconfig string         // of the subject
 }
@@ -55,7 +55,7 @@ type world struct {
 func newWorld(ctx context.Context, s subject, size size, taints []string) (*world, error) {
 	w := &world{size: size}
 	ticking, stop := context.WithCancel(ctx)
-	w.metronome, w.stopClock = testkit.StartMetronome(ticking), stop
+	w.metronome, w.stopClock = testenv.StartMetronome(ticking), stop
 	if err := w.start(ctx, s, taints); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -66,7 +66,7 @@ func (w *world) start(ctx context.Context, s subject, taints []string) (err erro
 	if w.dir, err = os.MkdirTemp("", "scale-"); err != nil {
 		return err
 	}
-	if w.cluster, err = testkit.NewCluster(ctx); err != nil {
+	if w.cluster, err = testenv.NewCluster(ctx); err != nil {
 		return err
 	}
 	if w.metadata, err = metadata.NewForConfig(w.cluster.Config); err != nil {
@@ -100,12 +100,12 @@ func apart(config *rest.Config) *rest.Config {
 // admit gives the subject what it may do, and a kubeconfig. All subjects are service accounts,
 // so that the API server treats their requests alike.
 func (w *world) admit(ctx context.Context, s subject) error {
-	config, err := w.cluster.ControlPlane.Config(s.user(), "system:serviceaccounts", "system:serviceaccounts:"+testkit.ManagerNamespace)
+	config, err := w.cluster.ControlPlane.Config(s.user(), "system:serviceaccounts", "system:serviceaccounts:"+testenv.ManagerNamespace)
 	if err != nil {
 		return err
 	}
 	if w.size.Proxied {
-		if w.proxy, err = testkit.StartProxy(config); err != nil {
+		if w.proxy, err = testenv.StartProxy(config); err != nil {
 			return err
 		}
 		config = w.proxy.Config()

@@ -23,7 +23,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // goStub replaces go build, which takes minutes, and passes everything else to the real command: what it
@@ -118,7 +118,7 @@ func newRun(t *testing.T, url string) *run {
 		t.Skip("hack/kube/build downloads with curl, which is not installed")
 	}
 	for _, name := range []string{"build", "go.mod"} { // Go runs the test again when they change
-		if _, err := os.Stat(filepath.Join(testkit.Root(), "hack", "kube", name)); err != nil {
+		if _, err := os.Stat(filepath.Join(testenv.Root(), "hack", "kube", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +137,7 @@ func newRun(t *testing.T, url string) *run {
 
 // build runs the script and returns what it printed.
 func (r *run) build(env string, binaries ...string) (string, error) {
-	cmd := exec.Command(filepath.Join(testkit.Root(), "hack", "kube", "build"), append([]string{r.dir}, binaries...)...)
+	cmd := exec.Command(filepath.Join(testenv.Root(), "hack", "kube", "build"), append([]string{r.dir}, binaries...)...)
 	cmd.Env = slices.Concat(r.env, []string{env})
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -17,26 +17,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/testkit"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 var pools = []string{"red", "green", "blue"}
 
 // randomRule is of any kind; some are in conflict with each other.
 func randomRule(r *rand.Rand, i int) *v1alpha1.NodeReadinessRule {
-	return testkit.Rule(fmt.Sprint("rule-", i), func(rule *v1alpha1.NodeReadinessRule) {
+	return testenv.Rule(fmt.Sprint("rule-", i), func(rule *v1alpha1.NodeReadinessRule) {
 		rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": v1alpha1.LabelValue(pools[r.IntN(len(pools))])}
 		rule.Spec.Conditions[0].Type = conditionTypes[r.IntN(len(conditionTypes))]
 		if r.IntN(4) == 0 {
-			rule.Spec.Taint.Key = testkit.TaintKey("shared")
+			rule.Spec.Taint.Key = testenv.TaintKey("shared")
 		}
 		if r.IntN(3) == 0 {
-			testkit.BootstrapOnly(rule)
+			testenv.BootstrapOnly(rule)
 		}
 		if r.IntN(5) == 0 {
-			testkit.DryRun(rule)
+			testenv.DryRun(rule)
 		}
 		randomSafety(r, i, &rule.Spec)
 	})
@@ -67,7 +67,7 @@ func randomSafety(r *rand.Rand, i int, spec *v1alpha1.NodeReadinessRuleSpec) {
 
 var conditionTypes = []string{"example.com/Network", "example.com/Storage"}
 
-func randomise(t *testing.T, c *testkit.Cluster, r *rand.Rand, node string) {
+func randomise(t *testing.T, c *testenv.Cluster, r *rand.Rand, node string) {
 	t.Helper()
 	statuses := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
 	for _, conditionType := range conditionTypes {
@@ -92,10 +92,10 @@ func randomise(t *testing.T, c *testkit.Cluster, r *rand.Rand, node string) {
 }
 
 // quiet waits until the manager has nothing left to do.
-func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
+func quiet(t *testing.T, c *testenv.Cluster) []*v1alpha1.NodeReadinessRule {
 	t.Helper()
 	var rules []*v1alpha1.NodeReadinessRule
-	testkit.Eventually(t, "the manager to be done", func(ctx context.Context) error {
+	testenv.Eventually(t, "the manager to be done", func(ctx context.Context) error {
 		var list v1alpha1.NodeReadinessRuleList
 		var nodes corev1.NodeList
 		if err := c.Client.List(ctx, &list); err != nil {
@@ -108,7 +108,7 @@ func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
 		for i := range list.Items {
 			rules = append(rules, &list.Items[i])
 		}
-		book, now := readiness.NewRulebook(rules), time.Now()
+		book, now := noderule.NewRulebook(rules), time.Now()
 		limits := book.Limits(nodesOf(&nodes), now)
 		for node := range nodesOf(&nodes) {
 			verdicts := book.Verdicts(node, now)
@@ -117,14 +117,14 @@ func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
 					verdicts[i].Limit()
 				}
 			}
-			readiness.Defer(verdicts, node)
-			if plan := readiness.PlanFor(node, verdicts, nil, now); !plan.Empty() {
+			noderule.Defer(verdicts, node)
+			if plan := noderule.PlanFor(node, verdicts, nil, now); !plan.Empty() {
 				return fmt.Errorf("node %s: %+v", node.Name, plan.Changes)
 			}
 		}
 		for _, rule := range book.Rules() {
 			status := rules[slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.UID == rule.UID })].Status
-			summary := readiness.Summarize(rule, nodesOf(&nodes), time.Now(), 0)
+			summary := noderule.Summarize(rule, nodesOf(&nodes), time.Now(), 0)
 			if s := status.Summary; s == nil || int(s.Selected) != summary.Selected || int(s.Held) != summary.Holding || int(s.Stuck) != summary.Stuck || int(s.Limited) != summary.Limited {
 				return fmt.Errorf("rule %s: status %+v, the core says %+v", rule.Name, s, summary)
 			}
@@ -134,10 +134,10 @@ func quiet(t *testing.T, c *testkit.Cluster) []*v1alpha1.NodeReadinessRule {
 	return rules
 }
 
-func nodesOf(list *corev1.NodeList) func(func(*readiness.Node) bool) {
-	return func(yield func(*readiness.Node) bool) {
+func nodesOf(list *corev1.NodeList) func(func(*noderule.Node) bool) {
+	return func(yield func(*noderule.Node) bool) {
 		for i := range list.Items {
-			if !yield(readiness.NodeOf(&list.Items[i])) {
+			if !yield(noderule.NodeOf(&list.Items[i])) {
 				return
 			}
 		}
@@ -148,7 +148,7 @@ func nodesOf(list *corev1.NodeList) func(func(*readiness.Node) bool) {
 // what the manager has done.
 func TestEveryViewAgreesWithTheManager(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	if _, stop, err := c.RunManager(); err != nil {
 		t.Fatal(err)
 	} else {
@@ -163,7 +163,7 @@ func TestEveryViewAgreesWithTheManager(t *testing.T) {
 	var names []string
 	for i := range 20 {
 		names = append(names, fmt.Sprint("node-", i))
-		c.Create(t, testkit.Node(names[i], map[string]string{"pool": pools[r.IntN(len(pools))]}))
+		c.Create(t, testenv.Node(names[i], map[string]string{"pool": pools[r.IntN(len(pools))]}))
 	}
 	a := newAskers(t, c)
 	for round := range 4 {
@@ -178,29 +178,29 @@ func TestEveryViewAgreesWithTheManager(t *testing.T) {
 }
 
 // agree waits until the manager is done, and asks everybody.
-func (a *askers) agree(t *testing.T, c *testkit.Cluster, names []string) {
+func (a *askers) agree(t *testing.T, c *testenv.Cluster, names []string) {
 	t.Helper()
 	rules := quiet(t, c)
-	testkit.Eventually(t, "the lines to agree with the status of rules", func(context.Context) error {
+	testenv.Eventually(t, "the lines to agree with the status of rules", func(context.Context) error {
 		for _, line := range a.fleet.Snapshot().Rules {
 			i := slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == line.Name })
 			if s := rules[i].Status.Summary; line.Count.Selected != int(s.Selected) || line.Count.Held != int(s.Held) || line.Count.Released != int(s.Released) ||
 				!rules[i].Spec.DryRun && (line.Count.Stuck != int(s.Stuck) || line.Count.Limited != int(s.Limited)) {
 				return fmt.Errorf("rule %s: the line counts %+v, the manager %+v", line.Name, line.Count, *s)
 			}
-			if accepted := testkit.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == (line.Standing == v1alpha1.ReasonConflict) {
+			if accepted := testenv.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == (line.Standing == v1alpha1.ReasonConflict) {
 				return fmt.Errorf("rule %s: the line says %s", line.Name, line.Standing)
 			}
 		}
 		return nil
 	})
 	for _, name := range names { // time passes, and may change a node meanwhile
-		testkit.Eventually(t, "all views of "+name+" to agree", func(ctx context.Context) error { return a.agreeOn(ctx, t, c, name) })
+		testenv.Eventually(t, "all views of "+name+" to agree", func(ctx context.Context) error { return a.agreeOn(ctx, t, c, name) })
 	}
 }
 
 // agreeOn asks everybody about one node.
-func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testkit.Cluster, name string) error {
+func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testenv.Cluster, name string) error {
 	t.Helper()
 	var node corev1.Node
 	if err := c.Client.Get(ctx, keyOf(name), &node); err != nil {
@@ -208,8 +208,8 @@ func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testkit.Cluster, 
 	}
 	held := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/") })
 	why, page := a.why(t, name), a.story(t, name)
-	for who, state := range map[string]readiness.State{"why": why.State, "the page": page.State, "its tile": a.tiles(t)[name]} {
-		if (state == readiness.Held) != held {
+	for who, state := range map[string]noderule.State{"why": why.State, "the page": page.State, "its tile": a.tiles(t)[name]} {
+		if (state == noderule.Held) != held {
 			return fmt.Errorf("tainted by the manager: %v, %s says %q; taints %v, annotations %v, conditions %v", held, who, state, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 		}
 	}

@@ -14,13 +14,13 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/readygate/readygate/internal/cli"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/dashboard"
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/testkit"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin"
+	"github.com/readygate/readygate/internal/plugin/dashboard"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // askers are all who show the state of a cluster.
@@ -30,7 +30,7 @@ type askers struct {
 	kubeconfig string
 }
 
-func newAskers(t *testing.T, c *testkit.Cluster) *askers {
+func newAskers(t *testing.T, c *testenv.Cluster) *askers {
 	t.Helper()
 	all := source(t, c, "somebody", administrators)
 	fleet, err := all.Follow(t.Context(), false)
@@ -55,7 +55,7 @@ func newAskers(t *testing.T, c *testkit.Cluster) *askers {
 func (a *askers) why(t *testing.T, node string) view.Story {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := cli.Run(t.Context(), genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &errs}, []string{"why", node, "-o", "json", "--kubeconfig", a.kubeconfig}); code != 0 {
+	if code := plugin.Run(t.Context(), genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &errs}, []string{"why", node, "-o", "json", "--kubeconfig", a.kubeconfig}); code != 0 {
 		t.Fatalf("why %s: exit code %d: %s", node, code, errs.String())
 	}
 	var story view.Story
@@ -78,7 +78,7 @@ func (a *askers) story(t *testing.T, node string) view.Story {
 }
 
 // tiles are what the page draws.
-func (a *askers) tiles(t *testing.T) map[string]readiness.State {
+func (a *askers) tiles(t *testing.T) map[string]noderule.State {
 	t.Helper()
 	answer := a.get(t, "/api/stream")
 	defer answer.Body.Close() //nolint:errcheck // only read
@@ -92,13 +92,13 @@ func (a *askers) tiles(t *testing.T) map[string]readiness.State {
 		var first struct {
 			Nodes []struct {
 				Name  string
-				State readiness.State
+				State noderule.State
 			}
 		}
 		if err := json.Unmarshal([]byte(data), &first); err != nil {
 			t.Fatal(err)
 		}
-		tiles := map[string]readiness.State{}
+		tiles := map[string]noderule.State{}
 		for _, tile := range first.Nodes {
 			tiles[tile.Name] = tile.State
 		}

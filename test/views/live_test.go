@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/readiness"
-	"github.com/readygate/readygate/internal/testkit"
-	"github.com/readygate/readygate/internal/view"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // source reads as this user.
-func source(t *testing.T, c *testkit.Cluster, user string, groups ...string) *live.Source {
+func source(t *testing.T, c *testenv.Cluster, user string, groups ...string) *live.Source {
 	t.Helper()
 	config, err := c.ControlPlane.Config(user, groups...)
 	if err != nil {
@@ -39,7 +39,7 @@ const administrators = "system:masters"
 func nextLine(t *testing.T, follower *live.Follower, what string, wanted func(live.Delta) bool) []live.Delta {
 	t.Helper()
 	var seen []live.Delta
-	testkit.Eventually(t, what, func(ctx context.Context) error {
+	testenv.Eventually(t, what, func(ctx context.Context) error {
 		select {
 		case <-follower.Changed():
 		case <-ctx.Done():
@@ -70,9 +70,9 @@ func lineOf(name string, wanted func(view.Node) bool) func(live.Delta) bool {
 
 func TestAFleetIsFollowed(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	c.Create(t, testkit.Rule("followed"))
-	c.Create(t, testkit.Node("first", testkit.Pool("followed")))
+	c := testenv.StartCluster(t)
+	c.Create(t, testenv.Rule("followed"))
+	c.Create(t, testenv.Node("first", testenv.Pool("followed")))
 	fleet, err := source(t, c, "somebody", administrators).Follow(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +83,8 @@ func TestAFleetIsFollowed(t *testing.T) {
 		t.Errorf("before: %+v", before)
 	}
 
-	c.Create(t, testkit.Node("second", testkit.Pool("followed")))
-	seen := nextLine(t, follower, "a new node", lineOf("second", func(n view.Node) bool { return n.State == readiness.Released }))
+	c.Create(t, testenv.Node("second", testenv.Pool("followed")))
+	seen := nextLine(t, follower, "a new node", lineOf("second", func(n view.Node) bool { return n.State == noderule.Released }))
 	for _, delta := range seen {
 		for _, line := range delta.Nodes {
 			if line.Name != "second" {
@@ -93,9 +93,9 @@ func TestAFleetIsFollowed(t *testing.T) {
 		}
 	}
 
-	c.SetCondition(t, "second", testkit.Condition, corev1.ConditionTrue)
+	c.SetCondition(t, "second", testenv.Condition, corev1.ConditionTrue)
 	nextLine(t, follower, "a condition", lineOf("second", func(n view.Node) bool {
-		return len(n.Rules) == 1 && n.Rules[0].State == readiness.Released && !n.Rules[0].Met.IsZero()
+		return len(n.Rules) == 1 && n.Rules[0].State == noderule.Released && !n.Rules[0].Met.IsZero()
 	}))
 
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "waits", Namespace: "default"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
@@ -106,7 +106,7 @@ func TestAFleetIsFollowed(t *testing.T) {
 	}
 	nextLine(t, follower, "the pod on its node", func(d live.Delta) bool { return d.Pods["first"] == 1 })
 
-	if err := c.Client.Delete(t.Context(), testkit.Node("second", nil)); err != nil {
+	if err := c.Client.Delete(t.Context(), testenv.Node("second", nil)); err != nil {
 		t.Fatal(err)
 	}
 	nextLine(t, follower, "a node that goes", func(d live.Delta) bool { return len(d.Gone) == 1 && d.Gone[0] == "second" })
@@ -119,16 +119,16 @@ func TestAFleetIsFollowed(t *testing.T) {
 // Heartbeats are most changes of nodes.
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	c.CreateNode(t, testkit.Node("beats", testkit.Pool("beats")), corev1.ConditionTrue)
-	c.Create(t, testkit.Rule("beats"))
+	c := testenv.StartCluster(t)
+	c.CreateNode(t, testenv.Node("beats", testenv.Pool("beats")), corev1.ConditionTrue)
+	c.Create(t, testenv.Rule("beats"))
 	fleet, err := source(t, c, "somebody", administrators).Follow(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	follower, _ := fleet.Follow()
 	defer follower.Stop()
-	node := testkit.Node("beats", nil)
+	node := testenv.Node("beats", nil)
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAHeartbeatIsNoNews(t *testing.T) {
 	if err := c.Client.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	c.Create(t, testkit.Node("later", testkit.Pool("beats")))
+	c.Create(t, testenv.Node("later", testenv.Pool("beats")))
 	for _, delta := range nextLine(t, follower, "what came after", lineOf("later", func(view.Node) bool { return true })) {
 		if lineOf("beats", func(view.Node) bool { return true })(delta) {
 			t.Errorf("a heartbeat was told as news: %+v", delta)
@@ -147,7 +147,7 @@ func TestAHeartbeatIsNoNews(t *testing.T) {
 }
 
 // readOnly may read rules and nodes, and nothing else.
-func readOnly(t *testing.T, c *testkit.Cluster, user string) {
+func readOnly(t *testing.T, c *testenv.Cluster, user string) {
 	t.Helper()
 	read := []string{"get", "list", "watch"}
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
@@ -160,13 +160,13 @@ func readOnly(t *testing.T, c *testkit.Cluster, user string) {
 
 func TestReadOnlyRightsAreEnough(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	readOnly(t, c, "reader")
-	c.Create(t, testkit.Rule("read"))
-	c.Create(t, testkit.Node("read", testkit.Pool("read")))
+	c.Create(t, testenv.Rule("read"))
+	c.Create(t, testenv.Node("read", testenv.Pool("read")))
 	reader := source(t, c, "reader")
 	var fleet *live.Fleet
-	testkit.Eventually(t, "the role to be known", func(context.Context) (err error) {
+	testenv.Eventually(t, "the role to be known", func(context.Context) (err error) {
 		fleet, err = reader.Follow(t.Context(), true)
 		return err
 	})
@@ -186,13 +186,13 @@ func TestReadOnlyRightsAreEnough(t *testing.T) {
 // Each error says what to do.
 func TestWhatCannotBeReadIsSaidInWords(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	bare, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testkit.Binaries()})
+	c := testenv.StartCluster(t)
+	bare, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bare.Stop() })
-	empty, err := testkit.Connect(bare)
+	empty, err := testenv.Connect(bare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +228,10 @@ func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
 // object was created, as it has of every real node.
 func TestTheWriterOfAConditionIsNamed(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	c.Create(t, testkit.Rule("written"))
-	c.Create(t, testkit.Node("written", testkit.Pool("written")))
-	c.SetCondition(t, "written", testkit.Condition, corev1.ConditionFalse)
+	c := testenv.StartCluster(t)
+	c.Create(t, testenv.Rule("written"))
+	c.Create(t, testenv.Node("written", testenv.Pool("written")))
+	c.SetCondition(t, "written", testenv.Condition, corev1.ConditionFalse)
 	story, err := source(t, c, "somebody", administrators).Story(t.Context(), "written", time.Now)
 	if err != nil {
 		t.Fatal(err)

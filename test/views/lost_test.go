@@ -16,14 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/readygate/readygate/internal/cli"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/live"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/plugin"
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // watchLines runs watch where there is no terminal; its lines come one by one.
-func watchLines(t *testing.T, c *testkit.Cluster, args ...string) <-chan string {
+func watchLines(t *testing.T, c *testenv.Cluster, args ...string) <-chan string {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, c.Config); err != nil {
@@ -35,7 +35,7 @@ func watchLines(t *testing.T, c *testkit.Cluster, args ...string) <-chan string 
 	go func() {
 		defer close(ended)
 		streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: writer, ErrOut: writer}
-		cli.Run(ctx, streams, append([]string{"watch", "--kubeconfig", kubeconfig}, args...))
+		plugin.Run(ctx, streams, append([]string{"watch", "--kubeconfig", kubeconfig}, args...))
 		_ = writer.Close()
 	}()
 	go func() {
@@ -70,8 +70,8 @@ func back(d live.Delta) bool { return d.Connection != nil && d.Connection.Lost.I
 // While nothing is heard of a cluster, nothing old may be taken for the truth.
 func TestALostClusterIsSaidUntilItIsBack(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
-	c.Create(t, testkit.Node("before", nil))
+	c := testenv.StartCluster(t)
+	c.Create(t, testenv.Node("before", nil))
 	fleet, err := source(t, c, "somebody", administrators).Follow(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestALostClusterIsSaidUntilItIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	nextLine(t, follower, "the loss", lost)
-	testkit.Eventually(t, "the reason", func(context.Context) error {
+	testenv.Eventually(t, "the reason", func(context.Context) error {
 		return wantText(fleet.Snapshot().Connection.Problem, "connection refused")
 	})
 	if got := nextText(t, lines); !strings.HasPrefix(got, "not connected, changes are not seen: ") {
@@ -100,9 +100,9 @@ func TestALostClusterIsSaidUntilItIsBack(t *testing.T) {
 	if err := c.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.Create(t, testkit.Node("meanwhile", nil))
+	c.Create(t, testenv.Node("meanwhile", nil))
 	nextLine(t, follower, "the return", back)
-	testkit.Eventually(t, "what happened meanwhile", func(context.Context) error {
+	testenv.Eventually(t, "what happened meanwhile", func(context.Context) error {
 		var names []string
 		for _, node := range fleet.Snapshot().Nodes {
 			names = append(names, node.Name)
@@ -117,7 +117,7 @@ func TestALostClusterIsSaidUntilItIsBack(t *testing.T) {
 }
 
 // lister may read nodes and rules, but watch only these resources.
-func lister(t *testing.T, c *testkit.Cluster, user string, watch ...string) {
+func lister(t *testing.T, c *testenv.Cluster, user string, watch ...string) {
 	t.Helper()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{"", "readiness.node.x-k8s.io"}, Resources: []string{"nodes", "nodereadinessrules", "pods"}, Verbs: []string{"get", "list"}}}
 	if len(watch) > 0 {
@@ -130,7 +130,7 @@ func lister(t *testing.T, c *testkit.Cluster, user string, watch ...string) {
 
 func TestToListIsNotEnoughToFollow(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartCluster(t)
+	c := testenv.StartCluster(t)
 	lister(t, c, "blind")
 	lister(t, c, "half", "nodereadinessrules")
 	lister(t, c, "nearly", "nodereadinessrules", "nodes")
@@ -138,7 +138,7 @@ func TestToListIsNotEnoughToFollow(t *testing.T) {
 		"blind": "you may list but not watch nodereadinessrules: ask for a role",
 		"half":  "you may list but not watch nodes: ask for a role",
 	} {
-		testkit.Eventually(t, "what "+user+" is told", func(ctx context.Context) error {
+		testenv.Eventually(t, "what "+user+" is told", func(ctx context.Context) error {
 			ctx, stop := context.WithTimeout(ctx, 10*time.Second) // not for ever
 			defer stop()
 			_, err := source(t, c, user).Follow(ctx, true)
@@ -148,7 +148,7 @@ func TestToListIsNotEnoughToFollow(t *testing.T) {
 			return wantText(err.Error(), want)
 		})
 	}
-	testkit.Eventually(t, "what nearly is told", func(ctx context.Context) error {
+	testenv.Eventually(t, "what nearly is told", func(ctx context.Context) error {
 		fleet, err := source(t, c, "nearly").Follow(ctx, true)
 		if err != nil {
 			return err

@@ -6,12 +6,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	testkit.Quiet()
+	testenv.Quiet()
 	code := m.Run()
-	testkit.CleanUp()
+	testenv.CleanUp()
 	os.Exit(code)
 }

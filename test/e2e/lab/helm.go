@@ -4,13 +4,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Helm is the real binary, in kubectl's home.
-type Helm struct{ kubectl *testkit.Kubectl }
+type Helm struct{ kubectl *testenv.Kubectl }
 
-func newHelm(kubectl *testkit.Kubectl) *Helm { return &Helm{kubectl} }
+func newHelm(kubectl *testenv.Kubectl) *Helm { return &Helm{kubectl} }
 
 // Run runs helm, which must succeed.
 func (h *Helm) Run(t testing.TB, args ...string) string {

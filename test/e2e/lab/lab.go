@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Lab is a cluster: a control plane with nothing installed, and the nodes that were joined.
 type Lab struct {
-	*testkit.Cluster
+	*testenv.Cluster
 	// Kubectl and Helm may do everything, as the person who installs.
-	Kubectl *testkit.Kubectl
+	Kubectl *testenv.Kubectl
 	Helm    *Helm
 
 	dir     string
@@ -43,7 +43,7 @@ func Start(t *testing.T) *Lab {
 		t.Fatal(err)
 	}
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{
-		Binaries: testkit.Binaries(),
+		Binaries: testenv.Binaries(),
 		// A node that is silent for 12 s is lost; kubelets renew their leases every 2 s.
 		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=12s"},
 
@@ -53,7 +53,7 @@ func Start(t *testing.T) *Lab {
 		t.Fatalf("starting a control plane: %v", err)
 	}
 	t.Cleanup(func() { _ = plane.Stop() })
-	cluster, err := testkit.Connect(plane)
+	cluster, err := testenv.Connect(plane)
 	if err != nil {
 		t.Fatal(err)
 	}

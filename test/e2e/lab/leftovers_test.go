@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 // Whether it is interrupted or killed in the middle, a sandbox leaves nothing behind: no
@@ -35,7 +35,7 @@ func TestASandboxLeavesNothingBehind(t *testing.T) {
 		t.Errorf("after Ctrl-C there are still: %s", strings.Join(left, "; "))
 	}
 	killed := runUntilNodesAreUp(t, binary, syscall.SIGKILL)
-	testkit.Eventually(t, "what the kernel removes after SIGKILL to be gone", func(context.Context) error {
+	testenv.Eventually(t, "what the kernel removes after SIGKILL to be gone", func(context.Context) error {
 		for _, what := range leftovers(killed, before) {
 			if !strings.HasPrefix(what, "the directory") && !strings.HasPrefix(what, "the cgroup") {
 				return errors.New(what)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/testkit"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 	pauseImage      = "docker.io/lab/pause:1"
 )
 
-func repository() string { return testkit.Root() }
+func repository() string { return testenv.Root() }
 
 // startRegistry serves the images that nodes pull: ours, as make images builds them, and those
 // of the lab. There is one for all tests.

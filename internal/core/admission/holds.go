@@ -1,0 +1,54 @@
+package admission
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// Holds rejects updates of nodes, and of their status, that add or change a hold record: with a forged
+// one, a kubelet could make the manager remove a taint that the kubelet may not remove itself. The
+// manager is exempt. So is a request that also adds the taint that the record names: readygate-births
+// does that when a label makes a rule select the node, and this policy sees its work. A kubelet is
+// never exempt, because readygate-births does not change its updates. Removing a record is allowed.
+// Creation is not matched: readygate-births writes records there.
+//
+// It sees everybody's requests for nodes, so it fails open.
+func Holds() *admissionv1.ValidatingAdmissionPolicy {
+	return &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
+		ObjectMeta: meta(HoldsName),
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    ptr.To(admissionv1.Ignore),
+			MatchConstraints: match("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Update),
+			// One expression, so that the manager, which writes the most, pays for its name only.
+			MatchConditions: []admissionv1.MatchCondition{{Name: "others-change-annotations", Expression: username + " != " + quote(ManagerUser) +
+				" && object.metadata.?annotations.orValue({}) != oldObject.metadata.?annotations.orValue({})"}},
+			Variables: []admissionv1.Variable{
+				{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
+				{Name: "before", Expression: "oldObject.metadata.?annotations.orValue({})"},
+				{Name: "kubelet", Expression: "'system:nodes' in request.userInfo.?groups.orValue([])"},
+				// The taints that the request adds, as records name them.
+				{Name: "added", Expression: "variables.kubelet || request.?subResource.orValue('') != '' ? [] : " +
+					"object.?spec.?taints.orValue([]).filter(t, !oldObject.?spec.?taints.orValue([]).exists(o, o.key == t.key && o.effect == t.effect))" +
+					`.map(t, '"taint":"' + t.key + ':' + t.effect + '"')`},
+				{Name: "forged", Expression: "variables.annotations.filter(k, k.startsWith(" + quote(v1alpha1.HoldPrefix) + ")" +
+					" && !(k in variables.before && variables.before[k] == variables.annotations[k])" +
+					" && !variables.added.exists(t, variables.annotations[k].contains(t)))"},
+			},
+			Validations: []admissionv1.Validation{{
+				Expression: "variables.forged.size() == 0",
+				MessageExpression: "'only the manager of Readygate (" + ManagerUser + ") may add or change a hold record on a node: leave the annotation ' + variables.forged.join(', ')" +
+					" + ' as it is, or remove it'",
+				Reason: ptr.To(metav1.StatusReasonForbidden),
+			}},
+		},
+	}
+}
+
+// HoldsBinding puts Holds in force.
+func HoldsBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(HoldsName, admissionv1.Deny)
+}

@@ -1,0 +1,103 @@
+package admission
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Names of the policies, and of their bindings.
+const (
+	BirthsName      = "readygate-births"
+	ConflictsName   = "readygate-conflicts"
+	ManagerName     = "readygate-manager"
+	RemovalName     = "readygate-removal"
+	CompletionsName = "readygate-completions"
+	HoldsName       = "readygate-holds"
+	CleanupName     = "readygate-cleanup"
+	TolerationsName = "readygate-tolerations"
+	AdviceName      = "readygate-advice"
+	GatesName       = "readygate-gates"
+	PodgateName     = "readygate-podgate"
+	OpenersName     = "readygate-openers"
+	RulesName       = "readygate-rules"
+
+	ReservedGatesName = "readygate-reserved-gates"
+)
+
+// The label that every policy and binding of ours carries.
+const (
+	PartOfLabel = "app.kubernetes.io/part-of"
+	PartOf      = "readygate"
+)
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{PartOfLabel: PartOf}}
+}
+
+// IsOurs says whether a policy or binding was installed by Readygate.
+func IsOurs(obj metav1.Object) bool { return obj.GetLabels()[PartOfLabel] == PartOf }
+
+// BirthsPolicy is the births policy as an administrator installs it: it does nothing until
+// the manager fills in the rules.
+func BirthsPolicy() *admissionv1.MutatingAdmissionPolicy {
+	return &admissionv1.MutatingAdmissionPolicy{
+		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
+		ObjectMeta: meta(BirthsName),
+		Spec:       BirthsSpec(Compiled{}),
+	}
+}
+
+// BirthsBinding puts the births policy in force. It names the one resource that the policy
+// can reach, whatever the policy's text says: the manager may write that text, and not this.
+func BirthsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
+	return &admissionv1.MutatingAdmissionPolicyBinding{
+		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
+		ObjectMeta: meta(BirthsName),
+		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
+			PolicyName:     BirthsName,
+			MatchResources: nodesOnly(admissionv1.Create, admissionv1.Update),
+		},
+	}
+}
+
+// nodesOnly matches requests of these kinds for nodes and for none of their subresources.
+func nodesOnly(operations ...admissionv1.OperationType) *admissionv1.MatchResources {
+	return match("", "v1", []string{"nodes"}, operations...)
+}
+
+// match names resources. Every default of the API server is written out, so that what is
+// stored can be compared with what was meant.
+func match(group, version string, resources []string, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{
+		MatchPolicy:       ptr.To(admissionv1.Equivalent),
+		NamespaceSelector: &metav1.LabelSelector{},
+		ObjectSelector:    &metav1.LabelSelector{},
+		ResourceRules:     []admissionv1.NamedRuleWithOperations{resourceRule(group, version, resources, operations...)},
+	}
+}
+
+func resourceRule(group, version string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
+	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionv1.Rule{
+			APIGroups:   []string{group},
+			APIVersions: []string{version},
+			Resources:   resources,
+			Scope:       ptr.To(admissionv1.AllScopes),
+		},
+	}}
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// binding puts a validating policy in force.
+func binding(name string, actions ...admissionv1.ValidationAction) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   typeMeta("ValidatingAdmissionPolicyBinding"),
+		ObjectMeta: meta(name),
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: actions},
+	}
+}

@@ -1,0 +1,146 @@
+package admission
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+)
+
+// Who opens gates on its node, in the manager's namespace, and its lease: the prefix and the name of
+// the node.
+const (
+	PodgateAccount = "readygate-podgate"
+	PodgateUser    = "system:serviceaccount:" + ManagerNamespace + ":" + PodgateAccount
+	LeasePrefix    = "podgate-"
+)
+
+// Podgate limits the account of the agents to gates of rules and the latch annotation, in the status
+// of pods on the node that the agent runs on, and to the agent's own lease. Its role can say "patch
+// pods/status" and no more. It is asked about that one account only, and where it cannot be asked, the
+// account may do nothing.
+func Podgate() *admissionv1.ValidatingAdmissionPolicy {
+	constraints := match("", "v1", []string{"pods", "pods/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)
+	constraints.ResourceRules = append(constraints.ResourceRules,
+		resourceRule("coordination.k8s.io", "v1", []string{"leases"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete))
+	return limit(PodgateName, ManagerNamespace, PodgateAccount, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: constraints,
+		Variables: append([]admissionv1.Variable{
+			nodeOfToken,
+			{Name: "lease", Expression: "request.resource.resource == 'leases'"},
+		}, gateVariables()...),
+		Validations: []admissionv1.Validation{
+			noNode,
+			{
+				Expression: fmt.Sprintf("!variables.lease || variables.node == '' || "+
+					"request.?name.orValue('') == %s + variables.node && request.operation != 'DELETE' && request.?namespace.orValue('') == %s", quote(LeasePrefix), quote(ManagerNamespace)),
+				MessageExpression: fmt.Sprintf("'an agent may create and update its own lease, %s' + variables.node + ' in %s, and not ' + "+
+					"request.operation.lowerAscii() + ' ' + request.?name.orValue('') + ' in ' + request.?namespace.orValue('')", LeasePrefix, ManagerNamespace),
+				Message: "an agent may create and update its own lease, and do nothing to others",
+			},
+			{Expression: "variables.lease || variables.writes", Message: "an agent may patch or update pods/status, and do nothing else to pods"},
+			{
+				Expression:        "!variables.writes || variables.node == '' || dyn(oldObject).?spec.?nodeName.orValue('') == variables.node",
+				MessageExpression: "'this agent may write pods on its own node, ' + variables.node + ', and not on ' + dyn(oldObject).?spec.?nodeName.orValue('none')",
+				Message:           "an agent may write pods on its own node, and no others",
+			},
+			gateConditions("an agent"), gateFields("an agent"),
+		},
+	})
+}
+
+// PodgateBinding puts Podgate in force.
+func PodgateBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(PodgateName, admissionv1.Deny)
+}
+
+// Openers limits the manager and the clean-up, on pods, to opening gates of rules for one of the
+// reasons for which nobody else would: they close none. Both are asked about, and nobody else.
+func Openers() *admissionv1.ValidatingAdmissionPolicy {
+	reasons := []string{v1alpha1.ReasonAgentGone, v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}
+	return limitBoth(OpenersName, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: match("", "v1", []string{"pods", "pods/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
+		Variables:        gateVariables(),
+		Validations: []admissionv1.Validation{
+			{Expression: "variables.writes", Message: "the manager and the clean-up may patch or update pods/status, and do nothing else to pods"},
+			gateConditions("the manager or the clean-up"),
+			{
+				Expression: fmt.Sprintf("!variables.writes || object.?status.?conditions.orValue([]).filter(c, c.type in variables.gates && !(c in oldObject.?status.?conditions.orValue([]))).all(c, "+
+					"c.status == 'True' && c.?reason.orValue('') in %s)", quoteAll(reasons)),
+				Message: "the manager and the clean-up may open gates with the reason " + strings.Join(reasons, ", ") + ", and close none",
+			},
+			{
+				Expression: "!variables.writes || variables.removed.size() == 0",
+				Message:    "the manager and the clean-up may open gates, and not remove their conditions",
+			},
+			{
+				Expression: fmt.Sprintf("!variables.writes || object.metadata.?annotations[?'%[1]s'] == oldObject.metadata.?annotations[?'%[1]s'] || "+
+					"object.metadata.?annotations[?'%[1]s'].orValue('').startsWith('always ')", v1alpha1.LatchAnnotation),
+				Message: "the manager and the clean-up may open the latch for good, and not close it",
+			},
+			gateFields("the manager or the clean-up"),
+		},
+	})
+}
+
+// OpenersBinding puts Openers in force.
+func OpenersBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(OpenersName, admissionv1.Deny)
+}
+
+// gateVariables are what the policies about gates look at.
+func gateVariables() []admissionv1.Variable {
+	return []admissionv1.Variable{
+		{Name: "writes", Expression: "request.resource.resource == 'pods' && request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"},
+		// The gates of the pod that rules asked for, and the well-known one. Those of rules have a slash,
+		// conditions of Kubernetes have none: whatever a pod notes, Ready is the kubelet's.
+		{Name: "gates", Expression: fmt.Sprintf("!variables.writes ? [] : [oldObject.metadata.?annotations[?'%s'].orValue('').split(' ')].map(asked, "+
+			"oldObject.?spec.?readinessGates.orValue([]).map(g, g.conditionType).filter(g, g == '%s' || g.contains('/') && g in asked))[0]", v1alpha1.GatesAnnotation, v1alpha1.DefaultGate)},
+		{Name: "others", Expression: "variables.writes ? object.?status.?conditions.orValue([]).filter(c, !(c.type in variables.gates)) : []"},
+		{Name: "before", Expression: "variables.writes ? oldObject.?status.?conditions.orValue([]).filter(c, !(c.type in variables.gates)) : []"},
+		{Name: "removed", Expression: "!variables.writes ? [] : oldObject.?status.?conditions.orValue([]).filter(c, c.type in variables.gates && !object.?status.?conditions.orValue([]).exists(a, a.type == c.type))"},
+		{Name: "conditions", Expression: touchedConditions},
+		{Name: "fields", Expression: touchedPodFields()},
+	}
+}
+
+// gateConditions refuses changes of conditions that are not gates of rules.
+func gateConditions(who string) admissionv1.Validation {
+	return admissionv1.Validation{
+		Expression: "variables.others == variables.before",
+		MessageExpression: "'" + who + " may write the conditions that are gates of rules (' + variables.gates.join(', ') + '), and not add, change, move or remove ' + " +
+			"(variables.conditions.size() == 0 ? 'others' : variables.conditions.join(', '))",
+		Message: who + " may write the conditions that are gates of rules, and not add, change, move or remove others",
+	}
+}
+
+// gateFields refuses changes of anything but conditions and the latch annotation.
+func gateFields(who string) admissionv1.Validation {
+	return admissionv1.Validation{
+		Expression:        "variables.fields.size() == 0",
+		MessageExpression: "'" + who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not ' + variables.fields.join(', ') + ' (nor may another policy or webhook in its request)'",
+		Message:           who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and nothing else",
+	}
+}
+
+// touchedPodFields is the expression for the names of fields, but for conditions and the latch
+// annotation, that are not as before.
+func touchedPodFields() string {
+	const others = "%[1]s.metadata.?annotations.orValue({}).all(k, k == '%[3]s' || %[2]s.metadata.?annotations[?k] == optional.of(%[1]s.metadata.annotations[k]))"
+	touched := []string{
+		touchedField("spec"),
+		unless(fmt.Sprintf(others, "object", "oldObject", v1alpha1.LatchAnnotation)+" && "+fmt.Sprintf(others, "oldObject", "object", v1alpha1.LatchAnnotation), "metadata.annotations"),
+	}
+	for _, field := range fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation") {
+		touched = append(touched, touchedField("metadata."+field))
+	}
+	for _, field := range fieldsOf(reflect.TypeFor[corev1.PodStatus](), "conditions") {
+		touched = append(touched, touchedField("status."+field))
+	}
+	return "!variables.writes ? [] : [\n  " + strings.Join(touched, ",\n  ") + "\n].filter(f, f != '')"
+}

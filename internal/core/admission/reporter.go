@@ -1,0 +1,164 @@
+package admission
+
+import (
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+)
+
+// Reporter is the service account of a reporter, and the types of the conditions that it
+// reports.
+type Reporter struct {
+	Namespace, Account string
+	Types              []string
+}
+
+// Policy limits the reporter's account, on nodes, to conditions of its types, in the status of
+// the node that its pod runs on. A role can say "patch nodes/status" and no more. It is asked
+// about that one account only, and where it cannot be asked, the account may do nothing.
+//
+// The account and the types are in one line each, for those who copy it for a reporter of
+// their own.
+func (r Reporter) Policy() *admissionv1.ValidatingAdmissionPolicy {
+	return limit(nameFor("reporter", r.Namespace, r.Account), r.Namespace, r.Account, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
+			admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
+		Variables: []admissionv1.Variable{
+			{Name: "types", Expression: quoteAll(r.Types)},
+			nodeOfToken,
+			{Name: "reports", Expression: "request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"},
+			{Name: "others", Expression: "variables.reports ? object.?status.?conditions.orValue([]).filter(c, !(c.type in variables.types)) : []"},
+			{Name: "before", Expression: "variables.reports ? oldObject.?status.?conditions.orValue([]).filter(c, !(c.type in variables.types)) : []"},
+			{Name: "own", Expression: "variables.reports ? object.?status.?conditions.orValue([]).size() - variables.others.size() : 0"},
+			{Name: "ownBefore", Expression: "variables.reports ? oldObject.?status.?conditions.orValue([]).size() - variables.before.size() : 0"},
+			{Name: "conditions", Expression: touchedConditions},
+			{Name: "fields", Expression: touchedFields()},
+		},
+		Validations: append([]admissionv1.Validation{
+			{Expression: "variables.reports", Message: "a reporter may patch or update nodes/status, and do nothing else to nodes"},
+		}, append(ownNode(), admissionv1.Validation{
+			Expression: "variables.others == variables.before",
+			MessageExpression: "'this reporter may report the conditions ' + variables.types.join(', ') + ' (the types that its policy names), and not add, change, move or remove ' + " +
+				"(variables.conditions.size() == 0 ? 'others' : variables.conditions.join(', '))",
+			Message: "this reporter may report the conditions that its policy names, and not add, change, move or remove others",
+		}, admissionv1.Validation{
+			Expression: "!variables.reports || variables.own <= variables.types.size() || variables.own <= variables.ownBefore",
+			Message:    "a reporter may report each of its conditions once",
+		}, admissionv1.Validation{
+			Expression: "variables.fields.size() == 0",
+			MessageExpression: "'a reporter may change conditions of its node, and not ' + variables.fields.join(', ') + " +
+				"' (nor may another policy or webhook in its request)'",
+		})...),
+	})
+}
+
+// Binding puts Policy in force.
+func (r Reporter) Binding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(r.Policy().Name, admissionv1.Deny)
+}
+
+// OwnNode holds an account to the node that its pod runs on when it writes the status of a
+// node, and limits it in nothing else. It is for an account that a reporter shares with a
+// network plugin, whose other business is not ours.
+func OwnNode(namespace, account string) *admissionv1.ValidatingAdmissionPolicy {
+	return limit(nameFor("own-node", namespace, account), namespace, account, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: match("", "v1", []string{"nodes/status"}, admissionv1.Update),
+		Variables:        []admissionv1.Variable{nodeOfToken},
+		Validations:      ownNode(),
+	})
+}
+
+// OwnNodeBinding puts OwnNode in force.
+func OwnNodeBinding(namespace, account string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(OwnNode(namespace, account).Name, admissionv1.Deny)
+}
+
+// limit makes a policy about one account and nobody else, which fails closed.
+func limit(name, namespace, account string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
+	spec.FailurePolicy = ptr.To(admissionv1.Fail)
+	spec.MatchConditions = []admissionv1.MatchCondition{
+		{Name: "by-the-account", Expression: username + " == " + quote(userOf(namespace, account))},
+	}
+	for i := range spec.Validations {
+		spec.Validations[i].Reason = ptr.To(metav1.StatusReasonForbidden)
+	}
+	return &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec}
+}
+
+// limitBoth makes a policy about the manager and the clean-up and no other account, which fails closed.
+func limitBoth(name string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
+	policy := limit(name, ManagerNamespace, ManagerAccount, spec)
+	policy.Spec.MatchConditions[0].Expression = username + " in " + quoteAll([]string{ManagerUser, CleanupUser})
+	return policy
+}
+
+// nodeOfToken is the node of the pod that the requester's token is bound to; empty if there is
+// none. API servers say it since 1.30.
+var nodeOfToken = admissionv1.Variable{
+	Name: "node", Expression: "request.userInfo.?extra[?'authentication.kubernetes.io/node-name'][?0].orValue('')",
+}
+
+// noNode refuses a token that names no node.
+var noNode = admissionv1.Validation{
+	Expression: "variables.node != ''",
+	Message: "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
+		"and not one of a Secret or one that is not bound to a pod",
+}
+
+// ownNode checks that the request is for nodeOfToken.
+func ownNode() []admissionv1.Validation {
+	return []admissionv1.Validation{
+		noNode,
+		{
+			Expression:        "variables.node in ['', request.?name.orValue('')]",
+			MessageExpression: "'this account may write the node that its pod runs on, ' + variables.node + ', and not ' + request.?name.orValue('')",
+		},
+	}
+}
+
+// touchedConditions are the types of conditions of others that are not as before; none where
+// only their order is not. Messages are evaluated in every request, so it looks only at what
+// will be refused: the comparison of all with all is not for free.
+const touchedConditions = "variables.others == variables.before ? [] : " +
+	"variables.others.filter(c, !(c in variables.before)).map(c, c.type) + " +
+	"variables.before.filter(b, !variables.others.exists(c, c.type == b.type)).map(b, b.type)"
+
+// touchedFields is the expression for the names of fields, but for conditions, that are not as
+// before. Of the metadata, the API server itself keeps what is left out.
+func touchedFields() string {
+	touched := []string{touchedField("spec")}
+	for _, field := range fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "managedFields", "resourceVersion", "generation") {
+		touched = append(touched, touchedField("metadata."+field))
+	}
+	for _, field := range fieldsOf(reflect.TypeFor[corev1.NodeStatus](), "conditions") {
+		touched = append(touched, touchedField("status."+field))
+	}
+	return "!variables.reports ? [] : [\n  " + strings.Join(touched, ",\n  ") + "\n].filter(f, f != '')"
+}
+
+func touchedField(path string) string {
+	optional := ".?" + strings.ReplaceAll(path, ".", ".?")
+	return fmt.Sprintf("object%s == oldObject%s ? '' : '%s'", optional, optional, path)
+}
+
+func userOf(namespace, account string) string {
+	return "system:serviceaccount:" + namespace + ":" + account
+}
+
+// nameFor is the name of a policy about an account. One that is too long for a name is cut,
+// and told from others by a checksum.
+func nameFor(what, namespace, account string) string {
+	name := PartOf + "-" + what + "-" + namespace + "." + account // namespaces hold no dots, accounts may
+	if len(name) <= validation.DNS1123SubdomainMaxLength {
+		return name
+	}
+	sum := fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(name)))
+	return strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-len(sum)], "-.") + sum
+}

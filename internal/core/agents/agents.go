@@ -1,0 +1,158 @@
+// Package agents is what the manager, podgate and the plugin share about the agents on nodes: the Lease that an
+// agent renews, and the report in it: how many pods each rule selects on the node, and which of them wait. The
+// manager reads the report instead of watching pods.
+package agents
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/podrule"
+)
+
+const (
+	// Namespace is where the leases are.
+	Namespace = admission.ManagerNamespace
+
+	// Lasts is how long an agent counts as alive after it has last said so.
+	Lasts = 60 * time.Second
+	// Renews is how often it does.
+	Renews = 20 * time.Second
+
+	// ReportAnnotation holds the report of a lease.
+	ReportAnnotation = "readygate.dev/report"
+
+	// ComponentLabel tells the leases of agents from others.
+	ComponentLabel = "app.kubernetes.io/component"
+	// Component is its value.
+	Component = "podgate"
+
+	// Listed is how many pods of a list a report names: all reports of a large cluster together
+	// have to fit into the memory of the manager.
+	Listed = 5
+)
+
+// Report is what an agent sees.
+type Report struct {
+	// Version is that of the agent.
+	Version string `json:"version,omitempty"`
+	// Address is where other agents may ask it; empty if they may not.
+	Address string `json:"address,omitempty"`
+	// Rules are the rules that the agent knows, by UID.
+	Rules map[types.UID]RuleReport `json:"rules,omitempty"`
+}
+
+// RuleReport counts the pods of a node that a rule selects.
+type RuleReport struct {
+	// Generation is the generation of the rule that the agent looked with.
+	Generation int64 `json:"generation,omitempty"`
+	Gated      int   `json:"gated,omitempty"`
+	Open       int   `json:"open,omitempty"`
+	Waiting    int   `json:"waiting,omitempty"`
+	Late       int   `json:"late,omitempty"`
+	Ungated    int   `json:"ungated,omitempty"`
+	Foreign    int   `json:"foreign,omitempty"`
+	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
+	LatchClosed int `json:"latchClosed,omitempty"`
+
+	Waits   []Pod `json:"waits,omitempty"`
+	Without []Pod `json:"without,omitempty"`
+}
+
+// Pod is a pod in a report.
+type Pod struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Since     time.Time `json:"since,omitzero"`
+	Why       string    `json:"why,omitempty"`
+}
+
+// ReportRule is the report of a tally.
+func ReportRule(rule *podrule.Rule, tally *podrule.Tally) RuleReport {
+	tally.Cut(Listed)
+	return RuleReport{
+		Generation: rule.Generation,
+		Gated:      tally.Gated, Open: tally.Open, Waiting: tally.Waiting, Late: tally.Late, Ungated: tally.Ungated, Foreign: tally.Foreign, LatchClosed: tally.LatchClosed,
+		Waits: podsOf(tally.Waits), Without: podsOf(tally.Without),
+	}
+}
+
+// Tally is the tally that was reported.
+func (r *RuleReport) Tally() podrule.Tally {
+	return podrule.Tally{
+		Gated: r.Gated, Open: r.Open, Waiting: r.Waiting, Late: r.Late, Ungated: r.Ungated, Foreign: r.Foreign, LatchClosed: r.LatchClosed,
+		Waits: listedOf(r.Waits), Without: listedOf(r.Without),
+	}
+}
+
+func podsOf(listed []podrule.Listed) []Pod {
+	var pods []Pod
+	for _, l := range listed {
+		pods = append(pods, Pod(l))
+	}
+	return pods
+}
+
+func listedOf(pods []Pod) []podrule.Listed {
+	var listed []podrule.Listed
+	for _, p := range pods {
+		listed = append(listed, podrule.Listed(p))
+	}
+	return listed
+}
+
+// Name is the name of the lease of a node's agent.
+func Name(node string) string { return admission.LeasePrefix + node }
+
+// NodeOf is the node whose agent keeps the lease; false if it is none of an agent.
+func NodeOf(lease *coordinationv1.Lease) (string, bool) {
+	if lease.Labels[ComponentLabel] != Component || lease.Labels[admission.PartOfLabel] != admission.PartOf {
+		return "", false
+	}
+	return strings.CutPrefix(lease.Name, admission.LeasePrefix)
+}
+
+// ReportOf is what a lease reports; nothing if it cannot be read. An agent is believed about its node,
+// within bounds: what it says ends up in the status of rules.
+func ReportOf(lease *coordinationv1.Lease) Report {
+	var report Report
+	if json.Unmarshal([]byte(lease.Annotations[ReportAnnotation]), &report) != nil {
+		return Report{}
+	}
+	for uid, rule := range report.Rules {
+		for _, count := range []*int{&rule.Gated, &rule.Open, &rule.Waiting, &rule.Late, &rule.Ungated, &rule.Foreign, &rule.LatchClosed} {
+			*count = min(max(*count, 0), most)
+		}
+		rule.Waits, rule.Without = bounded(rule.Waits), bounded(rule.Without)
+		report.Rules[uid] = rule
+	}
+	return report
+}
+
+// most is more pods than any node has.
+const most = 100_000
+
+func bounded(pods []Pod) []Pod {
+	pods = pods[:min(len(pods), Listed)]
+	return slices.DeleteFunc(pods, func(p Pod) bool {
+		return len(validation.IsDNS1123Subdomain(p.Name)) > 0 || len(validation.IsDNS1123Label(p.Namespace)) > 0
+	})
+}
+
+// Alive says whether the agent has told of itself recently, as far as clocks of two machines can be
+// compared. Who watches leases knows better: see Watcher.
+func Alive(lease *coordinationv1.Lease, now time.Time) bool {
+	return lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) < Lasts
+}
+
+// Labels are the labels of every lease of an agent.
+func Labels() map[string]string {
+	return map[string]string{admission.PartOfLabel: admission.PartOf, ComponentLabel: Component}
+}

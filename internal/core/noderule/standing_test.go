@@ -1,0 +1,49 @@
+package noderule_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/readygate/readygate/internal/core/noderule"
+)
+
+func TestHoldOf(t *testing.T) {
+	recorded := func(value string) *noderule.Node {
+		return worker(born(dayOne), tainted(hold), annotated(holdKey("net"), value))
+	}
+	for name, c := range map[string]struct {
+		node *noderule.Node
+		want noderule.Hold
+		none bool
+	}{
+		"added":               {node: recorded(`{"origin":"added","since":"2026-03-01T12:00:00Z"}`), want: noderule.Hold{Origin: noderule.OriginAdded, Since: noon}},
+		"born: since birth":   {node: recorded(`{"origin":"born"}`), want: noderule.Hold{Origin: noderule.OriginBorn, Since: dayOne}},
+		"labelled: who knows": {node: recorded(`{"origin":"labelled"}`), want: noderule.Hold{Origin: noderule.OriginLabelled}},
+		"a forged time":       {node: recorded(`{"origin":"added","since":"yesterday"}`), want: noderule.Hold{Origin: noderule.OriginAdded}},
+		"an unreadable one":   {node: recorded(`{`), none: true},
+		"none":                {node: worker(tainted(hold)), none: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, there := noderule.HoldOf(compiled(rule("net")), c.node)
+			if there == c.none || got.Origin != c.want.Origin || !got.Since.Equal(c.want.Since) {
+				t.Errorf("got %+v, %v", got, there)
+			}
+		})
+	}
+}
+
+// A plan, applied, settles every rule that is enforced, and makes a hold what the record tells.
+func TestAnAppliedPlanSettles(t *testing.T) {
+	r := rule("net")
+	book := noderule.NewRulebook(rules(r))
+	node := worker()
+	held := book.Plan(node, noon).Apply(node)
+	standing := noderule.Stand(book.Rules()[0], held, noon)
+	if hold, _ := noderule.HoldOf(book.Rules()[0], held); !standing.Settled() || !standing.Holding() || !hold.Since.Equal(noon.Truncate(time.Second)) {
+		t.Errorf("held: %+v, since %v", standing, hold.Since)
+	}
+	reports("NetworkReady", True)(held)
+	if standing = noderule.Stand(book.Rules()[0], held, noon); standing.Settled() || !standing.Holding() {
+		t.Errorf("ready, still tainted: %+v", standing)
+	}
+}

@@ -1,0 +1,165 @@
+package podrule
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/latchkey"
+)
+
+// A True that Readygate did not write is no decision: see Verdict.Foreign. Every account that may patch
+// pods/status can also copy the reason and the latch annotation, so the pod alone is weak evidence. An
+// agent that has decided about the pod before knows better: see History.
+
+// setBackPauses are the pauses before a foreign True is set back to False, one per attempt. After the last
+// attempt the gate is left as it is: a writer that insists must not cause endless writes.
+var setBackPauses = []time.Duration{0, 2 * time.Second, 8 * time.Second}
+
+// forcedReasons are the reasons with which Readygate sets a gate to True although a component may be missing.
+var forcedReasons = []string{v1alpha1.ReasonDeadline, v1alpha1.ReasonAgentGone, v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}
+
+// isOpenReason reports whether Readygate sets gates to True with this reason.
+func isOpenReason(reason string) bool {
+	return reason == v1alpha1.ReasonAllReady || slices.Contains(forcedReasons, reason)
+}
+
+// History is what an agent process remembers of its decisions about one pod. It is lost in a restart: then
+// the reason and the latch annotation decide whether a True is a decision, and the attempts start again.
+type History struct {
+	// opened are the last decisions to open gates; nil: closed. A gate that is absent has not been
+	// decided yet.
+	opened map[string]*opening
+	// again is whether the pod had another sandbox before.
+	again bool
+	// setBacks is the number of writes against a foreign True, and last the time of the last one.
+	setBacks int
+	last     time.Time
+}
+
+// opening is the decision to open a gate: for which sandbox, and whether all components were ready.
+type opening struct {
+	latchkey.Sandbox
+	earned bool
+}
+
+// Record adds a decision that is written, or needs no write.
+func (h *History) Record(s *Subject, d *Decision, now time.Time) {
+	if h.opened == nil {
+		h.opened = map[string]*opening{}
+	}
+	h.again = h.again || d.again
+	against := d.Patch != nil && len(d.Patch.Conditions) == 0 && !d.Patch.Touch
+	foreign := false
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		h.opened[v.Gate] = nil
+		if v.Open {
+			h.opened[v.Gate] = &opening{Sandbox: s.Sandbox(), earned: v.earned}
+			continue
+		}
+		foreign = foreign || v.Foreign
+		against = against || v.Foreign && d.Patch.writes(v.Gate)
+	}
+	if foreign && against {
+		h.setBacks, h.last = h.setBacks+1, now
+	}
+}
+
+// RecordUnanswered adds a decision whose write may have happened: the API server did not answer. As after a
+// restart, the reason and the latch annotation decide whether a gate of the write that is True is a decision.
+func (h *History) RecordUnanswered(s *Subject, d *Decision, now time.Time) {
+	h.Record(s, d, now)
+	for i := range d.Patch.Conditions {
+		delete(h.opened, string(d.Patch.Conditions[i].Type))
+	}
+}
+
+// due is when the next write against a foreign True may happen. It never refuses for good: the latch key
+// is still corrected after the last attempt, at most once per longest pause.
+func (h *History) due() time.Time {
+	return h.last.Add(setBackPauses[min(h.setBacks, len(setBackPauses)-1)])
+}
+
+// foreign says that a gate is True and that this is no decision of Readygate.
+func (d *decider) foreign(v *Verdict) bool {
+	if !d.isOpen(v.Gate) {
+		return false
+	}
+	opened, known := d.History.opened[v.Gate]
+	reason := condition(d.Pod, v.Gate).Reason
+	switch {
+	case opened != nil: // whatever the reason is now; see stale for another sandbox
+		return false
+	case reason == v1alpha1.ReasonAgentGone && d.opensLate(v): // by the manager; an agent would open it, too
+		return false
+	case known || !d.keyed:
+		return true
+	case d.key.Open && (d.key.Always != "" || d.key.Sandbox.Same(d.sandbox)): // the reason is as easy to copy as the key
+		return false
+	case !isOpenReason(reason):
+		return true
+	}
+	return !d.key.Open && d.key.Sandbox.Same(d.sandbox) && !d.anotherIsClosed(v.Gate)
+}
+
+// earned reports whether an open gate was opened because all components were ready.
+func (d *decider) earned(gate string) bool {
+	if opened := d.History.opened[gate]; opened != nil {
+		return opened.earned
+	}
+	return !slices.Contains(forcedReasons, condition(d.Pod, gate).Reason)
+}
+
+// opensLate says that every rule lets a pod be opened that waits for as long as this one has had its
+// sandbox.
+func (d *decider) opensLate(v *Verdict) bool {
+	_, opens := d.late(v.Rules, d.sandbox.Since)
+	return opens && d.sandbox.Ready()
+}
+
+// anotherIsClosed says that a closed gate other than this one can be why the latch key says closed. A gate
+// that another account has set to True is closed, too.
+func (d *decider) anotherIsClosed(gate string) bool {
+	return slices.ContainsFunc(Ours(d.Pod), func(other string) bool {
+		return other != gate && (!d.isOpen(other) || !isOpenReason(condition(d.Pod, other).Reason))
+	})
+}
+
+// setsBack says whether a foreign True is set back to False now: a component is known not to be ready, the
+// pod has not been Ready in its sandbox, and there is an attempt left.
+func (d *decider) setsBack(v *Verdict) bool {
+	return v.Undecided() && !d.wasReady() && d.History.setBacks < len(setBackPauses) && d.after(d.History.due())
+}
+
+// setBackWaits reports that a gate has a foreign True and that the next write against it is not due yet.
+func (d *decider) setBackWaits() bool {
+	return slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due())
+}
+
+// wasReady says that the pod is Ready or was, in the sandbox that it has. The kubelet adds the condition
+// as False before it makes a sandbox; a later transition is one from True.
+func (d *decider) wasReady() bool {
+	is := condition(d.Pod, string(corev1.PodReady))
+	return is != nil && (is.Status == corev1.ConditionTrue || is.LastTransitionTime.After(d.sandbox.Since.Add(time.Second)))
+}
+
+// Undecided says that the gate is True although a component is known not to be ready. It does not count
+// that the pod has no network yet, or that a component has not answered yet: a network plugin that sets the
+// gate itself may be ahead of the kubelet.
+func (v *Verdict) Undecided() bool {
+	return v.Foreign && !v.Open && slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.known })
+}
+
+// NeedsLiveRules reports whether the decision must be made again with rules that were read past the caches: it
+// writes a gate that no rule seems to ask for, or closes one that the manager has opened for that reason.
+func (d *Decision) NeedsLiveRules(pod *corev1.Pod) bool {
+	return d.Patch != nil && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool {
+		return len(v.Rules) == 0 || v.Foreign && !v.Open && slices.Contains(abandonedReasons, condition(pod, v.Gate).Reason)
+	})
+}
+
+// abandonedReasons are the reasons with which a gate is opened that no rule asks for any more.
+var abandonedReasons = []string{v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}

@@ -1,0 +1,89 @@
+package podrule
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/latchkey"
+)
+
+// Orphan decides of a pod on a node without a live agent: what nobody waits for any more is opened,
+// and what waits for longer than a deadline that opens. Nothing is ever closed.
+func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
+	d := Decide(rules, s, nil, now)
+	d.Probes, d.Patch = nil, nil
+	opened, reason, latched := d.opens(s, now)
+	key := ""
+	if reason != "" && !latched {
+		key = forGood(s.Pod, reason, len(opened) > 0)
+	}
+	if len(opened) > 0 || key != "" {
+		d.Patch = &Patch{Conditions: opened, Key: key}
+	}
+	return d
+}
+
+// opens are the conditions of gates that are to be opened, why the latch is to be, if it is, and whether
+// it has to wait all the same.
+func (d *Decision) opens(s *Subject, now time.Time) (opened []corev1.PodCondition, reason string, latched bool) {
+	key, _ := latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if v.Open && v.Reason == v1alpha1.ReasonDeadline {
+			v.Reason, v.Message = v1alpha1.ReasonAgentGone, agentGoneWords(v)
+		}
+		is := condition(s.Pod, v.Gate)
+		switch {
+		case !v.Open && v.Reason == v1alpha1.ReasonNewSandbox && overdue(v):
+			reason = v1alpha1.ReasonAgentGone // it is open; its latch waits in the new sandbox
+		case !v.Open:
+			latched = latched || holdsStart(v)
+		case is == nil || is.Status != corev1.ConditionTrue || v.Foreign:
+			opened, reason = append(opened, openCondition(v, now)), v.Reason
+		case len(v.Rules) == 0:
+			reason = v.Reason
+		case key.Open:
+			latched = true // its key is good for the sandbox that it has
+		case is.Reason == v1alpha1.ReasonAgentGone:
+			reason = v.Reason // its key was not written: another gate was closed, or the annotations were full
+		}
+	}
+	return opened, reason, latched
+}
+
+// overdue says that the deadlines of all rules are over, and that all of them open then.
+func overdue(v *Verdict) bool {
+	return len(v.Late) == len(v.Rules) && !slices.ContainsFunc(v.Late, func(r *Rule) bool { return !r.OpenLate })
+}
+
+// forGood is the key that opens the latch for every sandbox; empty if there is none, or nothing to write.
+func forGood(pod *corev1.Pod, reason string, writes bool) string {
+	if was, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation]); was.Always != "" || !HasLatch(pod) && !writes {
+		return ""
+	}
+	return latchkey.Always(reason).String()
+}
+
+func openCondition(v *Verdict, now time.Time) corev1.PodCondition {
+	return corev1.PodCondition{Type: corev1.PodConditionType(v.Gate), Status: corev1.ConditionTrue, Reason: v.Reason, Message: v.Message, LastTransitionTime: metav1.NewTime(now)}
+}
+
+// Abandoned decides only of gates that no rule asks for any more: they are opened, whoever is there.
+func Abandoned(rules []*Rule, s *Subject, now time.Time) Decision {
+	d := Orphan(rules, s, now)
+	if d.Patch == nil {
+		return d
+	}
+	d.Patch.Conditions = slices.DeleteFunc(d.Patch.Conditions, func(c corev1.PodCondition) bool { return c.Reason == v1alpha1.ReasonAgentGone })
+	if slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return len(v.Rules) > 0 }) {
+		d.Patch.Key = "" // its agent has a say in it
+	}
+	if len(d.Patch.Conditions) == 0 && d.Patch.Key == "" {
+		d.Patch = nil
+	}
+	return d
+}

@@ -1,0 +1,84 @@
+package podrule
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+)
+
+// Patch is what is written to the status of a pod, in one request.
+type Patch struct {
+	Conditions []corev1.PodCondition
+	// Key is the value of the latch annotation; empty: it stays.
+	Key string
+	// Touch reports that the key is the one that is already there, written again.
+	Touch bool
+}
+
+// writes says whether the patch writes the condition of a gate.
+func (p *Patch) writes(gate string) bool {
+	return p != nil && slices.ContainsFunc(p.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == gate })
+}
+
+// Strategic is the patch as a strategic merge patch of the status: of these conditions and of one
+// annotation, and of nothing else. It names the pod's UID, so that it does not fit another pod of the
+// same name.
+func (p *Patch) Strategic(pod types.UID) ([]byte, error) {
+	type metadata struct {
+		UID         types.UID         `json:"uid"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	}
+	type status struct {
+		Conditions []corev1.PodCondition `json:"conditions,omitempty"`
+	}
+	patch := struct {
+		Metadata metadata `json:"metadata"`
+		Status   status   `json:"status"`
+	}{metadata{UID: pod}, status{p.Conditions}}
+	if p.Key != "" {
+		patch.Metadata.Annotations = map[string]string{v1alpha1.LatchAnnotation: p.Key}
+	}
+	return json.Marshal(patch)
+}
+
+// Send sends the patch. A pod whose annotations are full takes its conditions without the key: whoever
+// may write annotations must not keep gates from being opened.
+func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
+	data, err := p.Strategic(pod)
+	if err != nil {
+		return err
+	}
+	if err = send(data); len(p.Conditions) == 0 || !Full(err) {
+		return err
+	}
+	if data, err = (&Patch{Conditions: p.Conditions}).Strategic(pod); err != nil {
+		return err
+	}
+	return send(data)
+}
+
+// Missed says that a patch did not find its pod: it is gone, or another one has its name. The API server
+// calls the UID of another one invalid.
+func Missed(err error) bool {
+	return apierrors.IsNotFound(err) || blames(err, "metadata.uid")
+}
+
+// Full says that there was no room for the key among the annotations of a pod. Nobody but who writes them
+// can mend that.
+func Full(err error) bool { return blames(err, "metadata.annotations") }
+
+// blames says whether an error of the API server names a field.
+func blames(err error, field string) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == field })
+}

@@ -1,0 +1,111 @@
+package podrule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/text"
+)
+
+// Tally counts the pods that a rule selects.
+type Tally struct {
+	Gated, Open, Waiting, Late, Ungated int
+	// Foreign are those of Waiting whose condition is True although Readygate has not decided so.
+	Foreign int
+	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
+	LatchClosed int
+
+	// Waits are waiting pods, those that wait for longest first, and Without pods without the
+	// gate; at most as many as were asked for.
+	Waits, Without []Listed
+}
+
+// Listed is a pod in a tally.
+type Listed struct {
+	Namespace, Name string
+	Since           time.Time
+	Why             string
+}
+
+// Count adds a pod to the tally of a rule. The decision is what was decided of it.
+func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
+	if Over(s.Pod) || !rule.Active() || !rule.Selects(s.Pod, s.Namespace) {
+		return
+	}
+	if !slices.Contains(Ours(s.Pod), rule.Gate) {
+		t.Ungated++
+		t.Without = append(t.Without, Listed{Namespace: s.Pod.Namespace, Name: s.Pod.Name, Why: ungatedWords(rule, s.Pod)})
+		return
+	}
+	t.Gated++
+	i := slices.IndexFunc(d.Verdicts, func(v Verdict) bool { return v.Gate == rule.Gate })
+	if i < 0 {
+		return
+	}
+	v := &d.Verdicts[i]
+	if d.LatchHolds(v) {
+		t.Waiting++
+		t.LatchClosed++
+		t.Waits = append(t.Waits, Listed{Namespace: s.Pod.Namespace, Name: s.Pod.Name, Since: d.LatchClosed, Why: LatchClosedWords})
+		return
+	}
+	if v.Open {
+		t.Open++
+		return
+	}
+	t.Waiting++
+	if v.Foreign {
+		t.Foreign++
+	}
+	if slices.ContainsFunc(v.Late, func(late *Rule) bool { return late.UID == rule.UID }) {
+		t.Late++
+	}
+	t.Waits = append(t.Waits, Listed{Namespace: s.Pod.Namespace, Name: s.Pod.Name, Since: v.Waits, Why: text.Cut(v.Message, listedWords)})
+}
+
+// listedWords is how many bytes are said of a pod in a list.
+const listedWords = 256
+
+// Add adds another tally.
+func (t *Tally) Add(other *Tally) {
+	t.Gated += other.Gated
+	t.Open += other.Open
+	t.Waiting += other.Waiting
+	t.Late += other.Late
+	t.LatchClosed += other.LatchClosed
+	t.Ungated += other.Ungated
+	t.Foreign += other.Foreign
+	t.Waits = append(t.Waits, other.Waits...)
+	t.Without = append(t.Without, other.Without...)
+}
+
+// Cut sorts the lists and leaves at most so many pods in each.
+func (t *Tally) Cut(limit int) {
+	slices.SortFunc(t.Waits, func(a, b Listed) int {
+		if a.Since.IsZero() != b.Since.IsZero() { // who has no sandbox does not wait for a component
+			if a.Since.IsZero() {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(a.Since.Compare(b.Since), byName(a, b))
+	})
+	slices.SortFunc(t.Without, byName)
+	t.Waits, t.Without = t.Waits[:min(limit, len(t.Waits))], t.Without[:min(limit, len(t.Without))]
+}
+
+func byName(a, b Listed) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// ungatedWords say why a pod that a rule selects does not have its gate.
+func ungatedWords(rule *Rule, pod *corev1.Pod) string {
+	if pod.CreationTimestamp.Time.Before(rule.Created) {
+		return "it is older than the rule: create it anew to have it gated"
+	}
+	return fmt.Sprintf("it was created without the gate: the API server did not know rule %s yet, the policy was not in force, or the labels of the pod or its namespace changed later; create it anew to have it gated", rule.Name)
+}

@@ -1,0 +1,90 @@
+package podrule
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/text"
+)
+
+// Words of conditions stay the same while nothing changes: each change is a write.
+
+// waitingWords name the components that have not said yes.
+func waitingWords(missing []Missing) string {
+	several := false
+	for _, m := range missing {
+		several = several || m.Rule != missing[0].Rule
+	}
+	parts := make([]string, len(missing))
+	for i, m := range missing {
+		parts[i] = m.Component
+		if several {
+			parts[i] = m.Rule + "/" + m.Component
+		}
+		if m.Why != "" {
+			parts[i] += " (" + m.Why + ")"
+		}
+	}
+	return text.Cut("waiting for "+strings.Join(parts, ", "), text.Condition)
+}
+
+// allReadyWords name the rules whose components have all said yes.
+func allReadyWords(rules []*Rule) string {
+	names := make([]string, len(rules))
+	components := 0
+	for i, rule := range rules {
+		names[i] = rule.Name
+		components += len(rule.Components)
+	}
+	return text.Cut(fmt.Sprintf("%s of %s said that the pod's network is ready", counted(components, "component"), ruleWords(names)), text.Condition)
+}
+
+func lateWords(v *Verdict) string {
+	deadline := v.Late[0].Deadline
+	for _, rule := range v.Late {
+		deadline = max(deadline, rule.Deadline)
+	}
+	return text.Cut(fmt.Sprintf("opened after %s: %s", deadline, waitingWords(v.Missing)), text.Condition)
+}
+
+func abandonedWords(reason string) string {
+	switch reason {
+	case v1alpha1.ReasonNotSelected:
+		return "no PodReadinessRule selects the pod any more: nobody waits for its network"
+	default:
+		return "the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"
+	}
+}
+
+func agentGoneWords(v *Verdict) string {
+	names := make([]string, len(v.Rules))
+	for i, rule := range v.Rules {
+		names[i] = rule.Name
+	}
+	return text.Cut(fmt.Sprintf("opened because the node has no live podgate agent and the deadline of %s is over; nobody knows whether the pod's network is ready", ruleWords(names)), text.Condition)
+}
+
+func ruleWords(names []string) string {
+	if len(names) == 1 {
+		return "rule " + names[0]
+	}
+	return "rules " + strings.Join(names, ", ")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("all %d %ss", n, what)
+}
+
+// statusWords say how a condition is, if that is not what it should be.
+func statusWords(kind string, status corev1.ConditionStatus, reason string) string {
+	if reason != "" {
+		return fmt.Sprintf("condition %s is %s, %s", kind, status, text.Cut(reason, 64))
+	}
+	return fmt.Sprintf("condition %s is %s", kind, status)
+}

@@ -1,0 +1,338 @@
+package admission_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/noderule"
+	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+)
+
+const settle = 5 * time.Second
+
+// births is the policy of rules with these names, which are their UIDs too; large is one that
+// does not fit.
+func births(names ...string) admission.Compiled {
+	var objs []*v1alpha1.NodeReadinessRule
+	for _, name := range names {
+		objs = append(objs, &v1alpha1.NodeReadinessRule{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+			Spec: v1alpha1.NodeReadinessRuleSpec{
+				Conditions:      []v1alpha1.ConditionRequirement{{Type: "Ready", RequiredStatus: corev1.ConditionTrue}},
+				Taint:           v1alpha1.Taint{Key: "readiness.k8s.io/" + name, Effect: corev1.TaintEffectNoSchedule},
+				EnforcementMode: v1alpha1.EnforcementModeContinuous,
+				NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "a"}},
+			},
+		})
+		if name == "large" {
+			var values []v1alpha1.LabelValue
+			for i := range 1000 {
+				values = append(values, v1alpha1.LabelValue(fmt.Sprintf("%063d", i)))
+			}
+			selector := &objs[len(objs)-1].Spec.NodeSelector
+			selector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}}
+		}
+	}
+	return admission.CompileBirths(noderule.NewRulebook(objs).Rules())
+}
+
+// in is a sight of a policy that says what the rules ask for.
+func in(names ...string) admissioncontroller.Sight {
+	return admissioncontroller.Sight{Stored: births(names...), Wanted: births(names...)}
+}
+
+type memory struct {
+	*admissioncontroller.Coverage
+	clock *testclock.FakePassiveClock
+}
+
+func newMemory() memory {
+	clock := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
+	return memory{Coverage: admissioncontroller.New(clock, settle, "readygate-test", "others do it later"), clock: clock}
+}
+
+func (m memory) after(d time.Duration) { m.clock.SetTime(m.clock.Now().Add(d)) }
+
+// says is the reason why the rule is not covered; empty if it is.
+func (m memory) says(t *testing.T, uid types.UID, was bool) (string, time.Duration) {
+	t.Helper()
+	gap, wait, known := m.Covers(uid, was)
+	if !known {
+		return "not known", wait
+	}
+	if gap == nil {
+		return "", wait
+	}
+	return gap.Reason, wait
+}
+
+func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
+	m := newMemory()
+	if got, _ := m.says(t, "a", true); got != "not known" {
+		t.Errorf("before the first sight: %q", got)
+	}
+	m.Saw(in())
+	m.Saw(admissioncontroller.Sight{Stored: births(), Wanted: births("a")})
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != 0 {
+		t.Errorf("about to be written: %q %v", got, wait)
+	}
+	m.Saw(in("a"))
+	m.after(time.Second)
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != settle-time.Second {
+		t.Errorf("just written: %q %v", got, wait)
+	}
+	m.after(settle - time.Second)
+	if got, wait := m.says(t, "a", false); got != "" || wait != 0 {
+		t.Errorf("settled: %q %v", got, wait)
+	}
+	m.Saw(in("a", "b"))
+	if got, _ := m.says(t, "a", true); got != "" {
+		t.Errorf("another rule came: %q", got)
+	}
+	if got, _ := m.says(t, "b", false); got != v1alpha1.ReasonSettling {
+		t.Errorf("the other rule: %q", got)
+	}
+}
+
+// A part of the policy that was away, however short, settles again.
+func TestAnEditOfThePolicyStartsTheSettleTimeAnew(t *testing.T) {
+	m := newMemory()
+	m.Saw(in("a"))
+	m.after(settle)
+	m.Saw(admissioncontroller.Sight{Stored: births(), Wanted: births("a")})
+	m.Saw(in("a"))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("put back: %q %v", got, wait)
+	}
+}
+
+// Who led before has waited, if the rule says so and its part was found as it should be.
+func TestANewLeaderDoesNotStartTheSettleTimeAnew(t *testing.T) {
+	m := newMemory()
+	m.Saw(in("a", "b"))
+	if got, _ := m.says(t, "a", true); got != "" {
+		t.Errorf("covered before: %q", got)
+	}
+	if got, wait := m.says(t, "b", false); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("not covered before: %q %v", got, wait)
+	}
+}
+
+func TestAGapIsToldOfEveryRule(t *testing.T) {
+	m := newMemory()
+	sight := in("a")
+	sight.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
+	m.Saw(sight)
+	if got, _ := m.says(t, "a", true); got != v1alpha1.ReasonBindingMissing {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A rule that does not fit is another thing than one that nobody has compiled yet.
+func TestARuleThatDoesNotFitSaysSo(t *testing.T) {
+	m := newMemory()
+	told := 0
+	m.Saw(in("a"))
+	m.OnChange(func() { told++ })
+	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonSettling {
+		t.Errorf("a rule that is new: %q", got)
+	}
+	m.Saw(admissioncontroller.Sight{Stored: births("a"), Wanted: births("a", "large")})
+	if got, _ := m.says(t, "large", true); got != v1alpha1.ReasonTooLarge || told != 1 {
+		t.Errorf("a rule that does not fit: %q, told %d times", got, told)
+	}
+}
+
+// A rule may be deleted while the write that puts it into the policy is under way.
+func TestARuleThatIsAboutToBeWrittenIsNotGone(t *testing.T) {
+	m := newMemory()
+	m.Saw(in())
+	m.after(settle)
+	m.Saw(admissioncontroller.Sight{Stored: births(), Wanted: births("a")})
+	if gone, wait := m.Gone("a"); gone || wait != 0 {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
+	}
+}
+
+// A binding that comes back takes as long to be seen everywhere as the policy does.
+func TestAPolicyThatIsInForceAgainSettlesAgain(t *testing.T) {
+	m := newMemory()
+	m.Saw(in("a"))
+	m.after(settle)
+	sight := in("a")
+	sight.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
+	m.Saw(sight)
+	m.after(settle)
+	m.Saw(in("a"))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("got %q %v", got, wait)
+	}
+}
+
+func TestARuleIsGoneWhenEveryAPIServerHasSeenIt(t *testing.T) {
+	m := newMemory()
+	gone := func(want bool, wantWait time.Duration) {
+		t.Helper()
+		if got, wait := m.Gone("a"); got != want || wait != wantWait {
+			t.Errorf("gone %v, ask again in %v; want %v, %v", got, wait, want, wantWait)
+		}
+	}
+	gone(false, 0) // nothing is known yet
+	m.Saw(in("a"))
+	gone(false, 0) // still in it
+	m.after(time.Minute)
+	m.Saw(in())
+	gone(false, settle)
+	m.after(settle)
+	gone(true, 0)
+	m.after(2 * time.Hour)
+	m.Saw(in("b"))
+	gone(true, 0) // also when it is forgotten that it ever was there
+}
+
+// After a start nobody knows when a rule was taken out.
+func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
+	m := newMemory()
+	m.Saw(in())
+	if gone, wait := m.Gone("a"); gone || wait != settle {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
+	}
+}
+
+// A cluster without the API never had a policy; one that was deleted may be in force for a
+// moment yet, and one that cannot be read, relied on or written may be for ever.
+func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
+	edited := admission.BirthsSpec(births("a"))
+	edited.ReinvocationPolicy = "Never"
+	tests := map[string]struct {
+		sight admissioncontroller.Sight
+		gone  bool
+		wait  time.Duration
+	}{
+		v1alpha1.ReasonAPIMissing:    {gone: true},
+		v1alpha1.ReasonPolicyMissing: {wait: settle},
+		v1alpha1.ReasonPolicyForeign: {sight: admissioncontroller.Sight{Stored: births("a")}},
+		v1alpha1.ReasonWriteRefused:  {sight: admissioncontroller.Sight{Unread: true}},
+		"Edited":                     {sight: admissioncontroller.Sight{Stored: admission.ReadBirths(&edited)}},
+	}
+	for reason, tc := range tests {
+		t.Run(reason, func(t *testing.T) {
+			m := newMemory()
+			m.Saw(in("a"))
+			m.after(time.Minute)
+			tc.sight.Gap = &admissioncontroller.Gap{Reason: reason}
+			m.Saw(tc.sight)
+			if gone, wait := m.Gone("a"); gone != tc.gone || wait != tc.wait {
+				t.Errorf("gone %v, ask again in %v", gone, wait)
+			}
+			m.Saw(in()) // and then it is really taken out
+			m.after(settle)
+			if gone, _ := m.Gone("a"); !gone {
+				t.Error("never gone")
+			}
+		})
+	}
+}
+
+// A rule that was in an edited text, and is taken out with the edit, has to settle too.
+func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
+	edited := admission.BirthsSpec(births("a"))
+	edited.ReinvocationPolicy = "Never"
+	m := newMemory()
+	m.Saw(in("a"))
+	m.after(time.Minute)
+	m.Saw(admissioncontroller.Sight{Stored: admission.ReadBirths(&edited)})
+	m.Saw(in())
+	if gone, wait := m.Gone("a"); gone || wait != settle {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
+	}
+}
+
+// A long text takes an API server long to compile, when it is stored and when it is put in
+// force: what one takes tells of the other.
+func TestALongTextSettlesLonger(t *testing.T) {
+	m := newMemory()
+	m.Saw(in())
+	m.after(time.Minute)
+	sight := in("a")
+	sight.Took = 2 * time.Second
+	m.Saw(sight)
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != settle+6*time.Second {
+		t.Errorf("covered: %q %v", got, wait)
+	}
+	sight = in()
+	sight.Took = time.Second
+	m.Saw(sight)
+	if gone, wait := m.Gone("a"); gone || wait != settle+3*time.Second {
+		t.Errorf("gone %v, ask again in %v", gone, wait)
+	}
+}
+
+func TestOnlyChangesAreTold(t *testing.T) {
+	m := newMemory()
+	told := 0
+	m.OnChange(func() { told++ })
+	for _, sight := range []admissioncontroller.Sight{in("a"), in("a"), in("a", "b"), in("a", "b")} {
+		m.Saw(sight)
+	}
+	if told != 2 {
+		t.Errorf("told %d times of 2 changes", told)
+	}
+}
+
+// Where an administrator applies the policy, a rule that differs from it reports the difference and the
+// command, and a rule that does not differ stays covered.
+func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
+	m := newMemory()
+	manual := func(stored, wanted admission.Compiled) admissioncontroller.Sight {
+		return admissioncontroller.Sight{Stored: stored, Wanted: wanted, Manual: true}
+	}
+	message := func(uid types.UID) string {
+		gap, wait, _ := m.Covers(uid, false)
+		if gap == nil || gap.Reason != v1alpha1.ReasonPolicyOutdated || wait != 0 || !strings.Contains(gap.Message, admissioncontroller.ApplyCommand) || !strings.Contains(gap.Message, "readygate-test") {
+			t.Errorf("rule %s: %+v, wait %v", uid, gap, wait)
+			return ""
+		}
+		return gap.Message
+	}
+	m.Saw(manual(births("a", "b"), births("a", "b")))
+	m.after(settle)
+	m.Saw(manual(births("a", "b"), births("a", "c", "large")))
+	if got, _ := m.says(t, "a", false); got != "" {
+		t.Errorf("the rule that did not change: %q", got)
+	}
+	if got := message("c"); !strings.Contains(got, "does not have this rule") || !strings.Contains(got, "others do it later") {
+		t.Errorf("a new rule: %s", got)
+	}
+	if got := message("b"); !strings.Contains(got, "still has this rule") {
+		t.Errorf("a deleted rule: %s", got)
+	}
+	if gone, wait := m.Gone("b"); gone || wait != 0 {
+		t.Errorf("a deleted rule is gone: %v, in %v", gone, wait)
+	}
+	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonTooLarge {
+		t.Errorf("a rule that does not fit: %q", got)
+	}
+	if got, _ := m.says(t, "unknown", false); got != v1alpha1.ReasonSettling {
+		t.Errorf("a rule that is not compiled yet: %q", got)
+	}
+	edited := admission.BirthsSpec(births("a"))
+	edited.Variables[0].Expression = "true"
+	m.Saw(manual(admission.ReadBirths(&edited), births("a")))
+	if got := message("a"); !strings.Contains(got, "was edited") {
+		t.Errorf("an edited policy: %s", got)
+	}
+	m.Saw(manual(births("a"), births("a")))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+		t.Errorf("just applied: %q %v", got, wait)
+	}
+}

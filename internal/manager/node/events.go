@@ -1,0 +1,113 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/text"
+)
+
+// told are the kinds of change that have an event, with its reason, its action and its words.
+// Completion has none of its own: it comes with the removal of the taint.
+var told = []struct {
+	kind           noderule.ChangeKind
+	reason, action string
+	format         string
+}{
+	{noderule.Added, v1alpha1.EventTaintAdded, v1alpha1.ActionAddTaint, "Taint '%s' added by rule '%s'"},
+	{noderule.Removed, v1alpha1.EventTaintRemoved, v1alpha1.ActionRemoveTaint, "Taint '%s' removed by rule '%s'"},
+	{noderule.Adopted, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Taint '%s' was there before and is now managed by rule '%s'"},
+}
+
+// record tells of the changes that were made to a node at one time. However many rules have a
+// part in it, there is one event of a kind: events cost as much as writes of nodes. It is related
+// to the first of the rules.
+func (r *Reconciler) record(node *noderule.Node, changes []noderule.Change) {
+	for _, t := range told {
+		var notes []string
+		var first noderule.Change
+		for _, change := range changes {
+			if change.Kind != t.kind {
+				continue
+			}
+			if notes == nil {
+				first = change
+			}
+			notes = append(notes, fmt.Sprintf(t.format, change.Taint, change.Rule))
+		}
+		if notes != nil {
+			r.Events.Eventf(nodeObject(node), ruleObject(first.Rule, first.UID), corev1.EventTypeNormal, t.reason, t.action,
+				"%s", text.Cut(strings.Join(notes, "; "), text.Event))
+		}
+	}
+}
+
+// recordDeadlines tells of nodes that were held for too long: which requirement they wait for, and
+// for how long already.
+func (r *Reconciler) recordDeadlines(d decision, now time.Time) {
+	for _, change := range d.plan.Changes {
+		i := slices.IndexFunc(d.verdicts, func(v noderule.Verdict) bool { return v.Rule.UID == change.UID })
+		if i < 0 {
+			continue
+		}
+		waits := waitsFor(&d.verdicts[i], now)
+		switch change.Kind {
+		case noderule.Stuck:
+			r.Events.Eventf(nodeObject(d.node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventStuck, v1alpha1.ActionAwait,
+				"%s", text.Cut(fmt.Sprintf("Held by rule '%s' for more than %s: %s", change.Rule, d.verdicts[i].Rule.Deadline, waits), text.Event))
+		case noderule.Expired:
+			r.Events.Eventf(nodeObject(d.node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventDeadlineReleased, v1alpha1.ActionRemoveTaint,
+				"%s", text.Cut(fmt.Sprintf("Released by the deadline of rule '%s' after %s: %s", change.Rule, d.verdicts[i].Rule.Deadline, waits), text.Event))
+		}
+	}
+}
+
+// waitsFor says which requirements are not met, and since when.
+func waitsFor(verdict *noderule.Verdict, now time.Time) string {
+	var parts []string
+	for _, unmet := range verdict.Unmet {
+		part := unmet.String()
+		if !unmet.Since.IsZero() && !unmet.Since.After(now) { // a clock may be ahead
+			part += ", for " + duration.HumanDuration(now.Sub(unmet.Since))
+		}
+		parts = append(parts, part)
+	}
+	switch {
+	case verdict.Cause == noderule.CauseNotReady:
+		return "its conditions hold, and the node is not Ready"
+	case len(parts) == 0:
+		return "its conditions hold, but not for minReadySeconds yet"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// recordRefusal relates the event to the first of the rules: events that differ only in
+// their note are counted as one.
+func (r *Reconciler) recordRefusal(node *noderule.Node, change noderule.Change, rules []string, err error) {
+	message := fmt.Sprintf("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %v", strings.Join(rules, ", "), err)
+	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning,
+		v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s", text.Cut(message, text.Event))
+}
+
+func nodeObject(node *noderule.Node) *corev1.Node {
+	return &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID},
+	}
+}
+
+func ruleObject(name string, uid types.UID) *v1alpha1.NodeReadinessRule {
+	return &v1alpha1.NodeReadinessRule{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+	}
+}

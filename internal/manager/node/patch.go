@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/manager/leadership"
+)
+
+// operation is one operation of a JSON patch (RFC 6902). A value of null says something: a test for
+// absence needs it. Who removes has none, and nobody reads it.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+const (
+	taintsPath      = "/spec/taints"
+	annotationsPath = "/metadata/annotations"
+)
+
+// jsonPatch writes the plan as one JSON patch that applies only to the node that it was
+// made for: to the same object, with the same list of taints. A test of the resourceVersion
+// would fail at every heartbeat; this one fails only if somebody changed the taints.
+func jsonPatch(node *noderule.Node, plan *noderule.Plan) ([]byte, error) {
+	ops := []operation{
+		{Op: "test", Path: "/metadata/uid", Value: node.UID},
+		{Op: "test", Path: taintsPath, Value: orNull(node.Taints)},
+	}
+	if plan.TaintsChanged {
+		ops = append(ops, taintsOperation(node, plan))
+	}
+	return json.Marshal(append(ops, annotationOperations(node, plan)...))
+}
+
+// unchecked spares the API server to look for fields in the node that it does not know: what the
+// patch names, it knows.
+const unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
+
+// send sends the patch, the one way in which nodes are written, and returns what it made of the
+// node.
+func send(ctx context.Context, c client.Writer, node string, patch []byte) (*corev1.Node, error) {
+	obj := &corev1.Node{}
+	obj.Name = node
+	err := c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), unchecked)
+	return obj, err
+}
+
+func taintsOperation(node *noderule.Node, plan *noderule.Plan) operation {
+	switch {
+	case len(plan.Taints) == 0:
+		return operation{Op: "remove", Path: taintsPath}
+	case len(node.Taints) == 0:
+		return operation{Op: "add", Path: taintsPath, Value: plan.Taints}
+	default:
+		return operation{Op: "replace", Path: taintsPath, Value: plan.Taints}
+	}
+}
+
+// annotationOperations change single annotations. Where the node has none, the map is
+// created only if nobody else has created it meanwhile: adding it would replace theirs.
+func annotationOperations(node *noderule.Node, plan *noderule.Plan) []operation {
+	var ops []operation
+	if node.Annotations == nil && len(plan.Set) > 0 {
+		ops = append(ops,
+			operation{Op: "test", Path: annotationsPath, Value: nil},
+			operation{Op: "add", Path: annotationsPath, Value: map[string]string{}})
+	}
+	for _, key := range slices.Sorted(maps.Keys(plan.Set)) {
+		ops = append(ops, operation{Op: "add", Path: annotationPath(key), Value: plan.Set[key]})
+	}
+	for _, key := range plan.Remove {
+		ops = append(ops, operation{Op: "remove", Path: annotationPath(key)})
+	}
+	return ops
+}
+
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+func annotationPath(key string) string { return annotationsPath + "/" + pointer.Replace(key) }
+
+// orNull is the list as the API server stores it: an empty one is absent.
+func orNull(taints []corev1.Taint) any {
+	if len(taints) == 0 {
+		return nil
+	}
+	return taints
+}
+
+// isConflict says that the patch did not fit the node as it is now: somebody else wrote
+// first. The API server answers a failed test, and a path that is gone, with 422 without
+// causes; an invalid object or a policy's refusal has causes.
+func isConflict(err error) bool {
+	status, ok := statusOf(err)
+	return ok && (status.Code == http.StatusConflict || status.Code == http.StatusUnprocessableEntity && !hasCauses(status))
+}
+
+// isRefusal says that the API server will answer the same again until somebody changes a
+// policy, a role or a rule.
+func isRefusal(err error) bool {
+	status, ok := statusOf(err)
+	if !ok {
+		return false
+	}
+	switch status.Code {
+	case http.StatusUnprocessableEntity:
+		return hasCauses(status)
+	case http.StatusForbidden, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return true
+	default:
+		return false
+	}
+}
+
+// isSure says that the write did not happen, and will not. After an error of the server, or none
+// of its answers, nobody knows.
+func isSure(err error) bool {
+	return errors.Is(err, leadership.ErrFenced) || isConflict(err) || isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsUnauthorized(err)
+}
+
+// isServerError says that the API server, or something that it asked, failed. It may pass.
+// An API server that cannot be reached, is busy or starting is something else.
+func isServerError(err error) bool {
+	status, ok := statusOf(err)
+	return ok && status.Code == http.StatusInternalServerError
+}
+
+type apiStatus struct {
+	Code   int32
+	Causes int
+}
+
+func hasCauses(s apiStatus) bool { return s.Causes > 0 }
+
+func statusOf(err error) (apiStatus, bool) {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return apiStatus{}, false
+	}
+	status := apiStatus{Code: answer.Status().Code}
+	if details := answer.Status().Details; details != nil {
+		status.Causes = len(details.Causes)
+	}
+	return status, true
+}

@@ -1,0 +1,113 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/text"
+)
+
+// unlistedInterval is the least time between two reports about one node: an account that may write a node can
+// write a new record every second.
+const unlistedInterval = 10 * time.Minute
+
+// unlistedRecords remembers which records were reported, of nodes that have such records now or had some in
+// the last unlistedInterval.
+type unlistedRecords struct {
+	mu     sync.Mutex
+	byNode map[string]unlistedReport
+}
+
+type unlistedReport struct {
+	// records are a hash of those that were last reported, and at is when.
+	records uint64
+	at      time.Time
+	// now is whether the node has such records now.
+	now bool
+}
+
+var unlistedSeed = maphash.MakeSeed()
+
+// update notes the records of a node. It returns whether they are to be reported now, and the change of the
+// number of nodes that have such records.
+func (u *unlistedRecords) update(node *noderule.Node, keys []string, now time.Time) (news bool, change float64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	report := u.byNode[node.Name]
+	was := report.now
+	if report.now = len(keys) > 0; !report.now {
+		report.records = 0
+	} else if records := hashOf(node, keys); records != report.records && (report.at.IsZero() || now.Sub(report.at) >= unlistedInterval) {
+		news, report.records, report.at = true, records, now
+	}
+	switch {
+	case !report.now && now.Sub(report.at) >= unlistedInterval:
+		delete(u.byNode, node.Name)
+	case u.byNode == nil:
+		u.byNode = map[string]unlistedReport{node.Name: report}
+	default:
+		u.byNode[node.Name] = report
+	}
+	return news, one(report.now) - one(was)
+}
+
+func hashOf(node *noderule.Node, keys []string) uint64 {
+	var records []string
+	for _, key := range keys {
+		records = append(records, key, node.Annotations[key])
+	}
+	return maphash.Comparable(unlistedSeed, fmt.Sprintf("%q", records))
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// forget drops a node that is gone, and returns the change of the number of nodes.
+func (u *unlistedRecords) forget(node string) (change float64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	was := u.byNode[node].now
+	delete(u.byNode, node)
+	return -one(was)
+}
+
+// reportUnlisted reports hold records that no rule wrote, with the commands that remove them. While
+// the list is not known, nothing can be said about records.
+func (r *Reconciler) reportUnlisted(ctx context.Context, d decision) {
+	if r.Owners.Taints() == nil {
+		return
+	}
+	keys := d.plan.Unlisted
+	news, change := r.unlisted.update(d.node, keys, r.Clock.Now())
+	r.Metrics.unlistedNodes.Add(change)
+	if !news {
+		return
+	}
+	log.FromContext(ctx).Info("Left a hold record that no rule wrote, and its taint", "node", d.node.Name, "records", len(keys), "first", keys[0])
+	r.Events.Eventf(nodeObject(d.node), nil, corev1.EventTypeWarning, v1alpha1.EventUnlistedRecord, v1alpha1.ActionKeepRecord,
+		"%s", text.Cut(unlistedText(d.node, keys), text.Event))
+}
+
+// unlistedText names the first record and the commands that remove it.
+func unlistedText(node *noderule.Node, keys []string) string {
+	text := fmt.Sprintf("Hold record %s was not written by a rule of this cluster; it stays, and its taint too. Remove it with: kubectl annotate node %s %s-", keys[0], node.Name, keys[0])
+	if taint, ok := noderule.RecordTaint(node.Annotations[keys[0]]); ok {
+		text += fmt.Sprintf("; and, if the taint is not wanted: kubectl taint node %s %s-", node.Name, taint)
+	}
+	if more := len(keys) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more records)", more)
+	}
+	return text
+}

@@ -1,0 +1,110 @@
+package nodecache
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Nodes lists and watches all nodes. They have their metadata but for managed fields, their spec,
+// and of their status the conditions, without reasons and messages, and the boot.
+func Nodes(config *rest.Config) (cache.ListerWatcher, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	config.NegotiatedSerializer = negotiated{serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}}
+	api, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	nodes := func(options metav1.ListOptions) *rest.Request {
+		return api.Get().Resource("nodes").VersionedParams(&options, scheme.ParameterCodec)
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list := &corev1.NodeList{}
+			return list, nodes(options).Do(ctx).Into(list)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch, options.AllowWatchBookmarks = true, true
+			return nodes(options).Watch(ctx)
+		},
+	}, nil
+}
+
+// negotiated lets what comes in protobuf through the sieve.
+type negotiated struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes are those of the other serializer.
+func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
+	types := slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes())
+	for i := range types {
+		if types[i].MediaType == runtime.ContentTypeProtobuf {
+			types[i].Serializer = decoder{types[i].Serializer}
+			stream := *types[i].StreamSerializer
+			stream.Serializer = frames{stream.Serializer}
+			types[i].StreamSerializer = &stream
+		}
+	}
+	return types
+}
+
+// buffers are for what is kept: objects that are decoded from it have copies.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// sifted calls use with what is kept of the data, which is there only until it returns.
+func sifted(data []byte, use func(kept []byte) error) error {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	kept := cut(data, *buffer)
+	if len(kept) < len(data) { // else it may be the caller's own
+		*buffer = kept
+	}
+	return use(kept)
+}
+
+// frames decodes the frames of a watch: one would copy all of the object that it carries.
+type frames struct{ runtime.Serializer }
+
+// Fields of a frame, and of the extension that its object is.
+const (
+	frameType   = 1
+	frameObject = 2
+	rawContent  = 1
+)
+
+// Decode decodes a frame with what is kept of its object.
+func (f frames) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	frame, ok := into.(*metav1.WatchEvent)
+	object := field(field(data, frameObject), rawContent)
+	if !ok || object == nil {
+		return f.Serializer.Decode(data, defaults, into)
+	}
+	err := sifted(object, func(kept []byte) error {
+		*frame = metav1.WatchEvent{Type: string(field(data, frameType)), Object: runtime.RawExtension{Raw: bytes.Clone(kept)}}
+		return nil
+	})
+	return frame, defaults, err
+}
+
+type decoder struct{ runtime.Serializer }
+
+// Decode decodes what is kept of the data.
+func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (obj runtime.Object, kind *schema.GroupVersionKind, err error) {
+	err = sifted(data, func(kept []byte) error {
+		obj, kind, err = d.Serializer.Decode(kept, defaults, into)
+		return err
+	})
+	return obj, kind, err
+}

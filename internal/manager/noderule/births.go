@@ -1,0 +1,77 @@
+package noderule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/noderule"
+	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+)
+
+// births is what the births policy means for a rule.
+type births struct {
+	// condition is BirthsCovered; nil while nothing is known.
+	condition *metav1.Condition
+	// gone says that no API server puts the rule's taint on nodes; hint says what a deleted
+	// rule waits for otherwise, if not for time alone.
+	gone bool
+	hint string
+	// again is when to ask again although nothing changed; zero: never.
+	again time.Duration
+}
+
+func (r *Reconciler) birthsOf(rule *noderule.Rule, status *v1alpha1.NodeReadinessRuleStatus) births {
+	var b births
+	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBirthsCovered)
+	wasCovered := was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == rule.Generation
+	gap, wait, known := r.Coverage.Covers(rule.UID, wasCovered)
+	if known {
+		covered := birthsCovered(rule, gap)
+		b.condition = &covered
+	}
+	if rule.Active() {
+		b.again = wait
+	}
+	if rule.Deleting {
+		b.gone, b.again = r.Coverage.Gone(rule.UID)
+		if gap != nil && !b.gone && b.again == 0 {
+			b.hint = ": " + gap.Message
+		}
+	}
+	return b
+}
+
+// birthsCovered is the condition, given why the policy does not cover the rule; nil if it does.
+func birthsCovered(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1.Condition {
+	not := func(reason, message string) metav1.Condition {
+		return condition(v1alpha1.ConditionBirthsCovered, false, reason, message)
+	}
+	switch {
+	case gap != nil && gap.Reason == v1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
+		return not(gap.Reason, gap.Message)
+	case rule.Deleting:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted")
+	case rule.Problem != nil:
+		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+	case rule.DryRun:
+		return not(v1alpha1.ReasonDryRun, "the rule only previews: set spec.dryRun to false to enforce it")
+	case gap != nil && gap.Reason != v1alpha1.ReasonSettling:
+		return not(gap.Reason, gap.Message)
+	}
+	if later := admission.LabelsSetLater(rule); len(later) > 0 { // waiting does not help
+		taint := rule.Taint
+		return not(v1alpha1.ReasonLabelSetLater, fmt.Sprintf("no kubelet may set %s on its node, so a node gets the taint when somebody else sets it: "+
+			"register the nodes with --register-with-taints=%s, or select them by a label that a kubelet may set (--node-labels), e.g. example.com/pool",
+			strings.Join(later, ", "), taint.ToString()))
+	}
+	if gap != nil {
+		return not(gap.Reason, gap.Message)
+	}
+	return condition(v1alpha1.ConditionBirthsCovered, true, v1alpha1.ReasonCovered, "a selected node is created with the taint")
+}

@@ -1,0 +1,365 @@
+package noderule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/manager/node"
+	"github.com/readygate/readygate/internal/text"
+)
+
+// standing is all that a rule's status is made from.
+type standing struct {
+	rule     *noderule.Rule
+	summary  noderule.Summary
+	failures map[string]node.Failure
+	// refusal is why the rule itself cannot be written; nil if it can.
+	refusal error
+	// unlisted is why the list of rule taints cannot be written, and retry when that is tried
+	// again; nil if it can.
+	unlisted error
+	retry    time.Duration
+	births   births
+	// blocked are the DaemonSets that report for the rule and do not tolerate its taint, of as many
+	// as are known.
+	blocked   []string
+	reporters int
+	// others is the condition SoleController; nil if no other controller has a live lease.
+	others *metav1.Condition
+}
+
+// cleanedUp says that nothing of a deleted rule is left, nor will be put on a node again.
+func (s standing) cleanedUp() bool {
+	return s.rule.Deleting && s.summary.Carrying == 0 && s.births.gone
+}
+
+// limitedRest is how long a status that names limited nodes is believed: one that is heard of again
+// is no change of a node that anybody is told of.
+const limitedRest = 15 * time.Second
+
+// again is when time alone can make another status, zero: never.
+func (s standing) again(now time.Time) time.Duration {
+	again := s.births.again
+	sooner := func(wait time.Duration) {
+		if again == 0 || wait < again {
+			again = max(wait, statusInterval)
+		}
+	}
+	if s.unlisted != nil {
+		sooner(s.retry)
+	}
+	if !s.summary.Until.IsZero() {
+		sooner(s.summary.Until.Sub(now))
+	}
+	// What was silent and is heard of again changes nothing on a node that is not held, so nobody tells.
+	if s.summary.Limited > 0 || s.summary.ToAdd > 0 && s.rule.Ages() {
+		sooner(limitedRest)
+	}
+	return again
+}
+
+// statusOf is the status of a rule, given how it stands and what the status was. What did
+// not change keeps its times, so that an equal status means that nothing is to be written.
+func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time) v1alpha1.NodeReadinessRuleStatus {
+	rule, summary, failures := s.rule, s.summary, s.failures
+	status := v1alpha1.NodeReadinessRuleStatus{
+		ObservedGeneration: rule.Generation,
+		Conditions:         slices.Clone(old.Conditions),
+		TakenOverAt:        old.TakenOverAt,
+		Summary:            counts(summary, failures),
+		FailedNodes:        failedNodes(failures),
+		LimitedNodes:       summary.LimitedNodes,
+		NodeEvaluations:    evaluations(summary.Nodes, old.NodeEvaluations, now),
+		DryRunResults:      dryRunResults(rule, summary),
+	}
+	status.ListsTruncated = len(status.NodeEvaluations) < summary.Selected || len(status.FailedNodes) < len(failures)
+	if status.TakenOverAt == nil && !rule.Deleting { // what a deleted rule left has no record then
+		status.TakenOverAt = &now
+	}
+	if rule.DryRun {
+		status.DryRunSince = old.DryRunSince
+		if status.DryRunSince == nil {
+			status.DryRunSince = &now
+		}
+	}
+	if rule.Active() {
+		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
+	}
+	conditions := []metav1.Condition{accepted(rule), enforced(s)}
+	if s.births.condition != nil {
+		conditions = append(conditions, *s.births.condition)
+	}
+	if s.reporters > 0 {
+		conditions = append(conditions, reportersRun(s))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReportersRun)
+	}
+	if s.others != nil {
+		conditions = append(conditions, *s.others)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSoleController)
+	}
+	for _, condition := range conditions {
+		condition.ObservedGeneration = rule.Generation
+		condition.LastTransitionTime = now
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+// reportersRun warns of a deadlock: who must run for the node to be released is kept off it.
+func reportersRun(s standing) metav1.Condition {
+	if len(s.blocked) == 0 {
+		return condition(v1alpha1.ConditionReportersRun, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
+	}
+	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists} to its pods", s.rule.Taint.Key)
+	if s.rule.AddsTolerations {
+		do += ", or let spec.tolerations do it: kubectl rollout restart daemonset, if its selectors match"
+	}
+	return condition(v1alpha1.ConditionReportersRun, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
+		"DaemonSet %s reports what the rule waits for and does not tolerate the taint %s: it never starts on a held node, and the node stays held; %s",
+		few(s.blocked, len(s.blocked)), s.rule.ID(), do))
+}
+
+func accepted(rule *noderule.Rule) metav1.Condition {
+	if rule.Problem != nil {
+		return condition(v1alpha1.ConditionAccepted, false, rule.Problem.Reason, rule.Problem.Message)
+	}
+	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid and conflicts with no older rule")
+}
+
+func enforced(s standing) metav1.Condition {
+	rule, summary := s.rule, s.summary
+	not := func(reason, format string, args ...any) metav1.Condition {
+		return condition(v1alpha1.ConditionEnforced, false, reason, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case s.refusal != nil:
+		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write this rule: a policy or a role must change; %v", s.refusal)
+	case len(s.failures) > 0:
+		first := slices.Min(slices.Collect(maps.Keys(s.failures)))
+		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write %s: a policy, a role or the rule must change; first %s: %s",
+			nodes(len(s.failures)), first, s.failures[first].Message)
+	case rule.Deleting:
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; %s", leftover(s))
+	case rule.Problem != nil:
+		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+	case rule.DryRun && summary.Holding > 0:
+		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it holds as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
+	case rule.DryRun:
+		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
+	case s.unlisted != nil:
+		return not(v1alpha1.ReasonWriteRefused, "nodes are held and released, but the manager cannot keep its list of rule taints: if this rule is deleted by force, its taints stay on nodes; "+
+			"allow the manager to get, create and patch that ConfigMap: %v", s.unlisted)
+	case summary.Limited > 0:
+		return not(v1alpha1.ReasonLimited, "%s: %d of %s in use are away, and maxUnavailable is %s; "+
+			"mend the component, or what reports it, or allow more: %s", stay(summary.Limited), summary.Away, nodes(summary.InUse), rule.MaxUnavailable, few(summary.LimitedNodes, summary.Limited))
+	case rule.Unordered != "":
+		return not(v1alpha1.ReasonUnordered, "nodes are held and released, but spec.dependsOn is not followed: %s", rule.Unordered)
+	case summary.Unsettled > 0:
+		return not(v1alpha1.ReasonProgressing, "%s still to be written", nodes(summary.Unsettled))
+	}
+	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(rule, summary))
+}
+
+// leftover says what of a rule that is being deleted is still there.
+func leftover(s standing) string {
+	switch {
+	case s.summary.Carrying > 0:
+		return nodes(s.summary.Carrying) + " to be cleaned up"
+	case !s.births.gone:
+		return "nothing of it is left on nodes, but some API server may still put its taint on new ones" + s.births.hint
+	}
+	return "nothing of it is left on nodes"
+}
+
+// stay says that so many nodes are left as they are.
+func stay(n int) string {
+	if n == 1 {
+		return "1 node stays released although its conditions do not hold"
+	}
+	return nodes(n) + " stay released although their conditions do not hold"
+}
+
+// few names the first of some nodes.
+func few(names []string, all int) string {
+	const most = 5
+	named := names[:min(most, len(names))]
+	text := strings.Join(named, ", ")
+	if more := all - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// enforcedMessage hints at what a rule that does all it can may still lack.
+func enforcedMessage(rule *noderule.Rule, summary noderule.Summary) string {
+	if summary.Selected == 0 {
+		return "no node matches the nodeSelector"
+	}
+	if summary.Stuck > 0 {
+		return fmt.Sprintf("%s of %d held longer than progressDeadlineSeconds: kubectl readiness nodes shows which conditions they wait for", nodes(summary.Stuck), summary.Holding)
+	}
+	so := "every selected node carries the taint exactly while its requirements are not met"
+	if len(rule.DependsOn) > 0 {
+		so += ", once the rules of dependsOn have released it"
+	}
+	if rule.ReleaseStuck && rule.Deadline > 0 {
+		so += ", for " + rule.Deadline.String() + " at most (onDeadline Release)"
+		if late := summary.Waiting[noderule.CauseDeadline]; late > 0 {
+			so += "; " + nodes(late) + " released by the deadline, without them"
+		}
+	}
+	return so + unreported(summary)
+}
+
+// unreported asks who reports a condition that some node does not have.
+func unreported(summary noderule.Summary) string {
+	if summary.Unreported == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(summary.Unreported))
+}
+
+func condition(conditionType string, holds bool, reason, message string) metav1.Condition {
+	status := metav1.ConditionFalse
+	if holds {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: text.Cut(message, text.Condition)}
+}
+
+// counts are complete, however many nodes are listed. Held are nodes that carry the taint
+// because of the rule, not those that should.
+func counts(summary noderule.Summary, failures map[string]node.Failure) *v1alpha1.RuleSummary {
+	return &v1alpha1.RuleSummary{
+		Selected: int32(summary.Selected),
+		Held:     int32(summary.Holding),
+		Released: int32(summary.Selected - summary.Holding),
+		Failed:   int32(len(failures)),
+		Stuck:    int32(summary.Stuck),
+		Limited:  int32(summary.Limited),
+	}
+}
+
+func appliedNodes(nodes []noderule.NodeSummary, failures map[string]node.Failure) []string {
+	var names []string
+	for _, node := range nodes {
+		if _, failed := failures[node.Name]; node.Settled && !node.Limited && !failed {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+func failedNodes(failures map[string]node.Failure) []v1alpha1.NodeFailure {
+	var failed []v1alpha1.NodeFailure
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		failure := failures[name]
+		failed = append(failed, v1alpha1.NodeFailure{
+			NodeName:           name,
+			Reason:             failure.Reason,
+			Message:            text.Cut(failure.Message, text.Event),
+			LastEvaluationTime: metav1.NewTime(failure.At).Rfc3339Copy(),
+		})
+	}
+	return failed[:min(len(failed), v1alpha1.MaxListedNodes)]
+}
+
+// maxEvaluationBytes bounds the list of evaluations where a rule names many long condition
+// types: an object must stay far below what etcd takes.
+const maxEvaluationBytes = 256 << 10
+
+// sizeOf is about the size of an evaluation in JSON.
+func sizeOf(evaluation v1alpha1.NodeEvaluation) int {
+	size := 150 + len(evaluation.NodeName)
+	for _, result := range evaluation.ConditionResults {
+		size += 80 + len(result.Type)
+	}
+	return size
+}
+
+// evaluations keep the time of an answer that did not change.
+func evaluations(nodes []noderule.NodeSummary, old []v1alpha1.NodeEvaluation, now metav1.Time) []v1alpha1.NodeEvaluation {
+	before := make(map[string]v1alpha1.NodeEvaluation, len(old))
+	for _, evaluation := range old {
+		before[evaluation.NodeName] = evaluation
+	}
+	var result []v1alpha1.NodeEvaluation
+	size := 0
+	for _, node := range nodes {
+		evaluation := evaluationOf(node)
+		if size += sizeOf(evaluation); size > maxEvaluationBytes {
+			break
+		}
+		was := before[node.Name]
+		evaluation.LastEvaluationTime = was.LastEvaluationTime
+		if !equality.Semantic.DeepEqual(evaluation, was) {
+			evaluation.LastEvaluationTime = now
+		}
+		result = append(result, evaluation)
+	}
+	return result
+}
+
+func evaluationOf(node noderule.NodeSummary) v1alpha1.NodeEvaluation {
+	evaluation := v1alpha1.NodeEvaluation{NodeName: node.Name, TaintStatus: v1alpha1.TaintStatusAbsent}
+	if node.Tainted {
+		evaluation.TaintStatus = v1alpha1.TaintStatusPresent
+	}
+	for _, o := range node.Observations {
+		evaluation.ConditionResults = append(evaluation.ConditionResults, v1alpha1.ConditionEvaluationResult{
+			Type:           o.Requirement.Type,
+			CurrentStatus:  known(o.Current),
+			RequiredStatus: o.Requirement.RequiredStatus,
+			DefaultStatus:  o.Requirement.DefaultStatus,
+		})
+	}
+	return evaluation
+}
+
+// known is the status, or Unknown for one that no condition should have. Nobody checks the
+// conditions of nodes, but the API server checks ours.
+func known(status corev1.ConditionStatus) corev1.ConditionStatus {
+	switch status {
+	case corev1.ConditionTrue, corev1.ConditionFalse:
+		return status
+	default:
+		return corev1.ConditionUnknown
+	}
+}
+
+func dryRunResults(rule *noderule.Rule, s noderule.Summary) *v1alpha1.DryRunResults {
+	if !rule.DryRun || rule.Deleting || rule.Problem != nil {
+		return nil
+	}
+	text := fmt.Sprintf("would add the taint to %s and remove it from %s, of %s selected", nodes(s.ToAdd), nodes(s.ToRemove), nodes(s.Selected))
+	if rival := rule.Rival; rival != nil {
+		text += fmt.Sprintf("; but it would be in conflict with rule %q, which manages the same taint on nodes that this rule can select too: only the older one of the two would be enforced", rival.Name)
+	}
+	return &v1alpha1.DryRunResults{
+		AffectedNodes:   int32(s.Selected),
+		TaintsToAdd:     int32(s.ToAdd),
+		TaintsToRemove:  int32(s.ToRemove),
+		RiskyOperations: int32(s.Unreported),
+		Summary:         text + unreported(s),
+	}
+}
+
+// nodes reads as in "1 node", "2 nodes".
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}

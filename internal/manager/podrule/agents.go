@@ -1,0 +1,100 @@
+package podrule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/core/agents"
+	"github.com/readygate/readygate/internal/core/podrule"
+)
+
+// young is how old a node must be to be missed an agent: it takes a moment to start.
+const young = 30 * time.Second
+
+// liveAgents are the agents that are alive: what they report, by node.
+type liveAgents map[string]agents.Report
+
+// agents reads the leases.
+func (r *Reconciler) agents(ctx context.Context) (liveAgents, error) {
+	var list coordinationv1.LeaseList
+	if err := r.Client.List(ctx, &list, client.InNamespace(agents.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("reading the leases of agents: %w", err)
+	}
+	alive, now := liveAgents{}, r.Clock.Now()
+	for i := range list.Items {
+		node, ok := agents.NodeOf(&list.Items[i])
+		if !ok {
+			continue
+		}
+		if report, ok := r.watcher.See(&list.Items[i], now); ok {
+			alive[node] = report
+		}
+	}
+	return alive, nil
+}
+
+// gone asks the API server itself whether the agent of a node is gone: a cache may be behind.
+func (r *Reconciler) gone(ctx context.Context, node string) (bool, error) {
+	var list coordinationv1.LeaseList // the role has no get, which would let leases become params of policies
+	if err := r.Live.List(ctx, &list, client.InNamespace(agents.Namespace), client.MatchingFields{metav1.ObjectNameField: agents.Name(node)}); err != nil {
+		return false, fmt.Errorf("reading the lease of an agent: %w", err)
+	}
+	for i := range list.Items {
+		if _, alive := r.watcher.See(&list.Items[i], r.Clock.Now()); alive {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// orphaned are the nodes that have no live agent, by name.
+func (r *Reconciler) orphaned(alive liveAgents) []string {
+	var nodes []string
+	for node := range r.Nodes.All() {
+		if _, ok := alive[node.Name]; !ok && r.Clock.Since(node.CreationTimestamp.Time) > young {
+			nodes = append(nodes, node.Name)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// count is what all agents report of a rule, with the nodes of the pods that they list.
+func (a liveAgents) count(rule *podrule.Rule) (total podrule.Tally, places map[string]string) {
+	places = map[string]string{}
+	for node, report := range a {
+		if about, ok := report.Rules[rule.UID]; ok {
+			tally := about.Tally()
+			locate(places, node, &tally)
+			total.Add(&tally)
+		}
+	}
+	return total, places
+}
+
+// locate notes on which node the pods of a tally are.
+func locate(places map[string]string, node string, tally *podrule.Tally) {
+	for _, listed := range slices.Concat(tally.Waits, tally.Without) {
+		places[listed.Namespace+"/"+listed.Name] = node
+	}
+}
+
+// behind is how many agents have not looked with the rule as it is now.
+func (a liveAgents) behind(rule *podrule.Rule) int {
+	count := 0
+	for _, report := range a {
+		if about, ok := report.Rules[rule.UID]; !ok || about.Generation < rule.Generation {
+			count++
+		}
+	}
+	return count
+}
+
+// lastsOn is after which time without news of an agent the manager looks again.
+const lastsOn = agents.Lasts + time.Second

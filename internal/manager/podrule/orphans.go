@@ -1,0 +1,299 @@
+package podrule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/podrule"
+	"github.com/readygate/readygate/internal/paging"
+	"github.com/readygate/readygate/internal/text"
+)
+
+const (
+	// roundInterval is the time between two rounds over nodes without a live agent. Of many such nodes
+	// a round visits a quarter, in turn, and at least roundNodes; and of those where no pod had a gate
+	// the last time roundNodes more.
+	roundInterval = 15 * time.Second
+	roundNodes    = 20
+	// pageSize is how many pods are read at a time.
+	pageSize = 500
+)
+
+// orphans is what rounds have found, by node. It is safe for concurrent use.
+type orphans struct {
+	mu          sync.Mutex
+	found       map[string]*visited
+	busy, quiet turn
+	ended       bool // there was a round
+}
+
+// visited is what was found on a node: pods by rule, and those whose lateness was told of.
+type visited struct {
+	tallies map[types.UID]*podrule.Tally
+	told    map[types.UID]bool
+}
+
+func (v *visited) isQuiet() bool {
+	for _, tally := range v.tallies {
+		if tally.Gated > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// turn is the node at which the next round begins.
+type turn string
+
+// take are some of the nodes, which are in order: others each time.
+func (t *turn) take(nodes []string, count int) []string {
+	if len(nodes) == 0 {
+		return nil
+	}
+	begin, _ := slices.BinarySearch(nodes, string(*t))
+	ordered := slices.Concat(nodes[begin:], nodes[:begin])
+	count = min(count, len(ordered))
+	*t = turn(ordered[count%len(ordered)])
+	return ordered[:count]
+}
+
+// of is what was found of a rule on nodes that have no live agent: the sum, the nodes that have pods with
+// its gate, and where pods are.
+func (o *orphans) of(rule types.UID, alive liveAgents) (total podrule.Tally, nodes []string, places map[string]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	places = map[string]string{}
+	for node, found := range o.found {
+		tally := found.tallies[rule]
+		if _, ok := alive[node]; ok || tally == nil {
+			continue
+		}
+		locate(places, node, tally)
+		total.Add(tally)
+		if tally.Gated > 0 {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	return total, nodes, places
+}
+
+// known says whether there was a round.
+func (o *orphans) known() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ended
+}
+
+// next are the nodes that are visited in this round. What is known of others is forgotten.
+func (o *orphans) next(nodes []string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for node := range o.found {
+		if _, ok := slices.BinarySearch(nodes, node); !ok {
+			delete(o.found, node)
+		}
+	}
+	var busy, quiet []string
+	for _, node := range nodes {
+		if found := o.found[node]; found != nil && found.isQuiet() {
+			quiet = append(quiet, node)
+		} else {
+			busy = append(busy, node)
+		}
+	}
+	return slices.Concat(o.busy.take(busy, max(roundNodes, len(busy)/4)), o.quiet.take(quiet, roundNodes))
+}
+
+// last is what was found on a node the last time.
+func (o *orphans) last(node string) *visited {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if found := o.found[node]; found != nil {
+		return found
+	}
+	return &visited{}
+}
+
+func (o *orphans) keep(node string, found *visited) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.found == nil {
+		o.found = map[string]*visited{}
+	}
+	o.found[node] = found
+}
+
+func (o *orphans) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+}
+
+// Round looks at pods on nodes without a live agent, and opens what is to be opened. Rules, namespaces
+// and the lease of a node are read past the cache: one that is behind must open nothing.
+func (r *Reconciler) Round(ctx context.Context) error {
+	var known v1alpha1.PodReadinessRuleList
+	if err := r.Client.List(ctx, &known, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("reading the rules for pods: %w", err)
+	}
+	if len(known.Items) == 0 { // the last one opened all gates before it went
+		r.orphans.end()
+		return nil
+	}
+	alive, err := r.agents(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	if nodes := r.orphans.next(r.orphaned(alive)); len(nodes) > 0 {
+		rules, namespaces, err := r.live(ctx)
+		if err != nil {
+			return err
+		}
+		for _, node := range nodes { // one that cannot be read or written does not keep others waiting
+			failed = append(failed, r.visitNode(ctx, node, rules, namespaces))
+		}
+	}
+	if ctx.Err() == nil {
+		r.orphans.end()
+	}
+	return errors.Join(failed...)
+}
+
+// live are the rules, and the labels of all namespaces, past the cache: one that is behind must open
+// nothing.
+func (r *Reconciler) live(ctx context.Context) ([]*podrule.Rule, map[string]map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	rules, err := Rules(ctx, r.Live)
+	if err != nil {
+		return nil, nil, err
+	}
+	namespaces, err := r.namespaces(ctx)
+	return rules, namespaces, err
+}
+
+// visitNode looks at all pods of a node.
+func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*podrule.Rule, namespaces map[string]map[string]string) error {
+	gone, err := r.gone(ctx, node)
+	if err != nil || !gone {
+		return err
+	}
+	last, found := r.orphans.last(node), &visited{tallies: map[types.UID]*podrule.Tally{}, told: map[types.UID]bool{}}
+	for _, rule := range rules {
+		found.tallies[rule.UID] = &podrule.Tally{}
+	}
+	failed := r.eachPod(ctx, func(pod *corev1.Pod) error {
+		subject := &podrule.Subject{Pod: pod, Namespace: namespaces[pod.Namespace]}
+		d := podrule.Orphan(rules, subject, r.Clock.Now())
+		for _, rule := range rules {
+			found.tallies[rule.UID].Count(rule, subject, &d)
+		}
+		if late(&d) {
+			found.told[pod.UID] = true
+			if !last.told[pod.UID] {
+				r.tellLate(pod, &d)
+			}
+		}
+		return r.open(ctx, pod, &d)
+	}, client.MatchingFields{"spec.nodeName": node})
+	for _, tally := range found.tallies {
+		tally.Cut(v1alpha1.MaxListedPods)
+	}
+	r.orphans.keep(node, found)
+	return failed
+}
+
+// eachPod reads pods past the cache, in pages, and visits all of them until the context ends. It returns
+// what failed at the end.
+func (r *Reconciler) eachPod(ctx context.Context, visit func(*corev1.Pod) error, options ...client.ListOption) error {
+	var failed []error
+	for page, err := range paging.Pages(func(token string) (*corev1.PodList, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		page := &corev1.PodList{}
+		return page, r.Live.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(token))...)
+	}) {
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("reading pods: %w", err))...)
+		}
+		for i := range page.Items {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := visit(&page.Items[i]); err != nil && len(failed) < 10 {
+				failed = append(failed, err)
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// namespaces are the labels of all namespaces, past the cache.
+func (r *Reconciler) namespaces(ctx context.Context) (map[string]map[string]string, error) {
+	var list corev1.NamespaceList
+	if err := r.Live.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("reading namespaces: %w", err)
+	}
+	all := map[string]map[string]string{}
+	for i := range list.Items {
+		all[list.Items[i].Name] = list.Items[i].Labels
+	}
+	return all, nil
+}
+
+// open opens the gates of a pod that a decision opens.
+func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *podrule.Decision) error {
+	if d.Patch == nil {
+		return nil
+	}
+	err := d.Patch.Send(pod.UID, func(patch []byte) error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		return r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch), client.DisableReadYourWritesConsistency)
+	})
+	switch {
+	case podrule.Missed(err):
+		return nil
+	case podrule.Full(err): // its gates are open; who filled it keeps no rule from going
+		log.FromContext(ctx).Info("No room for the key of a latch", "pod", client.ObjectKeyFromObject(pod))
+		return nil
+	case err != nil:
+		return fmt.Errorf("opening the gates of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	for _, condition := range d.Patch.Conditions {
+		log.FromContext(ctx).Info("Gate opened", "pod", client.ObjectKeyFromObject(pod), "gate", condition.Type, "reason", condition.Reason)
+		if condition.Reason == v1alpha1.ReasonAgentGone {
+			r.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventOpened, v1alpha1.ActionOpen, "%s", text.Cut(condition.Message, text.Event))
+		}
+	}
+	return nil
+}
+
+// late says whether a pod waits for longer than a deadline, and is not opened.
+func late(d *podrule.Decision) bool {
+	return slices.ContainsFunc(d.Verdicts, func(v podrule.Verdict) bool { return len(v.Late) > 0 && !v.Open })
+}
+
+// tellLate tells of a pod that waits for too long.
+func (r *Reconciler) tellLate(pod *corev1.Pod, d *podrule.Decision) {
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if len(v.Late) == 0 || v.Open {
+			continue
+		}
+		r.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLate, v1alpha1.ActionAwait, "%s", text.Cut(fmt.Sprintf(
+			"longer than the %s of rule %s: the pod's node, %s, has no live podgate agent that could open gate %s", v.Late[0].Deadline, v.Late[0].Name, pod.Spec.NodeName, v.Gate), text.Event))
+	}
+}

@@ -1,0 +1,30 @@
+package rulecache_test
+
+import (
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/manager/rulecache"
+)
+
+// The shelf is asked for every event of a node and in every reconcile. Listing is what it
+// costs where the reader cannot tell its version.
+func BenchmarkCurrent(b *testing.B) {
+	for _, count := range []int{1, 5, 100} {
+		rulesCache, _ := startCache(b, rules(count)...)
+		for _, way := range []struct {
+			name   string
+			reader client.Reader
+		}{{"unchanged", rulesCache}, {"listing", struct{ client.Reader }{rulesCache}}} {
+			shelf := rulecache.NewShelf(way.reader)
+			b.Run(fmt.Sprintf("rules=%d/%s", count, way.name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					current(b, shelf)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package rulecache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/manager/rulecache"
+)
+
+// current is an empty book if there is an error: others than the test itself call it.
+func current(t testing.TB, shelf *rulecache.Shelf) *noderule.Rulebook {
+	book, err := shelf.Current(context.Background())
+	if err != nil {
+		t.Error(err)
+		return noderule.NewRulebook(nil)
+	}
+	return book
+}
+
+// It is asked for every event of a node, so it must cost nothing while no rule changes.
+func TestAnUnchangedCacheIsNotListedAgain(t *testing.T) {
+	rulesCache, _ := startCache(t, rules(100)...)
+	listed := &counted{Cache: rulesCache}
+	shelf := rulecache.NewShelf(listed)
+	book := current(t, shelf)
+	if len(book.Rules()) != 100 {
+		t.Fatalf("%d rules, want 100", len(book.Rules()))
+	}
+	allocs := testing.AllocsPerRun(100, func() {
+		if current(t, shelf) != book {
+			t.Error("another book, though no rule changed")
+		}
+	})
+	if allocs > 0 || listed.lists.Load() != 1 {
+		t.Errorf("%v allocations a look, %d lists; want none, and the first list alone", allocs, listed.lists.Load())
+	}
+}
+
+// change does something to one of a few rules.
+func change(from source, generation int64) {
+	obj := rule(fmt.Sprintf("rule-%d", rand.IntN(5)))
+	obj.Generation = generation
+	if rand.IntN(3) == 0 {
+		from.Delete(obj)
+	} else {
+		from.Modify(obj)
+	}
+}
+
+// Who is told of a change by the cache finds it in the book: a controller that does not would
+// decide by old rules, and not look again.
+func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
+	rulesCache, from := startCache(t)
+	shelf := rulecache.NewShelf(rulesCache)
+	seen, done := make(chan error, 1000), make(chan struct{})
+	check := func(obj any, deleted bool) {
+		told := obj.(*v1alpha1.NodeReadinessRule)
+		switch known := current(t, shelf).Rule(told.UID); {
+		case deleted && known != nil && known.Generation <= told.Generation:
+			seen <- fmt.Errorf("%s is gone, and still in the book", told.Name)
+		case !deleted && known != nil && known.Generation < told.Generation:
+			seen <- fmt.Errorf("%s has generation %d, and %d in the book", told.Name, told.Generation, known.Generation)
+		case !deleted && told.Name == "last":
+			if known == nil {
+				seen <- errors.New("the last rule is not in the book")
+			}
+			close(done)
+		}
+	}
+	if _, err := informer(t, rulesCache).AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { check(obj, false) },
+		UpdateFunc: func(_, obj any) { check(obj, false) },
+		DeleteFunc: func(obj any) { check(obj, true) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var others sync.WaitGroup
+	for range 2 { // others look at the same time, and must not put an old book back
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					current(t, shelf)
+				}
+			}
+		})
+	}
+	for i := range 500 {
+		change(from, int64(i+2))
+	}
+	from.Add(rule("last"))
+	others.Wait()
+	close(seen)
+	for err := range seen {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsWrittenWhileTheRulesAreListedIsNotMissed(t *testing.T) {
+	rulesCache, from := startCache(t, rule("a"))
+	added := make(chan struct{}, 2)
+	if _, err := informer(t, rulesCache).AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { added <- struct{}{} },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	<-added
+	shelf := rulecache.NewShelf(&counted{Cache: rulesCache, then: sync.OnceFunc(func() {
+		from.Add(rule("b"))
+		<-added
+	})})
+	for _, want := range []int{1, 2} {
+		if book := current(t, shelf); len(book.Rules()) != want {
+			t.Errorf("%d rules, want %d", len(book.Rules()), want)
+		}
+	}
+}
+
+// A cache that lost its watch learns of what went meanwhile from a new list, not from events.
+func TestRulesThatWentWhileNobodyWatchedAreGone(t *testing.T) {
+	gone := rules(3)
+	rulesCache, from := startCache(t, gone...)
+	shelf := rulecache.NewShelf(rulesCache)
+	if book := current(t, shelf); len(book.Rules()) != 3 {
+		t.Fatalf("%d rules, want 3", len(book.Rules()))
+	}
+	deleted := make(chan struct{}, len(gone))
+	if _, err := informer(t, rulesCache).AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(any) { deleted <- struct{}{} },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range gone {
+		from.DeleteDropWatch(obj.DeepCopy())
+	}
+	from.ResetWatch()
+	<-deleted
+	if book := current(t, shelf); len(book.Rules()) != 0 {
+		t.Errorf("%d rules, want none", len(book.Rules()))
+	}
+}
+
+// Status is written once a second; what it says makes no new book.
+func TestAStatusMakesNoNewBook(t *testing.T) {
+	rulesCache, from := startCache(t, rule("net"))
+	shelf := rulecache.NewShelf(rulesCache)
+	before := current(t, shelf)
+	updated := make(chan struct{}, 1)
+	if _, err := informer(t, rulesCache).AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(any, any) { updated <- struct{}{} },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	written := rule("net")
+	written.Status.TakenOverAt = new(metav1.Now())
+	from.Modify(written)
+	<-updated
+	if current(t, shelf) != before {
+		t.Error("compiled again, though no decision depends on what changed")
+	}
+}
+
+// reader is a client that is no cache: nobody can say whether it has something new.
+type reader struct {
+	client.Reader
+	items []v1alpha1.NodeReadinessRule
+	err   error
+}
+
+func (r *reader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*v1alpha1.NodeReadinessRuleList).Items = slices.Clone(r.items)
+	return r.err
+}
+
+func TestAReaderThatIsNoCacheIsListedEveryTime(t *testing.T) {
+	from := &reader{items: []v1alpha1.NodeReadinessRule{*rule("a")}}
+	shelf := rulecache.NewShelf(from)
+	before := current(t, shelf)
+	if current(t, shelf) != before {
+		t.Error("compiled again, though no rule changed")
+	}
+	from.items = append(from.items, *rule("b"))
+	if book := current(t, shelf); len(book.Rules()) != 2 {
+		t.Errorf("%d rules, want 2", len(book.Rules()))
+	}
+	from.err = errors.New("no answer")
+	if _, err := shelf.Current(t.Context()); !errors.Is(err, from.err) {
+		t.Errorf("got %v, want that there was no answer", err)
+	}
+}

@@ -1,0 +1,102 @@
+package rulecache
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Locked is a patch that fails if anything else changed the object: a merge patch replaces whole
+// lists, others' finalizers and conditions among them.
+func Locked(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+// AddFinalizer adds a finalizer to an object that is not being deleted, and nothing else: the write
+// fails if anything else changed.
+func AddFinalizer(ctx context.Context, c client.Writer, obj client.Object, finalizer string) error {
+	if obj.GetDeletionTimestamp() != nil || controllerutil.ContainsFinalizer(obj, finalizer) {
+		return nil
+	}
+	base := clone(obj)
+	controllerutil.AddFinalizer(obj, finalizer)
+	if err := c.Patch(ctx, obj, Locked(base)); err != nil {
+		obj.SetFinalizers(base.GetFinalizers())
+		return fmt.Errorf("adding our finalizer: %w", err)
+	}
+	return nil
+}
+
+// DropFinalizer removes a finalizer, and nothing else.
+func DropFinalizer(ctx context.Context, c client.Writer, obj client.Object, finalizer string) error {
+	changed := clone(obj)
+	controllerutil.RemoveFinalizer(changed, finalizer)
+	if err := c.Patch(ctx, changed, Locked(obj)); err != nil {
+		return fmt.Errorf("dropping our finalizer: %w", err)
+	}
+	return nil
+}
+
+func clone(obj client.Object) client.Object {
+	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of what it is of
+}
+
+// Pace remembers when the status of each rule was written, and since when the next one waits. The
+// zero value is one of none.
+type Pace struct {
+	mu               sync.Mutex
+	written, waiting map[string]time.Time
+}
+
+// Wrote says that the status of a rule is written, and so waits no more.
+func (p *Pace) Wrote(rule string, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.written == nil {
+		p.written = map[string]time.Time{}
+	}
+	p.written[rule] = at
+	delete(p.waiting, rule)
+}
+
+// Waits says that the status of a rule waits, and returns since when: now, unless it did before.
+func (p *Pace) Waits(rule string, now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since, ok := p.waiting[rule]; ok {
+		return since
+	}
+	if p.waiting == nil {
+		p.waiting = map[string]time.Time{}
+	}
+	p.waiting[rule] = now
+	return now
+}
+
+// Goes says that the status of a rule is as it should be, written or not, and so waits no more. One
+// whose write failed still waits, from when it began to.
+func (p *Pace) Goes(rule string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, rule)
+}
+
+// Last is when the status of a rule was written; false if it was not.
+func (p *Pace) Last(rule string) (time.Time, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.written[rule]
+	return at, ok
+}
+
+// Forget forgets a rule that is gone.
+func (p *Pace) Forget(rule string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.written, rule)
+	delete(p.waiting, rule)
+}

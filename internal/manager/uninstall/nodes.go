@@ -1,0 +1,101 @@
+package uninstall
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/manager/node"
+	"github.com/readygate/readygate/internal/manager/ruletaints"
+)
+
+func (r *run) everyNode() things[corev1.Node] {
+	return things[corev1.Node]{
+		kind: "node",
+		list: func(ctx context.Context, token string) (*pageOf[corev1.Node], error) {
+			var list corev1.NodeList
+			err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token))
+			return &pageOf[corev1.Node]{list.ListMeta, list.Items}, err
+		},
+		name: func(n *corev1.Node) string { return n.Name },
+		stop: "stop the manager that enforces the rules without the lease, such as one outside of the cluster that was started without --leader-elect",
+	}
+}
+
+// ruleTaints are the taints of the rules that exist and of those in the list of rule taints. It is read
+// before rules are deleted: a rule without a finalizer is gone then, and may be missing in the list.
+func (r *run) ruleTaints(ctx context.Context) (noderule.RuleTaints, error) {
+	taints := noderule.RuleTaints{}
+	err := insist(ctx, func(ctx context.Context) error {
+		rules, err := r.listRules(ctx)
+		if err != nil {
+			return err
+		}
+		listed, _, err := ruletaints.Read(ctx, r.client, r.Namespace)
+		maps.Copy(taints, listed)
+		maps.Copy(taints, noderule.NewRulebook(rules).Taints()) // a rule is surer than its entry
+		return err
+	})
+	return taints, err
+}
+
+// sweepNodes takes everything of rules off all nodes, but for completion records of rules that
+// stay. Known are the taints of rules that may be gone by now.
+func (r *run) sweepNodes(ctx context.Context, known noderule.RuleTaints) error {
+	return untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
+		rules, err := r.listRules(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// Past the cache, and nobody makes records: a rule that is not there does not exist.
+		book, now := noderule.NewRulebook(rules).Withdrawn(), time.Now()
+		book.Listed = maps.Clone(known)
+		maps.Copy(book.Listed, book.Taints())
+		return r.settle(func(n *noderule.Node) *noderule.Plan { return book.Plan(n, now) }), nil
+	})
+}
+
+// removeList deletes the list of rule taints, when no node carries a record of a rule any more.
+func (r *run) removeList(ctx context.Context) error {
+	return insist(ctx, func(ctx context.Context) error {
+		deleted, err := ruletaints.Delete(ctx, r.client, r.Namespace)
+		if deleted {
+			r.removed("lists of rule taints", 1)
+		}
+		return err
+	})
+}
+
+// disownNodes removes our records from all nodes, and nothing else.
+func (r *run) disownNodes(ctx context.Context) error {
+	return untilClean(ctx, r.everyNode(), "Records removed from nodes", func(context.Context) (visit[corev1.Node], error) { return r.settle(noderule.Disown), nil })
+}
+
+func (r *run) settle(decide func(*noderule.Node) *noderule.Plan) visit[corev1.Node] {
+	return func(ctx context.Context, obj *corev1.Node) (bool, error) {
+		plan, err := node.Settle(ctx, r.client, obj, decide)
+		r.unlisted.add(obj.Name, plan.Unlisted)
+		for _, change := range plan.Changes {
+			if change.Kind == noderule.Removed {
+				r.removed("taints", 1)
+			}
+		}
+		for _, key := range plan.Remove {
+			switch {
+			case strings.HasPrefix(key, v1alpha1.HoldPrefix):
+				r.removed("records of holds", 1)
+			case strings.HasPrefix(key, v1alpha1.MemoryPrefix):
+				r.removed("notes about nodes that were not held", 1)
+			default:
+				r.removed("completion records", 1)
+			}
+		}
+		return !plan.Empty(), err
+	}
+}

@@ -1,0 +1,143 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+)
+
+// deleteRules asks for the deletion of every rule. Their finalizers keep them until what they put
+// there is taken back.
+func (r *run) deleteRules(ctx context.Context, kind ruleKind) error {
+	rules, err := kind.list(ctx)
+	if err != nil {
+		return err
+	}
+	var failed failures
+	for _, rule := range rules {
+		if !rule.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		err := r.deleteRule(ctx, rule)
+		if err == nil {
+			r.removed(kind.what, 1)
+		}
+		failed.add(rule.GetName(), client.IgnoreNotFound(err))
+	}
+	log.Info("Rules deleted", "kind", kind.what, "rules", len(rules))
+	return failed.err(kind.what)
+}
+
+func (r *run) deleteRule(ctx context.Context, rule client.Object) error {
+	uid := rule.GetUID()
+	return r.client.Delete(ctx, rule, client.Preconditions{UID: &uid})
+}
+
+// letRulesGo takes off every rule what says that Readygate enforces it. With --rules=delete it
+// returns when there is no rule any more.
+func (r *run) letRulesGo(ctx context.Context, kind ruleKind) error {
+	seen := 0
+	err := insist(ctx, func(ctx context.Context) error {
+		for {
+			rules, err := kind.list(ctx)
+			if err != nil {
+				return err
+			}
+			seen = max(seen, len(rules))
+			var failed failures
+			for _, rule := range rules {
+				failed.add(rule.GetName(), r.letGo(ctx, kind, rule))
+			}
+			if len(failed.errs) > 0 || r.Rules == KeepRules || len(rules) == 0 {
+				return failed.err(kind.what)
+			}
+		}
+	})
+	if err == nil && seen > 0 && r.Rules == KeepRules {
+		r.stays(fmt.Sprintf("%s (%d) and %s", kind.what, seen, kind.kept))
+	}
+	log.Info("Rules let go", "kind", kind.what, "rules", seen, "mode", r.Rules, "complete", err == nil)
+	return err
+}
+
+func (r *run) letGo(ctx context.Context, kind ruleKind, rule client.Object) error {
+	if err := r.clearStatus(ctx, kind, rule); err != nil {
+		return err
+	}
+	if err := r.dropFinalizer(ctx, kind, rule); err != nil {
+		return err
+	}
+	switch {
+	case r.Rules == KeepRules:
+		return nil
+	case rule.GetDeletionTimestamp().IsZero(): // made since we deleted all
+		return client.IgnoreNotFound(r.deleteRule(ctx, rule))
+	case len(rule.GetFinalizers()) > 0:
+		return fmt.Errorf("is deleted, but waits for finalizers of others: %s", strings.Join(rule.GetFinalizers(), ", "))
+	default:
+		return nil
+	}
+}
+
+func (r *run) clearStatus(ctx context.Context, kind ruleKind, rule client.Object) error {
+	base := rule.DeepCopyObject().(client.Object)
+	kind.clear(rule)
+	if equality.Semantic.DeepEqual(base, rule) {
+		return nil
+	}
+	if err := r.client.Status().Patch(ctx, rule, locked(base)); err != nil {
+		return wrap("clearing the status", err)
+	}
+	r.removed("statuses of "+kind.what, 1)
+	return nil
+}
+
+// removeSoleController removes the one condition that a waiting manager sets on rules that another
+// controller enforces.
+func (r *run) removeSoleController(ctx context.Context, kind ruleKind) error {
+	kind.clear = func(obj client.Object) {
+		status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
+		status.Conditions = without(status.Conditions, nodev1alpha1.ConditionSoleController)
+	}
+	rules, err := kind.list(ctx)
+	if err != nil {
+		return err
+	}
+	var failed failures
+	for _, rule := range rules {
+		failed.add(rule.GetName(), r.clearStatus(ctx, kind, rule))
+	}
+	return failed.err(kind.what)
+}
+
+func (r *run) dropFinalizer(ctx context.Context, kind ruleKind, rule client.Object) error {
+	base := rule.DeepCopyObject().(client.Object)
+	if !controllerutil.RemoveFinalizer(rule, kind.finalizer) {
+		return nil
+	}
+	if err := r.client.Patch(ctx, rule, locked(base)); err != nil {
+		return wrap("removing our finalizer", err)
+	}
+	r.removed("finalizers of "+kind.what, 1)
+	return nil
+}
+
+// locked is a patch that fails if anything else changed the object: a merge patch replaces
+// whole lists, others' finalizers and conditions among them.
+func locked(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+// wrap says what failed. A rule that is gone needs nothing.
+func wrap(what string, err error) error {
+	if client.IgnoreNotFound(err) == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

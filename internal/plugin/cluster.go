@@ -1,0 +1,77 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/readygate/readygate/internal/plugin/live"
+	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/version"
+)
+
+// source is the cluster that the flags name.
+func (s *session) source() (*live.Source, error) {
+	if s.nowhere() {
+		return nil, errors.New("no cluster to ask: set KUBECONFIG, or use --kubeconfig or --server; kubectl config get-contexts shows what there is")
+	}
+	config, err := s.cluster.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell which cluster to ask: see --kubeconfig and --context: %w", err)
+	}
+	config.UserAgent = "kubectl-readiness/" + version.Version
+	return live.NewSource(config)
+}
+
+// nowhere says that no cluster is named anywhere. The client would try localhost:8080.
+func (s *session) nowhere() bool {
+	config, err := s.cluster.ToRawKubeConfigLoader().RawConfig()
+	return err == nil && len(config.Clusters) == 0 && *s.cluster.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == ""
+}
+
+// fleet is the rules and the nodes that match the selector, at one moment.
+func (s *session) fleet(ctx context.Context, source *live.Source, selector labels.Selector) ([]view.Rule, []view.Node, error) {
+	rules, err := source.Rules(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := source.Nodes(ctx, client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, nil, err
+	}
+	book := view.NewBook(rules)
+	nodes, tally := make([]view.Node, 0, len(objects)), view.Tally{}
+	for _, object := range objects {
+		row := book.Node(object, s.now())
+		tally.Add(row)
+		nodes = append(nodes, row)
+	}
+	slices.SortFunc(nodes, view.CompareNodes)
+	return book.Rules(tally), nodes, nil
+}
+
+// completeNodes offers the names of nodes to the shell.
+func (s *session) completeNodes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	source, err := s.source()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	nodes, err := source.Nodes(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,115 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readygate/readygate/internal/plugin/lint"
+)
+
+// files are manifests that the user names.
+type files struct {
+	names     []string
+	recursive bool
+}
+
+// addFiles gives the command the flags -f and -R, as kubectl apply has them.
+func addFiles(cmd *cobra.Command) *files {
+	f := &files{}
+	cmd.Flags().StringSliceVarP(&f.names, "filename", "f", nil, "File or directory with manifests, or - for standard input. Can be repeated.")
+	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "Look into directories below those of -f too.")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	return f
+}
+
+// More than this is no manifest, nor a dump of a cluster, but a mistake: a device, or an image.
+const (
+	maxManifest = 16 << 20
+	maxDump     = 1 << 30
+)
+
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// read is the content of all files.
+func (f *files) read(stdin io.Reader) ([]lint.Input, error) {
+	if len(f.names) == 0 {
+		return nil, usagef("nothing to read: name manifests with -f FILE, a directory, or - for standard input")
+	}
+	var inputs []lint.Input
+	for _, name := range f.names {
+		found, err := f.readOne(name, stdin)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, found...)
+	}
+	return inputs, nil
+}
+
+func (f *files) readOne(name string, stdin io.Reader) ([]lint.Input, error) {
+	if name == "-" {
+		input, err := readAll("standard input", stdin, maxManifest)
+		return []lint.Input{input}, err
+	}
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s: name a file, a directory, or - for standard input", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		input, err := readUpTo(name, maxManifest)
+		return []lint.Input{input}, err
+	}
+	return f.readDir(name)
+}
+
+func (f *files) readDir(root string) ([]lint.Input, error) {
+	var inputs []lint.Input
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && !f.recursive:
+			return filepath.SkipDir
+		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
+			return nil
+		}
+		input, err := readUpTo(path, maxManifest)
+		inputs = append(inputs, input)
+		return err
+	})
+	if err == nil && len(inputs) == 0 {
+		return nil, fmt.Errorf("%s has no files that end in .yaml, .yml or .json: name another directory, or look below it with -R", root)
+	}
+	return inputs, err
+}
+
+// readFile is the content of a dump, which can be large.
+func readFile(path string) (lint.Input, error) { return readUpTo(path, maxDump) }
+
+func readUpTo(path string, limit int64) (lint.Input, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return lint.Input{}, err
+	}
+	defer func() { _ = file.Close() }()
+	return readAll(path, file, limit)
+}
+
+// readAll reads to the end, which must come before the limit: some files have none.
+func readAll(name string, from io.Reader, limit int64) (lint.Input, error) {
+	data, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s has more than %d MiB: name a file with manifests, or split it", name, limit>>20)
+	}
+	return lint.Input{File: name, Data: data}, err
+}

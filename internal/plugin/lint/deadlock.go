@@ -1,0 +1,103 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/core/reporters"
+)
+
+// checkWorkloads compares the rules with what reports in the same files: who must run on a
+// held node has to tolerate its taint, and every requirement needs somebody who reports it.
+func (r *Report) checkWorkloads(documents []document) {
+	reporters, spaces := reportersIn(documents), namespacesIn(documents)
+	for _, it := range reporters {
+		for _, rule := range r.Rules {
+			if !spaces.addsToleration(rule, it.document) {
+				r.checkTolerates(it, rule)
+			}
+			r.checkHeartbeats(it, rule)
+		}
+	}
+	r.checkReported(reporters)
+}
+
+// checkTolerates warns of a reporter that a rule keeps off the node: its own rule, which then
+// never lets the node go, or another one that can hold the same nodes.
+func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
+	taint := taintOf(rule)
+	if reporters.Tolerates(&it.pod, &taint) {
+		return
+	}
+	field := strings.Join(append(slices.Clone(podSpecs[it.GetKind()]), "tolerations"), ".")
+	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists}, or {operator: Exists} for every taint", taint.Key)
+	if it.reportsFor(rule) {
+		r.add(Warning, it.document, field,
+			fmt.Sprintf("reports what rule %q waits for and does not tolerate its taint %s: it never starts on a held node, and the node stays held", rule.Name, taint.ToString()), do)
+		return
+	}
+	for _, own := range r.Rules {
+		if !rule.Spec.DryRun && it.reportsFor(own) && overlap(own, rule) {
+			r.add(Warning, it.document, field,
+				fmt.Sprintf("reports what rule %q waits for and does not tolerate the taint %s of rule %q, which can hold the same nodes: it starts only after that, and if what that waits for does the same, both wait for ever", own.Name, taint.ToString(), rule.Name), do)
+			return
+		}
+	}
+}
+
+// reportsFor says whether the reporter writes a condition of the rule, as far as is known.
+func (r *reporter) reportsFor(rule *v1alpha1.NodeReadinessRule) bool {
+	return len(r.types) == 0 || slices.ContainsFunc(rule.Spec.Conditions, func(c v1alpha1.ConditionRequirement) bool {
+		return slices.Contains(r.types, c.Type)
+	})
+}
+
+// overlap says whether a node can be selected by both rules. The engine knows: such rules would
+// be in conflict if they had the same taint.
+func overlap(a, b *v1alpha1.NodeReadinessRule) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	b.Spec.Taint = a.Spec.Taint
+	a.Spec.DryRun, b.Spec.DryRun = false, false
+	return slices.ContainsFunc(noderule.NewRulebook([]*v1alpha1.NodeReadinessRule{a, b}).Rules(), func(rule *noderule.Rule) bool {
+		return rule.Problem != nil && rule.Problem.Reason == v1alpha1.ReasonConflict
+	})
+}
+
+func taintOf(rule *v1alpha1.NodeReadinessRule) corev1.Taint {
+	return corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
+}
+
+// checkReported looks for requirements that nobody reports. Files without reporters say
+// nothing about that, nor do reporters that have their configuration elsewhere.
+func (r *Report) checkReported(reporters []reporter) {
+	var reported []string
+	for _, it := range reporters {
+		if len(it.types) == 0 {
+			return
+		}
+		reported = append(reported, it.types...)
+	}
+	if len(reporters) == 0 {
+		return
+	}
+	for _, rule := range r.Rules {
+		for i, requirement := range rule.Spec.Conditions {
+			if slices.Contains(reported, requirement.Type) || writtenByOthers(requirement.Type) || requirement.DefaultStatus == requirement.RequiredStatus {
+				continue
+			}
+			r.add(Warning, r.places[rule.UID], fmt.Sprintf("spec.conditions[%d].type", i),
+				fmt.Sprintf("nothing in these files reports %s; they report %s. If nothing else does, nodes are held for ever", requirement.Type, strings.Join(reported, ", ")),
+				"compare the spelling, or add a reporter: docs/reporter.md")
+		}
+	}
+}
+
+// writtenByOthers says that a condition needs no reporter: the kubelet or the network writes it.
+func writtenByOthers(conditionType string) bool {
+	return conditionType == string(corev1.NodeNetworkUnavailable) || slices.Contains(kubeletTypes, conditionType)
+}

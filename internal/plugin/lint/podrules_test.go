@@ -1,0 +1,106 @@
+package lint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/readygate/readygate/internal/plugin/lint"
+)
+
+// podRule is a rule of pods that nothing is wrong with, and the replacements that a case is about.
+func podRule(replace ...string) string {
+	return strings.NewReplacer(replace...).Replace(`apiVersion: readygate.dev/v1alpha1
+kind: PodReadinessRule
+metadata:
+  name: network
+spec:
+  namespaceSelector:
+    matchLabels:
+      network-gate: "on"
+  deadlineSeconds: 120
+  components:
+  - name: policy
+    podCondition: {type: policy.example.com/programmed}
+`)
+}
+
+func TestARuleOfPodsThatIsFineHasNoFindings(t *testing.T) {
+	report := check(t, podRule(), rule())
+	expect(t, lines(report, lint.Warning))
+	if len(report.PodRules) != 1 || len(report.Rules) != 1 || report.Objects != 2 || report.Judged != 2 {
+		t.Errorf("report %+v", report)
+	}
+}
+
+func TestARuleOfPodsIsJudgedAsTheAPIServerDoes(t *testing.T) {
+	const component = "podCondition: {type: policy.example.com/programmed}"
+	for name, c := range map[string]struct{ manifest, want string }{
+		"unknown field":           {podRule("  deadlineSeconds:", "  deadline: 1\n  deadlineSeconds:"), "error | a.yaml | PodReadinessRule/network | spec.deadline | is no field"},
+		"wrong word":              {podRule("  components:", "  onDeadline: Opne\n  components:"), `error … spec.onDeadline … Unsupported value: "Opne"`},
+		"no component":            {podRule("  components:\n  - name: policy\n    "+component+"\n", "  components: []\n"), "error … spec.components"},
+		"two kinds in one":        {podRule(component, component+"\n    reach: {}"), "error … spec.components[0] … exactly one of podCondition"},
+		"gate that is no name":    {podRule("  components:", "  gate: ready\n  components:"), "error … spec.gate … must be a qualified name"},
+		"a gate of another":       {podRule("  components:", "  gate: cloud.google.com/load-balancer-neg-ready\n  components:"), "error … spec.gate … must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller"},
+		"the gate itself":         {podRule("policy.example.com/programmed", "networking.kubernetes.io/pod-network-ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
+		"a gate of one's own":     {podRule("  components:", "  gate: policy.example.com/programmed\n  components:"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
+		"Ready":                   {podRule("policy.example.com/programmed", "Ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
+		"Initialized and a latch": {podRule("policy.example.com/programmed", "Initialized", "  components:", "  startHold: true\n  components:"), "error … spec.components … podCondition.type must not be ContainersReady or Initialized with startHold"},
+		"a port that is none":     {podRule(component, "http: {url: 'http://127.0.0.1:65536/{uid}'}"), "error … spec.components[0].http.url … with a port of 1 to 65535"},
+		"version":                 {podRule("v1alpha1", "v1"), `error … apiVersion … is "readygate.dev/v1", and there is no such version of PodReadinessRule`},
+		"another case":            {podRule("kind: PodReadinessRule", "kind: PodReadinessrule"), `error … kind … is "PodReadinessrule", and there is no such kind in readygate.dev`},
+		"no kind":                 {podRule("kind: PodReadinessRule\n", ""), "error … looks like a rule and has no kind"},
+		"two of one name":         {podRule() + "---\n" + podRule("120", "60"), "error … metadata.name … another rule has this name, in a.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want) })
+	}
+}
+
+// YAML reads on as true, and what the API server says of that does not help.
+func TestWhoForgetsQuotesIsToldSo(t *testing.T) {
+	for _, value := range []string{"on", "true", "1"} {
+		report := check(t, podRule(`network-gate: "on"`, "network-gate: "+value))
+		expect(t, lines(report, lint.Warning), "error … spec.namespaceSelector.matchLabels.network-gate … must be of type string")
+		if do := report.Findings[0].Do; !strings.Contains(do, `quote it, as in "on"`) {
+			t.Errorf("of %s it says %q", value, do)
+		}
+	}
+	if do := check(t, podRule("name: policy", "name: [policy]")).Findings[0].Do; strings.Contains(do, "quote it") {
+		t.Errorf("of a list it says %q", do)
+	}
+}
+
+func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
+	const component = "podCondition: {type: policy.example.com/programmed}"
+	for name, c := range map[string]struct{ manifest, want string }{
+		"a hold of everything without end": {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", "", "  deadlineSeconds: 120\n", "  startHold: true\n"),
+			"warning … spec.deadlineSeconds … is absent, with startHold and for all pods"},
+		"a gate of two that never opens": {podRule("policy.example.com/programmed", "ContainersReady") + "---\n" + podRule("name: network", "name: other", "  components:", "  startHold: true\n  components:"),
+			"warning … PodReadinessRule/other | spec.gate … one of them has startHold while the other one waits for ContainersReady"},
+		"a file of any pod": {podRule(component, "file: {path: '/run/cni/{namespace}_{name}'}"),
+			"warning … spec.components[0].file … names the pod by its name only"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want) })
+	}
+	for name, manifest := range map[string]string{
+		"Ready as long as it is not":      podRule(component, "podCondition: {type: Ready, status: 'False'}"),
+		"ContainersReady without a latch": podRule("policy.example.com/programmed", "ContainersReady"),
+		"a hold of some pods":             podRule("namespaceSelector:", "podSelector:", "  deadlineSeconds: 120\n", "  startHold: true\n"),
+		"the last port":                   podRule(component, "http: {url: 'http://127.0.0.1:65535/{uid}'}"),
+		"a file that names the pod":       podRule(component, "file: {path: '/run/cni/{uid}'}"),
+		"a file that tells pods apart":    podRule(component, "file: {path: '/run/cni/{name}', contains: '{ip}/32'}"),
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, manifest), lint.Warning)) })
+	}
+}
+
+func TestWhatIsWorthToKnowOfARuleOfPodsIsSaid(t *testing.T) {
+	for name, c := range map[string]struct{ manifest, want string }{
+		"all pods":       {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", ""), "info … spec … selects the pods of all namespaces but kube-system and readygate-system"},
+		"no deadline":    {podRule("  deadlineSeconds: 120\n", ""), "info … spec.deadlineSeconds … is absent"},
+		"from a peer":    {podRule("podCondition: {type: policy.example.com/programmed}", "reach: {from: Peer}"), "info … spec.components[0].reach.from … is Peer"},
+		"a gate of two":  {podRule() + "---\n" + podRule("name: network", "name: other"), "info … PodReadinessRule/other | spec.gate … is that of rule network, too"},
+		"generated name": {podRule("name: network", "generateName: net-"), "info … metadata.generateName … kubectl create takes it"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Info), c.want) })
+	}
+}

@@ -1,0 +1,105 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+)
+
+// beats is how many heartbeats should fit into maxAge: one may be lost, and one late.
+const beats = 3
+
+// defaultHeartbeat is how often a reporter writes that is told nothing.
+const defaultHeartbeat = 5 * time.Minute
+
+// checkEvictions judges the effect NoExecute.
+func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
+	switch {
+	case rule.Bootstrap:
+		r.add(Info, at, "spec.taint.effect", "NoExecute evicts: nodes that run pods already lose them if the conditions are not met when the rule is applied",
+			"look first: kubectl readiness simulate -f "+at.file)
+	case rule.MaxUnavailable == nil:
+		r.add(Error, at, "spec.maxUnavailable", "is missing, and NoExecute evicts: with enforcementMode continuous, a reporter that goes wrong everywhere would empty all nodes at once",
+			"set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which keeps running pods")
+		r.Findings[len(r.Findings)-1].unsafe = true
+	default:
+		r.add(Info, at, "spec.taint.effect", fmt.Sprintf("NoExecute evicts: up to %s of the nodes in use are emptied while their conditions do not hold", rule.MaxUnavailable),
+			"use NoSchedule, which keeps running pods, if new pods are all that must stay away")
+	}
+}
+
+// checkDependencies looks for names that no rule has: they wait for nobody.
+func (r *Report) checkDependencies(at document, book *noderule.Rulebook, rule *noderule.Rule) {
+	if strangers := book.Strangers(rule); len(strangers) > 0 {
+		r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files has the name %s: the rule does not wait for it unless it is in the cluster", strings.Join(strangers, " or ")),
+			"compare the spelling, or lint the rules together")
+	}
+}
+
+// checkAges says what heartbeats cost that maxAge needs.
+func (r *Report) checkAges(at document, rule *noderule.Rule) {
+	for i, requirement := range rule.Requirements {
+		if requirement.MaxAge == nil {
+			continue
+		}
+		if do := unfit(requirement); do != "" {
+			r.add(Warning, at, fmt.Sprintf("spec.conditions[%d].maxAge", i), do, "leave maxAge out for "+requirement.Type)
+			continue
+		}
+		period := requirement.MaxAge.Duration / beats
+		r.add(Info, at, fmt.Sprintf("spec.conditions[%d].maxAge", i),
+			fmt.Sprintf("needs a heartbeat every %s or so: with %d nodes that is %.3g writes a second (kubectl readiness lint --nodes counts with another number)",
+				period.Round(time.Second), r.nodes, float64(r.nodes)/period.Seconds()), "")
+	}
+}
+
+// kubeletPeriod is how often a kubelet writes conditions that did not change.
+const kubeletPeriod = 5 * time.Minute
+
+// unfit says why maxAge does not fit a condition that Kubernetes itself writes; empty if it does.
+func unfit(requirement v1alpha1.ConditionRequirement) string {
+	switch {
+	case requirement.Type == string(corev1.NodeNetworkUnavailable):
+		return "NetworkUnavailable is written once, when the network comes: nodes would be held for ever after " + requirement.MaxAge.Duration.String()
+	case slices.Contains(kubeletTypes, requirement.Type) && requirement.MaxAge.Duration < 2*kubeletPeriod:
+		return fmt.Sprintf("the kubelet writes %s every %s if nothing changes (nodeStatusReportFrequency), so healthy nodes would be held again and again; a node that is silent becomes Unknown by itself",
+			requirement.Type, kubeletPeriod)
+	}
+	return ""
+}
+
+// checkHeartbeats warns of a reporter that writes too seldom for the maxAge of a rule.
+func (r *Report) checkHeartbeats(it reporter, rule *v1alpha1.NodeReadinessRule) {
+	for _, requirement := range rule.Spec.Conditions {
+		if requirement.MaxAge == nil || it.heartbeat == 0 || !it.reports(requirement.Type) {
+			continue
+		}
+		if age := requirement.MaxAge.Duration; 2*it.heartbeat > age {
+			r.add(Warning, it.document, "", fmt.Sprintf("writes %s every %s, and rule %q believes it for %s: one heartbeat that is late holds the node", requirement.Type, it.heartbeat, rule.Name, age),
+				fmt.Sprintf("set heartbeatPeriod (or HEARTBEAT_PERIOD) to %s, or a larger maxAge", (age/beats).Round(time.Second)))
+		}
+	}
+}
+
+// reports says whether the reporter writes this condition, as far as the files tell.
+func (r *reporter) reports(conditionType string) bool {
+	return slices.Contains(r.types, conditionType)
+}
+
+// heartbeatIn is the period that the variables of a container set; zero if they do not.
+func heartbeatIn(c corev1.Container) time.Duration {
+	for _, env := range c.Env {
+		if env.Name == "HEARTBEAT_PERIOD" {
+			if period, err := time.ParseDuration(env.Value); err == nil {
+				return period
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,46 @@
+package live_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/readygate/readygate/internal/plugin/live"
+)
+
+func TestAFleetIsLostUntilEverythingIsHeardAgain(t *testing.T) {
+	fleet := live.NewFleet(time.Now)
+	follower, before := fleet.Follow()
+	defer follower.Stop()
+	if before.Connection != (live.Connection{}) {
+		t.Fatalf("lost from the start: %+v", before.Connection)
+	}
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+	fleet.Hear("nodes")
+	select {
+	case <-follower.Changed():
+		t.Error("told that a connection that was there is there")
+	default:
+	}
+	fleet.Lose("nodes", "reset", noon)
+	fleet.Lose("rules", "refused", noon.Add(time.Minute))
+	<-follower.Changed()
+	want := live.Connection{Lost: noon, Problem: "refused"}
+	if got := follower.Take().Connection; got == nil || *got != want || fleet.Snapshot().Connection != want {
+		t.Errorf("told %+v, and %+v is so, want %+v", got, fleet.Snapshot().Connection, want)
+	}
+	fleet.Hear("nodes")
+	if got := fleet.Snapshot().Connection; got != want {
+		t.Errorf("half of it is heard: %+v, want %+v", got, want)
+	}
+	fleet.Hear("rules")
+	<-follower.Changed()
+	if got := follower.Take().Connection; got == nil || *got != (live.Connection{}) {
+		t.Errorf("when all is heard: %+v", got)
+	}
+	fleet.Put(fedNode("a"))
+	<-follower.Changed()
+	if got := follower.Take().Connection; got != nil {
+		t.Errorf("told of a connection that did not change: %+v", got)
+	}
+}

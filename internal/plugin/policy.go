@@ -1,0 +1,201 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/core/podrule"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/version"
+)
+
+func (s *session) policy() *cobra.Command {
+	var latchImage string
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Print the admission policies that the rules compile to, for an administrator to apply",
+		Long: `Prints the MutatingAdmissionPolicies readygate-births (nodes) and, if there are rules for pods or
+podgate is installed, readygate-gates (pods), compiled from the rules of the cluster. They are
+the policies that the manager writes by default. You need this command only if the manager runs
+with --manage-policies=false (policies.managed=false of the chart): then an administrator or a
+GitOps tool applies the policies, and the manager cannot change them.
+
+What to do next: pipe the output into kubectl apply -f -, or commit it to the repository that your
+GitOps tool applies. Do it again whenever a rule is created, changed or deleted: until then the
+rule's condition BirthsCovered (Enforced for pods) is False with the reason PolicyOutdated. The
+output is the same for the same rules, so a diff shows what a rule changes. The bindings, which put
+the policies in force, come with the chart or with policies.yaml. Use the plugin of the manager's
+version.
+
+The policy for nodes leaves out a rule to which the manager has not added its finalizer yet, with a
+warning: until then the manager may not know the rule.
+
+With -f the rules come from files and no cluster is read. The policies contain the UID of each
+rule, which the API server sets, so the files must be written by kubectl get -o yaml.`,
+		Example: `  kubectl readiness policy | kubectl diff -f -
+  kubectl readiness policy | kubectl apply -f -
+  kubectl readiness policy >gitops/readygate-policies.yaml
+  kubectl get nrr,prr -o yaml | kubectl readiness policy -f - --latch-image=registry.example.com/readygate/readygate-podgate:1.0.0`,
+		Args: cobra.NoArgs,
+	}
+	manifests := addFiles(cmd)
+	cmd.Flags().StringVar(&latchImage, "latch-image", "", "Image of the init container for rules with startHold: the manager's flag of that name. "+
+		"If not given, it is read from the manager's Deployment (--namespace, default "+admission.ManagerNamespace+").")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		in := inputOfPolicies{latch: admission.Latch{Image: latchImage}, knowsLatch: cmd.Flags().Changed("latch-image")}
+		var err error
+		if len(manifests.names) > 0 {
+			err = in.read(manifests, s.In)
+		} else {
+			err = s.readPolicyInput(cmd.Context(), &in)
+		}
+		if err != nil {
+			return err
+		}
+		return s.printPolicies(&in)
+	}
+	return cmd
+}
+
+// inputOfPolicies is all that the policies are compiled from.
+type inputOfPolicies struct {
+	rules    []*v1alpha1.NodeReadinessRule
+	podRules []*podv1alpha1.PodReadinessRule
+	latch    admission.Latch
+	// knowsLatch is set if the latch is known. Then, or with rules for pods, the gates policy is printed.
+	knowsLatch bool
+}
+
+// read reads the rules of files that kubectl get -o yaml wrote.
+func (in *inputOfPolicies) read(manifests *files, stdin io.Reader) error {
+	inputs, err := manifests.read(stdin)
+	if err != nil {
+		return err
+	}
+	for _, input := range inputs {
+		rules, err := objectsOf[v1alpha1.NodeReadinessRule](input, "NodeReadinessRule")
+		if err != nil {
+			return err
+		}
+		podRules, err := objectsOf[podv1alpha1.PodReadinessRule](input, "PodReadinessRule")
+		if err != nil {
+			return err
+		}
+		in.rules, in.podRules = append(in.rules, rules...), append(in.podRules, podRules...)
+	}
+	if len(in.rules)+len(in.podRules) == 0 {
+		return errors.New("these files have no NodeReadinessRule and no PodReadinessRule: is it the right file, or is -R missing?")
+	}
+	for _, rule := range in.rules {
+		if rule.UID == "" {
+			return withoutUID("NodeReadinessRule", rule)
+		}
+	}
+	for _, rule := range in.podRules {
+		if rule.UID == "" {
+			return withoutUID("PodReadinessRule", rule)
+		}
+	}
+	if len(in.podRules) > 0 && !in.knowsLatch {
+		return usagef("the files have a PodReadinessRule, and --latch-image is not given: pass the value of the manager's flag --latch-image, or --latch-image= if the manager has none")
+	}
+	return nil
+}
+
+func withoutUID(kind string, rule client.Object) error {
+	return fmt.Errorf("%s %q has no metadata.uid, which the policy contains and the API server sets: apply the rule first, then run "+
+		"'kubectl readiness policy' without -f, or 'kubectl get nrr,prr -o yaml | kubectl readiness policy -f -'", kind, rule.GetName())
+}
+
+// readPolicyInput reads the rules of the cluster, and the latch image of its manager unless a flag has it.
+func (s *session) readPolicyInput(ctx context.Context, in *inputOfPolicies) error {
+	source, err := s.source()
+	if err != nil {
+		return err
+	}
+	if in.rules, err = source.Rules(ctx); err != nil {
+		return err
+	}
+	if in.podRules, err = source.PodRulesIfInstalled(ctx); err != nil || in.knowsLatch {
+		return err
+	}
+	in.latch.Image, err = source.LatchImage(ctx, s.managerNamespace())
+	switch {
+	case apierrors.IsNotFound(err) && len(in.podRules) == 0: // the manager runs elsewhere, without podgate
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading the latch image from the manager's Deployment: %w; or pass it with --latch-image", err)
+	}
+	in.knowsLatch = in.latch.Image != ""
+	return nil
+}
+
+// printPolicies prints the policies as YAML, and rules that they do not contain as warnings.
+func (s *session) printPolicies(in *inputOfPolicies) error {
+	book := noderule.NewRulebook(in.rules)
+	// The manager enters a rule into the list of rule taints before it adds the finalizer. A record that the
+	// policy wrote without an entry would stay when the rule is force-deleted.
+	entered := map[types.UID]bool{}
+	for _, rule := range in.rules {
+		entered[rule.UID] = controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer)
+	}
+	births, compiled := admission.BirthsPolicy(), admission.CompileBirths(slices.DeleteFunc(slices.Clone(book.Rules()), func(r *noderule.Rule) bool { return !entered[r.UID] }))
+	births.Spec = admission.BirthsSpec(compiled)
+	objects, names := []runtime.Object{births}, []string{}
+	for _, rule := range book.Rules() {
+		switch {
+		case compiled.Covers(rule.UID):
+			names = append(names, rule.Name)
+		case compiled.LeavesOut(rule.UID):
+			s.warnLeftOut(rule.Name, "it does not fit beside older rules: use a shorter selector or fewer rules")
+		case rule.Active() && !entered[rule.UID]:
+			s.warnLeftOut(rule.Name, "the manager has not added its finalizer "+v1alpha1.Finalizer+" yet: run this command again when it has")
+		case rule.Active():
+			s.warnLeftOut(rule.Name, "the manager has not set its status.takenOverAt yet: run this command again when it has")
+		}
+	}
+	if len(in.podRules) > 0 || in.knowsLatch {
+		rules := podrule.NewRules(in.podRules)
+		gates, compiled := admission.GatesPolicy(), admission.CompileGates(rules, in.latch)
+		gates.Spec = admission.GatesSpec(in.latch)(compiled)
+		objects = append(objects, gates)
+		for _, rule := range rules {
+			switch {
+			case compiled.Covers(rule.UID):
+				names = append(names, rule.Name)
+			case compiled.LeavesOut(rule.UID):
+				s.warnLeftOut(rule.Name, "it does not fit beside older rules: use a shorter selector or fewer rules")
+			}
+		}
+	}
+	documents, err := admission.YAML(objects...)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	_, err = fmt.Fprintf(s.Out, "# Generated by kubectl readiness policy, version %s. Do not edit: run it again when a rule changes.\n# Rules: %s\n%s",
+		version.Version, terminal.Clean(strings.Join(names, ", ")), bytes.Join(documents, []byte("---\n")))
+	return err
+}
+
+func (s *session) warnLeftOut(rule, why string) {
+	_, _ = fmt.Fprintf(s.ErrOut, "warning: the policy does not contain rule %s: %s\n", terminal.Clean(rule), why)
+}

@@ -1,0 +1,135 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/view"
+)
+
+// Nodes is a line a node.
+func Nodes(nodes []view.Node, wide bool, now time.Time) Lines {
+	header := []string{"NAME", "STATE", "HELD FOR", "AGE", "HELD BY", "MISSING"} // the longest last: a screen may cut it
+	if wide {
+		header = append(header, "READY", "OTHER TAINTS")
+	}
+	var rows [][]string
+	for _, n := range nodes {
+		row := []string{n.Name, state(n), since(n, now), view.Age(n.Created, now), strings.Join(holders(n), ","), strings.Join(reasons(n, now), ", ")}
+		if wide {
+			ready := string(n.Ready)
+			if n.Unschedulable {
+				ready += " (cordoned)"
+			}
+			row = append(row, ready, strings.Join(n.OtherTaints, ","))
+		}
+		rows = append(rows, row)
+	}
+	var lines Lines
+	lines.table(header, rows)
+	return lines
+}
+
+// Change is one line about a node that changed.
+func Change(n view.Node, now time.Time) string {
+	var line Lines
+	line.add("%s %s %s%s", now.Format(time.TimeOnly), n.Name, state(n), because(n, now))
+	return line[0]
+}
+
+// Gone is one line about a node that is no longer there.
+func Gone(name string, now time.Time) string {
+	var line Lines
+	line.add("%s %s is gone", now.Format(time.TimeOnly), name)
+	return line[0]
+}
+
+// Tally is how many nodes are held and released, and what is wrong with some of them.
+func Tally(nodes []view.Node) string {
+	states, words := map[noderule.State]int{}, map[string]int{}
+	for _, n := range nodes {
+		states[n.State]++
+		for _, word := range harm(n) {
+			words[word]++
+		}
+	}
+	parts := []string{fmt.Sprintf("%s: %d held, %d released, %d not selected",
+		count(len(nodes), "node"), states[noderule.Held], states[noderule.Released], states[noderule.NotSelected])}
+	for _, word := range []string{stuck, limited} {
+		if words[word] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", words[word], word))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// state are the words for a node: one that is stuck or limited, or not yet as rules want it, says so.
+func state(n view.Node) string {
+	words := append([]string{string(n.State)}, harm(n)...)
+	if !n.Settled {
+		words = append(words, "changing")
+	}
+	return strings.Join(words, ", ")
+}
+
+// holders are the rules that hold the node.
+func holders(n view.Node) []string {
+	var names []string
+	for _, s := range n.Rules {
+		if s.Held {
+			names = append(names, s.Rule)
+		}
+	}
+	return names
+}
+
+// reasons are what holds the node back, over all rules that are enforced.
+func reasons(n view.Node, now time.Time) []string {
+	var parts []string
+	for _, s := range n.Rules {
+		if s.Preview && !s.Held {
+			continue
+		}
+		if cause := causeOf(s, now); cause != "" {
+			parts = append(parts, cause)
+		}
+		for _, m := range s.Missing {
+			parts = append(parts, m.Type+" is "+current(m))
+		}
+	}
+	return parts
+}
+
+// current is what counts of a condition that is missing, and why that is not what the node says.
+func current(m view.Missing) string {
+	switch {
+	case m.Absent:
+		return "not reported"
+	case m.Doubt != "":
+		return string(m.Current) + " (" + m.Doubt + ")"
+	}
+	return string(m.Current)
+}
+
+func because(n view.Node, now time.Time) string {
+	text := ""
+	if names := holders(n); len(names) > 0 {
+		text = " by " + strings.Join(names, ", ")
+	}
+	if all := reasons(n, now); len(all) > 0 {
+		text += ": " + strings.Join(all, ", ")
+	}
+	return text
+}
+
+func since(n view.Node, now time.Time) string {
+	switch {
+	case n.State != noderule.Held:
+		return ""
+	case n.Since.IsZero():
+		return "unknown"
+	}
+	return view.Age(n.Since, now)
+}

@@ -1,0 +1,116 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readygate/readygate/internal/plugin/view"
+)
+
+// PodStory is everything about one pod.
+func PodStory(s view.PodStory, now time.Time) Lines {
+	var lines Lines
+	lines.add("%s.", s.Headline)
+	for _, c := range s.Chapters {
+		lines.gate(c, now)
+	}
+	for _, u := range s.Ungated {
+		lines.heading("Rule %s (gate %s)", u.Rule, u.Gate)
+		lines.add("  It selects this pod, which does not carry its gate: %s.", u.Why)
+	}
+	lines.passed(s.Passed)
+	lines.pod(s, now)
+	lines.events(s.Events, now)
+	lines.list("What to do", s.Next)
+	lines.list("Not seen", s.Unseen)
+	return lines
+}
+
+func (l *Lines) gate(c view.GateChapter, now time.Time) {
+	rules := "of no rule that is there"
+	if len(c.Rules) > 0 {
+		rules = "rule " + strings.Join(c.Rules, ", ")
+	}
+	l.heading("Gate %s (%s)", c.Name, rules)
+	l.add("  It %s.", c.Text)
+	switch {
+	case c.Late:
+		l.add("  The pod waits for longer than deadlineSeconds: it is late.")
+	case !c.Due.IsZero():
+		l.add("  The pod is late at %s (deadlineSeconds).", c.Due.In(now.Location()).Format(time.TimeOnly))
+	}
+	for _, component := range c.Components {
+		l.component(component, len(c.Rules) > 1, now)
+	}
+}
+
+func (l *Lines) component(c view.Component, several bool, now time.Time) {
+	name := c.Name
+	if several {
+		name = c.Rule + "/" + c.Name
+	}
+	text := fmt.Sprintf("  %-7s  %s, %s", c.Says, name, c.How)
+	if c.Why != "" {
+		text += ": " + c.Why
+	}
+	l.add("%s", text)
+	var details []string
+	if !c.Since.IsZero() {
+		details = append(details, "so for "+view.Age(c.Since, now))
+	}
+	if c.Writer != "" {
+		details = append(details, "written by "+c.Writer)
+	}
+	if len(details) > 0 {
+		l.add("           %s", strings.Join(details, "; "))
+	}
+}
+
+// passed says of rules why they do not select the pod.
+func (l *Lines) passed(rules []view.Passed) {
+	if len(rules) == 0 {
+		return
+	}
+	l.heading("Rules that do not select it")
+	for _, rule := range rules {
+		l.add("  %s: %s", rule.Rule, rule.Why)
+	}
+}
+
+// pod is what is known besides gates.
+func (l *Lines) pod(s view.PodStory, now time.Time) {
+	l.heading("Pod")
+	l.add("  Ready is %s, %s old", s.Ready, view.Age(s.Created, now))
+	if len(s.OtherGates) > 0 {
+		l.add("  Closed gates of no rule: %s", strings.Join(s.OtherGates, ", "))
+	}
+	if len(s.Chapters) > 0 || s.Latch.State != view.LatchNone {
+		l.add("  Latch: it %s", s.Latch.Text)
+		if s.Latch.Key != "" {
+			l.add("         its key is: %s", s.Latch.Key)
+		}
+		if s.Latch.Problem != "" {
+			l.add("         its container does not run: %s", s.Latch.Problem)
+		}
+	}
+	if s.Node != "" {
+		l.add("  Agent: %s", agentText(s.Pod, now))
+	}
+}
+
+// agentText says whether the agent of the pod's node lives.
+func agentText(p view.Pod, now time.Time) string {
+	switch a := p.Agent; {
+	case !a.Known:
+		return "nobody knows whether that of node " + p.Node + " lives"
+	case a.Renewed.IsZero():
+		return "node " + p.Node + " has none, or it has never said that it lives"
+	case !a.Alive:
+		return fmt.Sprintf("that of node %s is gone: it last said %s ago that it lives", p.Node, view.Age(a.Renewed, now))
+	case a.Version != "":
+		return fmt.Sprintf("that of node %s lives, as it said %s ago (version %s)", p.Node, view.Age(a.Renewed, now), a.Version)
+	default:
+		return fmt.Sprintf("that of node %s lives, as it said %s ago", p.Node, view.Age(a.Renewed, now))
+	}
+}

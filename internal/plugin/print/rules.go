@@ -1,0 +1,91 @@
+package print
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/plugin/view"
+)
+
+// Rules is a line a rule, and below them what those say that are not enforced.
+func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
+	var lines Lines
+	if len(rules) == 0 {
+		lines.add("No rules. Apply one, e.g. kubectl apply -f examples/cni-readiness/network-readiness-rule.yaml")
+		return lines
+	}
+	header := []string{"NAME", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED", "STANDING", "BIRTHS", "AGE"}
+	if wide {
+		header = append(header, "REQUIREMENTS", "SELECTOR", "BLOCKED BY")
+	}
+	var rows [][]string
+	for _, r := range rules {
+		row := []string{
+			r.Name, r.Taint, string(r.Mode),
+			strconv.Itoa(r.Count.Selected), including(r.Count.Held, r.Count.Stuck, stuck), including(r.Count.Released, r.Count.Limited, limited),
+			r.Standing, r.Births, view.Age(r.Created, now),
+		}
+		if wide {
+			row = append(row, requirements(r), r.Selector, blockers(r.Count.Blocked))
+		}
+		rows = append(rows, row)
+	}
+	lines.table(header, rows)
+	lines.messages(rules, wide)
+	return lines
+}
+
+// messages are what only somebody can mend, a line a rule.
+func (l *Lines) messages(rules []view.Rule, wide bool) {
+	var below Lines
+	others := ""
+	for _, r := range rules {
+		if r.Others != "" && r.Others != others { // it is the same for every rule
+			others = r.Others
+			below.add("Other controllers: %s", others)
+		}
+		if r.Standing != v1alpha1.ReasonEnforced && r.Message != "" {
+			below.add("%s is %s: %s", r.Name, r.Standing, r.Message)
+		}
+		if r.Blocked != "" {
+			below.add("%s, reporters: %s", r.Name, r.Blocked)
+		}
+		for _, refused := range r.Refused {
+			below.add("%s cannot write node %s: %s", r.Name, refused.Node, refused.Message)
+		}
+		if (wide && r.Births != v1alpha1.ReasonCovered || r.Births == v1alpha1.ReasonPolicyOutdated) && r.BirthsMessage != "" {
+			below.add("%s, births: %s", r.Name, r.BirthsMessage)
+		}
+	}
+	l.below(below)
+}
+
+// including reads as in "2", or "2 (1 stuck)".
+func including(n, of int, word string) string {
+	text := strconv.Itoa(n)
+	if of > 0 {
+		text += fmt.Sprintf(" (%d %s)", of, word)
+	}
+	return text
+}
+
+func requirements(r view.Rule) string {
+	if r.AnyOf {
+		return strings.Join(r.Requirements, " or ")
+	}
+	return strings.Join(r.Requirements, ",")
+}
+
+// blockers are the missing requirements, each with the number of nodes that it holds.
+func blockers(blocked map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(blocked)) {
+		parts = append(parts, fmt.Sprintf("%s (%d)", name, blocked[name]))
+	}
+	return strings.Join(parts, ",")
+}

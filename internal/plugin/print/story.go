@@ -1,0 +1,123 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/plugin/view"
+)
+
+// Story is everything about one node.
+func Story(s view.Story, now time.Time) Lines {
+	var lines Lines
+	lines.add("%s.", s.Headline)
+	for _, c := range s.Chapters {
+		lines.chapter(c, now)
+	}
+	lines.node(s, now)
+	lines.events(s.Events, now)
+	lines.list("What to do", s.Next)
+	lines.list("Not seen", s.Unseen)
+	return lines
+}
+
+func (l *Lines) chapter(c view.Chapter, now time.Time) {
+	l.heading("Rule %s (%s, taint %s)", c.Rule, c.Mode, c.Taint)
+	l.add("  It %s.", c.Text)
+	if c.AnyOf {
+		l.add("  One of its requirements is enough (anyOf).")
+	}
+	if c.Stuck && c.Held {
+		l.add("  It has held this node for longer than its progressDeadlineSeconds: the node is stuck.")
+	}
+	if !c.Until.IsZero() {
+		l.add("  If they stay met, it is released at %s.", c.Until.In(now.Location()).Format(time.TimeOnly))
+	}
+	for _, r := range c.Requirements {
+		l.requirement(r, now)
+	}
+	if c.Refused != "" {
+		l.add("  The API server refuses to write this node: %s", c.Refused)
+	}
+}
+
+func (l *Lines) requirement(r view.Requirement, now time.Time) {
+	mark := "missing"
+	if r.Met {
+		mark = "met"
+	}
+	text := "is " + string(r.Current)
+	switch {
+	case r.Default:
+		text = "is not reported and counts as " + string(r.Current) + " (defaultStatus)"
+	case r.Absent:
+		text = "is not reported"
+	case r.Doubt != "":
+		text += " (" + r.Doubt + ")"
+	}
+	l.add("  %-7s  %s %s, must be %s", mark, r.Type, text, r.Required)
+	if r.Absent {
+		return
+	}
+	var details []string
+	note := func(format string, args ...any) { details = append(details, fmt.Sprintf(format, args...)) }
+	if !r.Since.IsZero() {
+		note("so for %s", view.Age(r.Since, now))
+	}
+	if !r.Heartbeat.IsZero() {
+		note("last heard of %s ago", view.Age(r.Heartbeat, now))
+	}
+	if r.Writer != "" {
+		note("written by %s", r.Writer)
+	}
+	if said := strings.TrimSpace(r.Reason + " " + r.Message); said != "" {
+		note("%s", said)
+	}
+	if len(details) > 0 {
+		l.add("           %s", strings.Join(details, "; "))
+	}
+}
+
+// node is what keeps pods away besides rules.
+func (l *Lines) node(s view.Story, now time.Time) {
+	l.heading("Node")
+	text := "Ready is " + string(s.Ready)
+	if s.Unschedulable {
+		text += ", cordoned"
+	}
+	l.add("  %s, %s old", text, view.Age(s.Created, now))
+	if len(s.OtherTaints) > 0 {
+		l.add("  Taints of no rule: %s", strings.Join(s.OtherTaints, ", "))
+	}
+}
+
+func (l *Lines) events(events []view.Event, now time.Time) {
+	if len(events) == 0 {
+		return
+	}
+	l.heading("Events")
+	for _, e := range events {
+		text := fmt.Sprintf("  %s ago  %s: %s", view.Age(e.At, now), e.Reason, e.Note)
+		if e.Type == corev1.EventTypeWarning {
+			text += " (Warning)"
+		}
+		if e.Count > 1 {
+			text += fmt.Sprintf(" (%d times)", e.Count)
+		}
+		l.add("%s", text)
+	}
+}
+
+// list is a heading and its entries, nothing if there are none.
+func (l *Lines) list(heading string, entries []string) {
+	if len(entries) == 0 {
+		return
+	}
+	l.heading("%s", heading)
+	for _, entry := range entries {
+		l.add("  - %s", entry)
+	}
+}

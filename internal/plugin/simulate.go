@@ -1,0 +1,207 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/plugin/lint"
+	"github.com/readygate/readygate/internal/plugin/print"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/plugin/view"
+)
+
+func (s *session) simulate() *cobra.Command {
+	var nodeDump, ruleDump string
+	cmd := &cobra.Command{
+		Use:   "simulate -f FILE",
+		Short: "Show what rules would do to the cluster, before they are applied",
+		Long: `Shows which nodes would be held or released, what each misses, and which would lose pods, if
+the rules of the files were applied now. Nothing is changed. A rule takes the place of one of
+the same name; one with dryRun is taken as if it were enforced.
+
+With --nodes the nodes come from a file and no cluster is asked; the time is then that of the
+last heartbeat in it. The files are linted first.`,
+		Example: `  kubectl readiness simulate -f rule.yaml
+  kubectl get nodes -o yaml >nodes.yaml; kubectl readiness simulate -f rule.yaml --nodes nodes.yaml`,
+		Args: cobra.NoArgs,
+	}
+	manifests := addFiles(cmd)
+	cmd.Flags().StringVar(&nodeDump, "nodes", "", "File with nodes, from kubectl get nodes -o yaml (or json), in place of the cluster.")
+	cmd.Flags().StringVar(&ruleDump, "rules", "", "File with the rules that are there, from kubectl get nrr -o yaml (or json); with --nodes only. None if not given.")
+	out := addOutput(cmd, "wide", "json", "yaml")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if ruleDump != "" && nodeDump == "" {
+			return usagef("--rules needs --nodes: rules and nodes come from the same place")
+		}
+		candidates, err := s.candidates(manifests)
+		if err != nil {
+			return err
+		}
+		rules, nodes, err := s.world(cmd.Context(), nodeDump, ruleDump)
+		if err != nil {
+			return err
+		}
+		if err := s.refused(rules, candidates); err != nil {
+			return err
+		}
+		now, asOf := s.now(), time.Time{}
+		if nodeDump != "" {
+			if asOf = lastHeartbeat(nodes); !asOf.IsZero() {
+				now = asOf
+			}
+		}
+		simulation := view.Simulate(rules, candidates, nodes, now)
+		simulation.AsOf = asOf
+		return out.write(s.Out, simulation, func() print.Lines { return print.Simulation(simulation, out.wide()) })
+	}
+	return cmd
+}
+
+// candidates are the rules of the files. With errors in them there is nothing to simulate.
+func (s *session) candidates(manifests *files) ([]*v1alpha1.NodeReadinessRule, error) {
+	inputs, err := manifests.read(s.In)
+	if err != nil {
+		return nil, err
+	}
+	report, err := lint.Check(inputs, lint.DefaultNodes)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case report.Refused() > 0:
+		if err := writeLines(s.ErrOut, print.Findings(report)); err != nil {
+			return nil, err
+		}
+		return nil, errFindings
+	case len(report.Rules) == 0 && len(report.PodRules) > 0:
+		return nil, errors.New("these files have rules of pods only, and simulate knows rules of nodes; kubectl readiness lint judges both")
+	case len(report.Rules) == 0:
+		return nil, errors.New("these files have no NodeReadinessRule: is it the right file, or is -R missing?")
+	}
+	return report.Rules, nil
+}
+
+// world is the rules and nodes that are there: in the cluster, or in dumps of one.
+func (s *session) world(ctx context.Context, nodeDump, ruleDump string) ([]*v1alpha1.NodeReadinessRule, []*corev1.Node, error) {
+	if nodeDump != "" {
+		nodes, err := dumped[corev1.Node](nodeDump, "Node")
+		if err != nil || ruleDump == "" {
+			return nil, nodes, err
+		}
+		rules, err := dumped[v1alpha1.NodeReadinessRule](ruleDump, "NodeReadinessRule")
+		return rules, nodes, err
+	}
+	source, err := s.source()
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, err := source.Rules(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes, err := source.Nodes(ctx)
+	return rules, nodes, err
+}
+
+// lastHeartbeat is when nodes were last heard of: a dump of them is hardly older, and what had
+// been heard of a moment before is not silent because the dump is of yesterday. A node whose clock is
+// ahead of all others says nothing.
+func lastHeartbeat(nodes []*corev1.Node) time.Time {
+	var beats []time.Time // the last one of each node
+	for _, node := range nodes {
+		var last time.Time
+		for i := range node.Status.Conditions {
+			if beat := node.Status.Conditions[i].LastHeartbeatTime.Time; beat.After(last) {
+				last = beat
+			}
+		}
+		if !last.IsZero() {
+			beats = append(beats, last)
+		}
+	}
+	if len(beats) == 0 {
+		return time.Time{}
+	}
+	slices.SortFunc(beats, func(a, b time.Time) int { return b.Compare(a) })
+	for i := range beats[1:] {
+		if beats[i].Sub(beats[i+1]) <= company {
+			return beats[i]
+		}
+	}
+	return beats[0]
+}
+
+// company is how close the last heartbeats of two nodes are if both have a clock that is right, and
+// live: kubelets write their status every five minutes at least.
+const company = 6 * time.Minute
+
+// dumped are the objects of a kind in a file that kubectl get wrote.
+func dumped[T any](path, kind string) ([]*T, error) {
+	input, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := objectsOf[T](input, kind)
+	if err == nil && len(all) == 0 {
+		return nil, fmt.Errorf("%s has no %s: make it with kubectl get -o yaml", path, kind)
+	}
+	return all, err
+}
+
+// objectsOf are the objects of a kind in a file, with all that the API server has set.
+func objectsOf[T any](input lint.Input, kind string) ([]*T, error) {
+	objects, err := lint.Objects(input)
+	if err != nil {
+		return nil, err
+	}
+	var all []*T
+	for _, object := range objects {
+		if object.GetKind() != kind {
+			continue
+		}
+		data, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		it := new(T)
+		if err := json.Unmarshal(data, it); err != nil {
+			return nil, fmt.Errorf("%s: %s %s: %w", input.File, kind, object.GetName(), err)
+		}
+		all = append(all, it)
+	}
+	return all, nil
+}
+
+// refused says what the API server has against changing rules that are there: most of a rule
+// is immutable.
+func (s *session) refused(rules, candidates []*v1alpha1.NodeReadinessRule) error {
+	former := map[string]*v1alpha1.NodeReadinessRule{}
+	for _, rule := range rules {
+		former[rule.Name] = rule
+	}
+	for _, candidate := range candidates {
+		rule, there := former[candidate.Name]
+		if !there {
+			continue
+		}
+		findings, err := lint.Change(rule, candidate)
+		if err != nil {
+			return err
+		}
+		for _, f := range findings {
+			if _, err := fmt.Fprintf(s.ErrOut, "warning: the API server would refuse this change of %s: it would have to be deleted first, as is simulated here, or the new one get another name: %s: %s\n",
+				terminal.Clean(f.Object), f.Field, terminal.Clean(f.Message)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package plugin
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/plugin/print"
+	"github.com/readygate/readygate/internal/plugin/terminal"
+	"github.com/readygate/readygate/internal/version"
+)
+
+// versions are those of the two sides.
+type versions struct {
+	Client  string `json:"client"`
+	Manager string `json:"manager,omitempty"`
+	// NotSeen is why the manager's version cannot be told.
+	NotSeen string `json:"notSeen,omitempty"`
+}
+
+func (s *session) version() *cobra.Command {
+	var clientOnly bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the versions of this command and of the manager",
+		Long: `Shows the version of this command, and the manager's if its Deployment may be seen; --namespace
+says where that is (readygate-system).`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Ask no cluster.")
+	out := addOutput(cmd, "json", "yaml")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		v := versions{Client: version.Version}
+		if !clientOnly {
+			v.Manager, v.NotSeen = s.managerVersion(cmd.Context())
+		}
+		return out.write(s.Out, v, func() print.Lines {
+			lines := print.Lines{"Client: " + v.Client}
+			switch {
+			case v.Manager != "":
+				lines = append(lines, "Manager: "+terminal.Clean(v.Manager))
+			case v.NotSeen != "":
+				lines = append(lines, "Manager: not seen: "+terminal.Clean(v.NotSeen))
+			}
+			return lines
+		})
+	}
+	return cmd
+}
+
+// managerVersion is the manager's version, or why it is not seen.
+func (s *session) managerVersion(ctx context.Context) (seen, notSeen string) {
+	source, err := s.source()
+	if err != nil {
+		return "", err.Error()
+	}
+	seen, err = source.ManagerVersion(ctx, s.managerNamespace())
+	if err != nil {
+		return "", err.Error()
+	}
+	return seen, ""
+}
+
+// managerNamespace is that of --namespace, else the one that the manager is installed in by default.
+func (s *session) managerNamespace() string {
+	if n := s.cluster.Namespace; n != nil && *n != "" {
+		return *n
+	}
+	return admission.ManagerNamespace
+}

@@ -1,0 +1,122 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/internal/core/noderule"
+)
+
+// quiet is how long a condition may be without a heartbeat before somebody should look: the
+// reporter's own default is five minutes.
+const quiet = 11 * time.Minute
+
+// advice is what to do next, most important first.
+func (s Story) advice(now time.Time) []string {
+	var next []string
+	add := func(format string, args ...any) { next = append(next, fmt.Sprintf(format, args...)) }
+	var unapplied []string
+	for _, c := range s.Chapters {
+		switch {
+		case c.Refused != "":
+			add("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %s", c.Rule, c.Refused)
+		case c.Problem != "":
+			add("Rule %s does nothing: %s", c.Rule, c.Problem)
+		case c.Preview && c.Held:
+			add("Rule %s only previews, so nothing releases this node: enforce it (kubectl patch nrr %s --type merge -p '{\"spec\":{\"dryRun\":false}}'), or delete it", c.Rule, c.Rule)
+		case !c.Settled && !c.Preview:
+			unapplied = append(unapplied, c.Rule)
+		}
+		if c.Blocked != "" && c.Held {
+			add("%s", c.Blocked)
+		}
+		if !c.Preview {
+			next = append(next, s.mend(c, now)...)
+		}
+	}
+	if len(unapplied) > 0 {
+		add("Not applied to this node yet: rule %s. That takes a moment; if it stays so, see whether a manager runs and leads: kubectl get pods,lease -n readygate-system", strings.Join(unapplied, ", "))
+	}
+	if s.Ready != corev1.ConditionTrue {
+		add("The kubelet does not say that the node is Ready: kubectl describe node %s", s.Name)
+	}
+	if s.Unschedulable {
+		add("The node is cordoned. If nobody needs that any more: kubectl uncordon %s", s.Name)
+	}
+	if others := s.foreign(); len(others) > 0 {
+		add("Taints that are of no rule keep pods away too: %s", strings.Join(others, ", "))
+	}
+	return next
+}
+
+// foreign are other taints, without the one that says no more than that the node is cordoned.
+func (s Story) foreign() []string {
+	var others []string
+	for _, taint := range s.OtherTaints {
+		if !strings.HasPrefix(taint, corev1.TaintNodeUnschedulable+":") {
+			others = append(others, taint)
+		}
+	}
+	return others
+}
+
+// mend says what to do about the requirements of a rule, if it may hold the node.
+func (s Story) mend(c Chapter, now time.Time) []string {
+	var next []string
+	pods := "kubectl get pods -A -o wide --field-selector spec.nodeName=" + s.Name
+	for _, r := range c.Requirements {
+		silent := ""
+		if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > quiet {
+			silent = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead", r.Type, Age(r.Heartbeat, now))
+		}
+		switch {
+		case c.Completed, c.State == noderule.NotSelected, c.Cause == noderule.CauseDependency, c.Cause == noderule.CauseNotReady:
+		case r.Met && silent != "":
+			next = append(next, silent+", and its last word still counts. See whether it runs here: "+pods)
+		case r.Met, c.State != noderule.Held && !c.forgiven():
+		case r.Absent:
+			next = append(next, fmt.Sprintf("Nobody has reported %s on this node in the %s of its life. See whether what reports it runs here, and tolerates the taint %s: %s",
+				r.Type, Age(s.Created, now), c.Taint, pods))
+		case r.Doubt != "":
+			next = append(next, doubted(r)+". See whether what reports it runs here: "+pods)
+		default:
+			next = append(next, sentences(silent, unmet(r, now)+". Look at that component on this node: "+pods))
+		}
+	}
+	if c.AnyOf && c.State == noderule.Held && len(next) > 1 {
+		next = append(next, "One of these is enough for rule "+c.Rule+" (anyOf).")
+	}
+	return next
+}
+
+// unmet says what a condition says, and who says so.
+func unmet(r Requirement, now time.Time) string {
+	text := fmt.Sprintf("%s is %s%s", r.Type, r.Current, forHow(r.Since, now))
+	if said := strings.TrimSpace(r.Reason + " " + r.Message); said != "" {
+		text += " (" + said + ")"
+	}
+	if r.Writer != "" {
+		text += ", as " + r.Writer + " says"
+	}
+	return text
+}
+
+// doubted says why what the node says of a condition does not count.
+func doubted(r Requirement) string {
+	text := fmt.Sprintf("%s counts as Unknown: %s", r.Type, r.Doubt)
+	if r.Writer != "" {
+		text += " (it was last written by " + r.Writer + ")"
+	}
+	return text
+}
+
+// sentences are those that say something.
+func sentences(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + ". " + second
+}

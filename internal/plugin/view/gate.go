@@ -1,0 +1,165 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/podrule"
+)
+
+// Gate is one gate of a pod.
+type Gate struct {
+	Name string `json:"gate"`
+	// Rules are those that select the pod and have this gate; none if nobody waits for it any more.
+	Rules []string `json:"rules,omitempty"`
+	// Open is what the pod says.
+	Open bool `json:"open"`
+	// LatchClosed reports that the gate is open and that the latch which it opens is still closed.
+	LatchClosed bool `json:"latchClosed,omitempty"`
+	// Since is when it was opened; of a closed gate, since when the pod waits, zero if it has no
+	// sandbox yet.
+	Since time.Time `json:"since,omitzero"`
+	// Reason and Message are those of its condition; empty while there is none.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// Foreign says that another account set the gate to True while a component is missing. Writer is the
+	// name that its client gave to the API server; empty if it is not known.
+	Foreign bool   `json:"foreign,omitempty"`
+	Writer  string `json:"writer,omitempty"`
+
+	// For is what a closed gate, or the latch of an open one, waits for, in words.
+	For string `json:"for,omitempty"`
+	// Due is when a closed gate is late, and Late says that this is over; zero: never.
+	Due  time.Time `json:"due,omitzero"`
+	Late bool      `json:"late,omitempty"`
+}
+
+// gateOf is a gate that rules have to do with.
+func gateOf(d *podrule.Decision, v *podrule.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate {
+	g := conditionGate(v.Gate, obj)
+	for _, rule := range v.Rules {
+		g.Rules = append(g.Rules, rule.Name)
+	}
+	if g.Foreign = v.Foreign && !v.Open; g.Foreign {
+		g.Writer = podrule.Writers(obj.ManagedFields)[v.Gate]
+	}
+	if g.Open && !g.Foreign {
+		if d.LatchHolds(v) {
+			g.LatchClosed, g.Since, g.For = true, d.LatchClosed, "its latch: "+podrule.LatchClosedWords
+		}
+		return g
+	}
+	if !v.Waits.IsZero() {
+		g.Since, g.Due = v.Waits, dueOf(v, componentsOf(v, obj, place))
+	}
+	g.Late = !g.Due.IsZero() && !now.Before(g.Due)
+	g.For = waitsFor(v, &g, obj, place)
+	return g
+}
+
+// writer names the account that set a foreign gate to True.
+func (g *Gate) writer() string {
+	if g.Writer == "" {
+		return "another account"
+	}
+	return strconv.Quote(g.Writer)
+}
+
+// Waits reports whether the pod waits because of the gate.
+func (g *Gate) Waits() bool { return !g.Open || g.Foreign || g.LatchClosed }
+
+// conditionGate is a gate as its condition tells.
+func conditionGate(name string, obj *corev1.Pod) Gate {
+	g := Gate{Name: name}
+	if is := podCondition(obj, name); is != nil {
+		g.Open, g.Since = is.Status == corev1.ConditionTrue, is.LastTransitionTime.Time
+		g.Reason, g.Message = is.Reason, is.Message
+	}
+	return g
+}
+
+// dueOf is when the first rule is late whose components have not all said yes; zero: never.
+func dueOf(v *podrule.Verdict, components []Component) time.Time {
+	var first time.Time
+	for _, rule := range v.Rules {
+		missing := slices.ContainsFunc(components, func(c Component) bool { return c.Rule == rule.Name && c.Says != SaysYes })
+		if due := v.Waits.Add(rule.Deadline); missing && rule.Deadline > 0 && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+	}
+	return first
+}
+
+// waitsFor says what a closed gate waits for.
+func waitsFor(v *podrule.Verdict, g *Gate, obj *corev1.Pod, place Place) string {
+	named, names := strings.CutPrefix(g.Message, waitingFor)
+	var text string
+	switch {
+	case abandoned(v, place):
+		return "its gate to be opened: " + v.Message
+	case g.Foreign:
+		return fmt.Sprintf("%s; its gate was set to True by %s, not by Readygate", missingNames(v), g.writer())
+	case obj.Spec.NodeName == "":
+		return "a node: it is not scheduled"
+	case !asks(v):
+		text = "a network: the kubelet has not said that there is a sandbox"
+	case names:
+		text = named
+	case g.Message != "":
+		text = "its components: " + g.Message
+	case v.Open:
+		text = "its gate to be opened"
+	case place.Agent.gone():
+		return fmt.Sprintf("an agent: node %s has none that lives", obj.Spec.NodeName)
+	default:
+		text = "components that its agent has not named yet"
+	}
+	if place.Agent.gone() {
+		text += fmt.Sprintf("; node %s has no live agent", obj.Spec.NodeName)
+	}
+	return text
+}
+
+// missingNames are the names of the components that are missing.
+func missingNames(v *podrule.Verdict) string {
+	var names []string
+	for _, m := range v.Missing {
+		if !slices.Contains(names, m.Component) {
+			names = append(names, m.Component)
+		}
+	}
+	if len(names) == 0 {
+		return "a network" // the pod has no sandbox yet
+	}
+	return strings.Join(names, ", ")
+}
+
+// abandoned says that nobody waits for the gate any more. That cannot be told without the labels of
+// the namespace.
+func abandoned(v *podrule.Verdict, place Place) bool {
+	return len(v.Rules) == 0 && place.Namespace != nil
+}
+
+// forced says why the gate was opened although a component has not said yes; empty if it was not.
+func (g *Gate) forced() string {
+	if g.Open && (g.Reason == v1alpha1.ReasonDeadline || g.Reason == v1alpha1.ReasonAgentGone) {
+		return g.Message
+	}
+	return ""
+}
+
+// podCondition is the pod's condition of a type; nil if it has none.
+func podCondition(obj *corev1.Pod, conditionType string) *corev1.PodCondition {
+	i := slices.IndexFunc(obj.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == conditionType })
+	if i < 0 {
+		return nil
+	}
+	return &obj.Status.Conditions[i]
+}

@@ -1,0 +1,60 @@
+package view
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/podrule"
+)
+
+// PodRule is one line about a rule of pods.
+type PodRule struct {
+	Name    string    `json:"name"`
+	UID     types.UID `json:"uid"`
+	Created time.Time `json:"created"`
+
+	Gate      string `json:"gate"`
+	StartHold bool   `json:"startHold,omitempty"`
+	// Components are their names.
+	Components []string `json:"components"`
+
+	// Standing is one word: Enforced, or the reason why it is not, or Unobserved.
+	Standing string `json:"standing"`
+	// Message says more, and what to do.
+	Message string `json:"message,omitempty"`
+
+	// Count is what the manager has counted.
+	Count v1alpha1.PodSummary `json:"count"`
+}
+
+// Rules are the lines about all rules, oldest first.
+func (b *PodBook) Rules() []PodRule {
+	rows := make([]PodRule, 0, len(b.rules))
+	for _, rule := range b.rules {
+		rows = append(rows, podRule(rule, b.objects[rule.Name]))
+	}
+	return rows
+}
+
+func podRule(rule *podrule.Rule, obj *v1alpha1.PodReadinessRule) PodRule {
+	row := PodRule{
+		Name: rule.Name, UID: rule.UID, Created: rule.Created, Gate: rule.Gate, StartHold: rule.StartHold,
+		Count: ptr.Deref(obj.Status.Summary, v1alpha1.PodSummary{}),
+	}
+	for i := range rule.Components {
+		row.Components = append(row.Components, rule.Components[i].Name)
+	}
+	waits := soleController(obj.Status.Conditions, nodev1alpha1.ReasonWaitingForLease)
+	if waits != "" {
+		row.Standing, row.Message = nodev1alpha1.ReasonWaitingForLease, waits
+	} else if is := enforcedOf(obj); is != nil {
+		row.Standing, row.Message = is.Reason, is.Message
+	} else {
+		row.Standing, row.Message = Unobserved, "no manager has looked at the rule as it is now; if it stays so: is readygate-manager running?"
+	}
+	return row
+}

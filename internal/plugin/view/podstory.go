@@ -1,0 +1,262 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/podrule"
+)
+
+// PodStory is all there is to say about one pod, and what to do next.
+type PodStory struct {
+	Pod
+
+	// Headline is the answer in one sentence.
+	Headline string `json:"headline"`
+	// Chapters are the gates of rules that the pod carries, those for which it waits first.
+	Chapters []GateChapter `json:"chapters,omitempty"`
+	// Excluded is why no rule may select the pod; empty if one may.
+	Excluded string `json:"excluded,omitempty"`
+	// Passed are the rules that do not select the pod, if none does.
+	Passed []Passed `json:"passed,omitempty"`
+	Latch  Latch    `json:"latch"`
+
+	Phase corev1.PodPhase `json:"phase,omitempty"`
+	// Ready is what the kubelet says, Unknown if nothing.
+	Ready corev1.ConditionStatus `json:"ready"`
+	// OtherGates are closed readiness gates that are of no rule.
+	OtherGates []string `json:"otherGates,omitempty"`
+
+	// Events are those of the pod that tell of its network, oldest first.
+	Events []Event `json:"events,omitempty"`
+	// Next is what to do, most important first.
+	Next []string `json:"next,omitempty"`
+	// Unseen is what could not be looked at, and why.
+	Unseen []string `json:"unseen,omitempty"`
+}
+
+// GateChapter is all about one gate.
+type GateChapter struct {
+	Gate
+
+	// Text says it in one sentence.
+	Text       string      `json:"text"`
+	Components []Component `json:"components,omitempty"`
+
+	// about says that the gate is about to be opened.
+	about bool
+	// unasked says that no component is asked yet: the pod has no network.
+	unasked bool
+}
+
+// Story is the whole story of the pod. What could not be seen is part of it.
+func (b *PodBook) Story(obj *corev1.Pod, place Place, events []corev1.Event, unseen []string, now time.Time) PodStory {
+	subject := subjectOf(obj, place)
+	story := PodStory{
+		Pod: b.Pod(obj, place, now), Latch: latchOf(obj, subject.Node.BootID), Phase: obj.Status.Phase, Ready: corev1.ConditionUnknown,
+		Excluded: excluded(obj), Events: podEvents(obj, events), Unseen: unseen,
+	}
+	if ready := podCondition(obj, string(corev1.PodReady)); ready != nil {
+		story.Ready = ready.Status
+	}
+	story.Chapters = b.gateChapters(obj, place, story.Gates, now)
+	story.OtherGates = otherGates(obj, story.Gates)
+	if story.Excluded == "" && !slices.ContainsFunc(b.rules, func(r *podrule.Rule) bool { return r.Active() && r.Selects(obj, place.Namespace) }) {
+		story.Passed = b.passed(obj, place)
+	}
+	story.Headline = story.headline(now)
+	story.Next = b.advice(&story)
+	story.Gates = nil // the chapters have them
+	return story
+}
+
+// gateChapters are the gates with what each component says now, be the gate open or not.
+func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now time.Time) []GateChapter {
+	decided := b.decide(obj, place, now)
+	asked := podrule.Decide(b.rules, subjectOf(unanswered(obj, gates), place), unheard, now)
+	writers := podrule.Writers(obj.ManagedFields)
+	var chapters []GateChapter
+	for _, gate := range gates {
+		chapter := GateChapter{Gate: gate}
+		if v := verdictOn(&asked, gate.Name); v != nil {
+			heard := obj
+			if gate.Foreign { // its condition is not what the agent wrote
+				heard = unanswered(obj, gates)
+			}
+			chapter.Components, chapter.unasked = componentsOf(v, heard, place), !asks(v)
+		}
+		for i := range chapter.Components {
+			b.attribute(&chapter.Components[i], obj, place, writers)
+		}
+		chapter.tell(verdictOn(&decided, gate.Name), place, now)
+		chapters = append(chapters, chapter)
+	}
+	slices.SortStableFunc(chapters, func(a, b GateChapter) int { return boolRank(!a.Waits()) - boolRank(!b.Waits()) })
+	return chapters
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func verdictOn(d *podrule.Decision, gate string) *podrule.Verdict {
+	i := slices.IndexFunc(d.Verdicts, func(v podrule.Verdict) bool { return v.Gate == gate })
+	if i < 0 {
+		return nil
+	}
+	return &d.Verdicts[i]
+}
+
+// decide is what the agent of the node makes of the pod, or the manager where there is none.
+func (b *PodBook) decide(obj *corev1.Pod, place Place, now time.Time) podrule.Decision {
+	if place.Agent.gone() {
+		return podrule.Orphan(b.rules, subjectOf(obj, place), now)
+	}
+	return podrule.Decide(b.rules, subjectOf(obj, place), unheard, now)
+}
+
+// unanswered is the pod as if nobody had decided of these gates: all components are asked then.
+func unanswered(obj *corev1.Pod, gates []Gate) *corev1.Pod {
+	pod := *obj
+	pod.Status.Conditions = slices.DeleteFunc(slices.Clone(obj.Status.Conditions), func(c corev1.PodCondition) bool {
+		return slices.ContainsFunc(gates, func(g Gate) bool { return g.Name == string(c.Type) })
+	})
+	return &pod
+}
+
+// attribute says of a condition since when it is so, and who wrote it.
+func (b *PodBook) attribute(c *Component, obj *corev1.Pod, place Place, writers map[string]string) {
+	spec := b.objects[c.Rule].Spec.Components
+	i := slices.IndexFunc(spec, func(s v1alpha1.Component) bool { return s.Name == c.Name })
+	switch {
+	case i < 0:
+	case spec[i].PodCondition != nil:
+		if is := podCondition(obj, spec[i].PodCondition.Type); is != nil {
+			c.Since, c.Writer = is.LastTransitionTime.Time, writers[string(is.Type)]
+		}
+	case spec[i].NodeCondition != nil && place.Node != nil:
+		if is := conditionOf(place.Node, spec[i].NodeCondition.Type); is != nil {
+			c.Since, c.Writer = is.LastTransitionTime.Time, podrule.Writers(place.Node.ManagedFields)[string(is.Type)]
+		}
+	}
+}
+
+// tell says how the gate stands, in a sentence.
+func (c *GateChapter) tell(v *podrule.Verdict, place Place, now time.Time) {
+	said := strings.Join(slices.DeleteFunc([]string{c.Reason, c.Message}, func(s string) bool { return s == "" }), ", ")
+	if said != "" {
+		said = ": " + said
+	}
+	switch {
+	case c.Foreign:
+		c.Text = "is True, which is no decision of Readygate, and waits for " + c.For
+	case c.Open && !v.Open && place.Node != nil && !place.Agent.gone():
+		c.Text = "is open, and about to be closed: " + v.Message
+	case c.LatchClosed:
+		c.Text = "is open" + forHow(c.Since, now) + ", and the latch of the pod is still closed" + said
+	case c.Open:
+		c.Text = "is open" + forHow(c.Since, now) + said
+	case abandoned(v, place), v.Open && len(v.Rules) > 0:
+		c.about = true
+		c.Text = "is closed" + forHow(c.Since, now) + ", and about to be opened: " + v.Message
+	case said != "":
+		c.Text = "is closed" + forHow(c.Since, now) + said
+	default:
+		c.Text = "is closed" + forHow(c.Since, now) + ", and waits for " + c.For
+	}
+}
+
+// otherGates are the closed gates of the pod that are not among these.
+func otherGates(obj *corev1.Pod, gates []Gate) []string {
+	var others []string
+	for _, other := range obj.Spec.ReadinessGates {
+		name := string(other.ConditionType)
+		ours := slices.ContainsFunc(gates, func(g Gate) bool { return g.Name == name })
+		if is := podCondition(obj, name); !ours && !slices.Contains(others, name) && (is == nil || is.Status != corev1.ConditionTrue) {
+			others = append(others, name)
+		}
+	}
+	return others
+}
+
+// headline is the answer in one sentence.
+func (s *PodStory) headline(now time.Time) string {
+	switch s.State {
+	case PodOver:
+		if s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed {
+			return fmt.Sprintf("%s has ended (%s): nobody waits for its network", s.Key(), s.Phase)
+		}
+		return s.Key() + " is being deleted: nobody waits for its network"
+	case PodWaiting:
+		return s.Key() + s.waits(now)
+	case PodUngated:
+		return fmt.Sprintf("%s does not carry the gate of rule %s, which selects it: %s", s.Key(), s.Ungated[0].Rule, s.Ungated[0].Why)
+	case PodOpen:
+		for i := range s.Chapters {
+			if why := s.Chapters[i].forced(); why != "" {
+				return s.Key() + " may have no network, and its gate is open: " + why
+			}
+		}
+		return s.Key() + " does not wait: every gate that rules gave it is open"
+	}
+	return s.unselected()
+}
+
+// waits says for how long the pod waits, and for what.
+func (s *PodStory) waits(now time.Time) string {
+	var parts []string
+	for i := range s.Chapters {
+		if c := &s.Chapters[i]; c.Waits() && !slices.Contains(parts, c.For) {
+			parts = append(parts, c.For)
+		}
+	}
+	text := " waits for "
+	if !s.Since.IsZero() {
+		text = " has waited " + Age(s.Since, now) + " for "
+	}
+	if s.Late {
+		text = " is late: it" + text
+	}
+	return text + strings.Join(parts, "; and for ")
+}
+
+func (s *PodStory) unselected() string {
+	switch {
+	case s.Excluded != "":
+		return "no rule selects " + s.Key() + ": " + s.Excluded
+	case len(s.Passed) == 0:
+		return "there is no PodReadinessRule: nothing waits for the network of " + s.Key()
+	case len(s.Passed) == 1:
+		return fmt.Sprintf("no rule selects %s: rule %s does not, because %s", s.Key(), s.Passed[0].Rule, s.Passed[0].Why)
+	}
+	return "no rule selects " + s.Key()
+}
+
+// networkEvents are reasons of events of others that tell of a pod's network.
+var networkEvents = []string{"FailedCreatePodSandBox", "SandboxChanged", "NetworkNotReady"}
+
+// podEvents are the events of the pod that tell of its gates and of its network.
+func podEvents(obj *corev1.Pod, events []corev1.Event) []Event {
+	var told []Event
+	for _, e := range events {
+		about := e.InvolvedObject
+		if about.Kind != "Pod" || about.Namespace != obj.Namespace || about.Name != obj.Name || about.UID != "" && about.UID != obj.UID {
+			continue
+		}
+		ours := slices.ContainsFunc([]string{e.ReportingController, e.Source.Component}, func(by string) bool { return by == v1alpha1.Reporter || by == nodev1alpha1.Reporter })
+		if ours || slices.Contains(networkEvents, e.Reason) {
+			told = append(told, Event{At: lastOf(e), Type: e.Type, Reason: e.Reason, Note: e.Message, Count: countOf(e)})
+		}
+	}
+	slices.SortStableFunc(told, func(a, b Event) int { return a.At.Compare(b.At) })
+	return told
+}

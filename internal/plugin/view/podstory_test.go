@@ -1,0 +1,263 @@
+package view_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/plugin/view"
+)
+
+func podStory(pod *corev1.Pod, place view.Place, rules []*podv1alpha1.PodReadinessRule) view.PodStory {
+	return view.NewPodBook(rules).Story(pod, place, nil, nil, noon)
+}
+
+func TestHeadlineOfAPod(t *testing.T) {
+	network := podRules(podRule("network"))
+	for name, c := range map[string]struct {
+		pod   *corev1.Pod
+		rules []*podv1alpha1.PodReadinessRule
+		want  string
+	}{
+		"waits":      {web(closedFor(unset)), network, "shop/web has waited 40s for " + unset},
+		"late":       {web(closedFor(unset)), podRules(podRule("network", due(30, podv1alpha1.DeadlineReport))), "shop/web is late: it has waited 40s for " + unset},
+		"no sandbox": {web(homeless), network, "shop/web waits for a network: the kubelet has not said that there is a sandbox"},
+		"two gates": {web(closedFor(unset), func(p *corev1.Pod) {
+			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: another})
+			p.Annotations[podv1alpha1.GatesAnnotation] += " " + another
+		}), podRules(podRule("network"), podRule("other", opens(another), parts(pathToPod()))),
+			"shop/web has waited 60s for " + unset + "; and for components that its agent has not named yet"},
+		"open": {web(gateIs(True, podv1alpha1.ReasonAllReady, "all")), network, "shop/web does not wait: every gate that rules gave it is open"},
+		"opened by the deadline": {web(gateIs(True, podv1alpha1.ReasonDeadline, "opened after 30s: waiting for "+unset)), network,
+			"shop/web may have no network, and its gate is open: opened after 30s: waiting for " + unset},
+		"without its gate": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), network,
+			"shop/web does not carry the gate of rule network, which selects it: it is older than the rule: create it anew to have it gated"},
+		"ended": {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), network, "shop/web has ended (Succeeded): nobody waits for its network"},
+		"going": {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), network, "shop/web is being deleted: nobody waits for its network"},
+
+		"no rule":      {web(gateless), nil, "there is no PodReadinessRule: nothing waits for the network of shop/web"},
+		"host network": {web(gateless, func(p *corev1.Pod) { p.Spec.HostNetwork = true }), network, "no rule selects shop/web: it is in the network of its node (hostNetwork)"},
+		"mirror":       {web(gateless, func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }), network, "no rule selects shop/web: the kubelet runs it from a file (a mirror pod)"},
+		"opted out":    {web(gateless, optedOut), network, `no rule selects shop/web: it opts out (label readygate.dev/opt-out: "true")`},
+		"reserved namespace": {web(gateless, func(p *corev1.Pod) { p.Namespace = "kube-system" }), network,
+			"no rule selects kube-system/web: rule network does not, because namespace kube-system is selected only by a rule that names it, by the label kubernetes.io/metadata.name in its namespaceSelector"},
+		"labels of the pod": {web(gateless), podRules(podRule("network", ofPods("db"))), "no rule selects shop/web: rule network does not, because its podSelector asks for app=db, and the pod has app=web"},
+		"labels of the namespace": {web(gateless), podRules(podRule("network", ofNamespaces("gate"))),
+			"no rule selects shop/web: rule network does not, because its namespaceSelector asks for gate=on, and namespace shop has no label gate"},
+		"a rule that goes": {web(gateless), podRules(podRule("network", goes)), "no rule selects shop/web: rule network does not, because it is being deleted"},
+		"two rules":        {web(gateless), podRules(podRule("network", ofPods("db")), podRule("other", goes)), "no rule selects shop/web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := podStory(c.pod, here(""), c.rules).Headline; got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheChapterOfAGate(t *testing.T) {
+	network := podRules(podRule("network"))
+	for name, c := range map[string]struct {
+		pod   *corev1.Pod
+		rules []*podv1alpha1.PodReadinessRule
+		want  string
+	}{
+		"closed":             {web(closedFor(unset)), network, "is closed for 40s: ComponentsNotReady, waiting for " + unset},
+		"not said yet":       {web(), network, "is closed for 60s, and waits for components that its agent has not named yet"},
+		"by another account": {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), network, "is True, which is no decision of Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
+		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
+		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has booted: what its components said before does not count"},
+		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network said that the pod's network is ready"},
+		"abandoned":          {web(), nil, "is closed, and about to be opened: the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"},
+		"opted out":          {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := podStory(c.pod, here(""), c.rules)
+			if len(story.Chapters) != 1 || story.Chapters[0].Text != c.want {
+				t.Errorf("got  %+v\nwant %q", story.Chapters, c.want)
+			}
+		})
+	}
+}
+
+// Each case names words that the first advice must have.
+func TestAdviceAboutAPod(t *testing.T) {
+	network := podRules(podRule("network"))
+	foreign := func(p *corev1.Pod) {
+		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: another})
+	}
+	for name, c := range map[string]struct {
+		pod   *corev1.Pod
+		place view.Place
+		rules []*podv1alpha1.PodReadinessRule
+		want  []string
+	}{
+		"a condition that nobody set": {web(closedFor(unset)), here(""), network, []string{"Component policy has not said yes (nobody has set condition " + programmed + ")", "look at it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
+		"a condition that says no":    {web(closedFor(unset), podSays(False), writtenBy("policy-agent")), here(""), network, []string{"(condition " + programmed + " is False); policy-agent wrote that"}},
+		"a condition of the node":     {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
+		"one that only the agent can ask": {web(), here(""), podRules(podRule("network", parts(pathToPod()))),
+			[]string{"Only the agent of node w-1 knows what is said by path (TCP port 9, from the node)", "kubectl get pods -n readygate-system"}},
+		"one that the node does not reach": {web(closedFor("path (no answer within 1s)")), here(""), podRules(podRule("network", parts(pathToPod()))),
+			[]string{"Component path has not said yes (no answer within 1s); node w-1 itself must reach the pod"}},
+		"one that no peer reaches": {web(closedFor("path (no peer: podgate.peer.enabled is off)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "path", Reach: &podv1alpha1.ReachComponent{From: podv1alpha1.ReachFromPeer}}))),
+			[]string{"one of another node must reach the pod", "podgate.peer.enabled=true"}},
+		"a file that is not there": {web(closedFor("cni (no such file)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", File: &podv1alpha1.FileComponent{Path: "/run/cni/{namespace}_{name}"}}))),
+			[]string{"look for the file /run/cni/shop_web on node w-1", "podgate.hostPaths"}},
+		"an endpoint that says no": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ip}"}}))),
+			[]string{"ask it on node w-1 itself: curl -ki 'http://127.0.0.1:9099/10.0.0.7'"}},
+		"no agent, ever":                  {web(), nobody(here("")), network, []string{"No agent has said that it lives on node w-1", "podgate.enabled=true"}},
+		"no agent":                        {web(closedFor(unset)), without(here("")), network, []string{"No agent lives on node w-1, so nobody opens the gate", "kubectl get pods -n readygate-system -o wide --field-selector spec.nodeName=w-1"}},
+		"no agent, and all said yes":      {web(podSays(True)), without(here("")), network, []string{"No agent lives on node w-1"}},
+		"no agent, and a deadline":        {web(), without(here("")), podRules(podRule("network", due(30, podv1alpha1.DeadlineOpen))), []string{"The gate opens in a moment; if it stays closed, see whether the manager"}},
+		"no node":                         {web(unscheduled), here(""), network, []string{"see why it is not scheduled: kubectl describe pod web -n shop"}},
+		"no sandbox":                      {web(homeless), here(""), network, []string{"Its network is not there yet", "kubectl describe pod web -n shop"}},
+		"opted out":                       {web(optedOut), here(""), network, []string{"The gate opens in a moment"}},
+		"nobody waits":                    {web(), here(""), nil, []string{"The gate opens in a moment"}},
+		"without its gate":                {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"If it is to wait for its network, create it anew"}},
+		"without its gate, and no agent":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"If it is to wait for its network, create it anew"}},
+		"without its gate, as all pods":   {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. When that is mended, create it anew"}},
+		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Settling", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then create it anew"}},
+		"without its gate, and nobody saw the change": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""), func(r *podv1alpha1.PodReadinessRule) { r.Generation++ })),
+			[]string{"No manager has seen rule network as it is now"}},
+		"without its gates, of which one is not put on pods": {web(gateless), here(""), podRules(podRule("a", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, "")), podRule("b", opens(another), stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))),
+			[]string{"Pods are created without the gate of rule b (BindingMissing)"}},
+		"a family that the pod does not have": {web(closedFor("cni (the pod has no IPv6 address)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ipv6}"}}))),
+			[]string{"use {ip} there"}},
+		"an endpoint with a quote": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/'{uid}"}}))),
+			[]string{`curl -ki 'http://127.0.0.1:9099/'\''uid-web'`}},
+		"a latch that never opens": {web(closedFor("started (condition ContainersReady is False)"), latched), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "started", PodCondition: &podv1alpha1.ConditionComponent{Type: "ContainersReady"}}))),
+			[]string{"Component started has not said yes", "it never will: its latch lets containers start only when this gate opens", "rule network, another gate"}},
+		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes", "kubectl describe node w-1"}},
+		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network as it is now", "kubectl get pods -o wide -n readygate-system"}},
+		"a gate that another account opened": {web(gateIs(True, "Programmed", ""), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), here(""), network,
+			[]string{"Gate " + podv1alpha1.DefaultGate + " was set to True by \"network-plugin\" while a component is missing", "a condition of its own type", "podCondition component", "podgate.reserveGates=true"}},
+		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
+		"not Ready anyway": {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
+		"all is well":      {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
+		"nobody to wait":   {web(gateless), here(""), nil, nil},
+		"it is over":       {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
+		"a latch that fails": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.9 b1 2026-03-01T11:59:00Z"), latched, latchIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})), here(""), network,
+			[]string{"The latch does not run (ImagePullBackOff no such image), so the containers of the pod do not start: kubectl describe pod web -n shop"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := podStory(c.pod, c.place, c.rules).Next
+			if len(c.want) == 0 {
+				if len(next) > 0 {
+					t.Errorf("got %q, want none", next)
+				}
+				return
+			}
+			for _, words := range c.want {
+				if len(next) == 0 || !strings.Contains(next[0], words) {
+					t.Errorf("%q is missing in %q", words, next)
+				}
+			}
+		})
+	}
+}
+
+// Who waits for two components is told of both, and why its start is not held.
+func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
+	hold := func(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
+	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()))
+	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (nobody has set condition " + programmed + ")"))
+	next := podStory(pod, here(False), podRules(rule)).Next
+	want := []string{"Component flannel has not said yes", "Component policy has not said yes", "Rule network asks for startHold, and this pod has no latch: it was created before"}
+	if !slices.EqualFunc(next, want, strings.HasPrefix) {
+		t.Errorf("got %q", next)
+	}
+	latched(pod)
+	if next := podStory(pod, here(False), podRules(rule)).Next; !slices.EqualFunc(next, want[:2], strings.HasPrefix) {
+		t.Errorf("with a latch: got %q", next)
+	}
+}
+
+func ready(p *corev1.Pod) { set(p, string(corev1.PodReady), True, "", "", noon) }
+
+// latchIs is what the kubelet says of the latch.
+func latchIs(state corev1.ContainerState) podOption {
+	return func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: podv1alpha1.LatchName, State: state}}
+	}
+}
+
+// writtenBy says who wrote the condition of the policy engine.
+func writtenBy(manager string) podOption { return wrote(manager, programmed) }
+
+// wroteGate says who wrote the condition of the default gate.
+func wroteGate(manager string) podOption { return wrote(manager, podv1alpha1.DefaultGate) }
+
+func wrote(manager, conditionType string) podOption {
+	return func(p *corev1.Pod) {
+		at := metav1.NewTime(noon)
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: manager, Time: &at, Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"` + conditionType + `\"}":{".":{},"f:status":{}}}}}`),
+		}}
+	}
+}
+
+func TestTheLatchOfAPod(t *testing.T) {
+	network := podRules(podRule("network"))
+	for name, c := range map[string]struct {
+		pod   *corev1.Pod
+		state view.LatchState
+		want  string
+	}{
+		"none":              {web(), view.LatchNone, "has none: its containers start without waiting for its network"},
+		"no key":            {web(latched), view.LatchWaiting, "waits: nobody has written a key for it yet"},
+		"no room for a key": {web(latched, func(p *corev1.Pod) { p.Annotations["example.com/filler"] = strings.Repeat("x", 262144-200) }), view.LatchWaiting, "waits: the pod's annotations are full, and there is no room for its key: remove some"},
+		"closed":            {web(latched, keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchWaiting, "waits: its key says closed"},
+		"another sandbox":   {web(latched, keyed("open 10.0.0.6 b1 2026-03-01T11:00:00Z")), view.LatchWaiting, "waits: its key is of another sandbox, with address 10.0.0.6"},
+		"no such key":       {web(latched, keyed("sesame")), view.LatchWaiting, `waits: annotation readygate.dev/latch is "sesame", which is no key`},
+		"open":              {web(latched, keyed("open 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchOpen, "is open for this sandbox; the kubelet brings the key to it"},
+		"open for good":     {web(latched, keyed("always RuleDeleted")), view.LatchOpen, "is open for every sandbox (RuleDeleted)"},
+		"delivered late":    {web(latched, keyed(openKey+" "), latchIs(running)), view.LatchWaiting, "is still closed, and its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"},
+		"passed":            {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has let the pod's containers start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if latch := podStory(c.pod, here(""), network).Latch; latch.State != c.state || latch.Text != c.want {
+				t.Errorf("got %s, %q, want %s, %q", latch.State, latch.Text, c.state, c.want)
+			}
+		})
+	}
+}
+
+// While the latch is closed, the story of an open gate reports it, and what to do.
+func TestTheStoryOfAClosedLatch(t *testing.T) {
+	story := podStory(web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(running)), here(""), podRules(podRule("network", holds)))
+	if want := "shop/web has waited 40s for its latch: gate open, latch still closed"; story.Headline != want {
+		t.Errorf("the headline is %q, want %q", story.Headline, want)
+	}
+	if c := story.Chapters[0]; !strings.Contains(c.Text, "is open for 40s, and the latch of the pod is still closed") {
+		t.Errorf("the gate %q", c.Text)
+	}
+	if len(story.Next) != 1 || !strings.Contains(story.Next[0], "writes the key again") || !strings.Contains(story.Next[0], "kubectl logs web -n shop -c readygate-latch") {
+		t.Errorf("what to do: %q", story.Next)
+	}
+}
+
+func TestEventsOfAPodTellOfItsNetwork(t *testing.T) {
+	event := func(minutes int, reason, by, name string) corev1.Event {
+		return corev1.Event{
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-web"}, Reason: reason, ReportingController: by,
+			LastTimestamp: metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute)),
+		}
+	}
+	story := view.NewPodBook(nil).Story(web(), here(""), []corev1.Event{
+		event(1, podv1alpha1.EventLate, podv1alpha1.Reporter, "web"), event(3, "FailedCreatePodSandBox", "kubelet", "web"),
+		event(2, "Pulled", "kubelet", "web"), event(4, podv1alpha1.EventLate, podv1alpha1.Reporter, "other"),
+	}, []string{"the node: you may not"}, noon)
+	var got []string
+	for _, e := range story.Events {
+		got = append(got, e.Reason)
+	}
+	if strings.Join(got, " ") != "FailedCreatePodSandBox NetworkNotReady" || len(story.Unseen) != 1 {
+		t.Errorf("told %v, not seen %v", got, story.Unseen)
+	}
+}

@@ -1,0 +1,248 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+)
+
+// Book is all rules, ready to answer.
+type Book struct {
+	compiled *noderule.Rulebook
+	objects  map[types.UID]*v1alpha1.NodeReadinessRule
+}
+
+// NewBook compiles the rules.
+func NewBook(rules []*v1alpha1.NodeReadinessRule) *Book {
+	b := &Book{compiled: noderule.NewRulebook(rules), objects: make(map[types.UID]*v1alpha1.NodeReadinessRule, len(rules))}
+	for _, rule := range rules {
+		b.objects[rule.UID] = rule
+	}
+	return b
+}
+
+// Rule is one line about a rule.
+type Rule struct {
+	Name    string    `json:"name"`
+	UID     types.UID `json:"uid"`
+	Created time.Time `json:"created"`
+
+	Taint        string                   `json:"taint"`
+	Mode         v1alpha1.EnforcementMode `json:"mode"`
+	AnyOf        bool                     `json:"anyOf,omitempty"`
+	Requirements []string                 `json:"requirements"`
+	Selector     string                   `json:"selector"`
+
+	// Standing is one word: Enforced, or the reason why it is not (Progressing, WriteRefused,
+	// Limited, DryRun, Conflict, Invalid, Deleting, WaitingForLease, Unobserved).
+	Standing string `json:"standing"`
+	// Message says more, and what to do.
+	Message string `json:"message,omitempty"`
+
+	// Births is the reason of the condition BirthsCovered, and BirthsMessage says more.
+	Births        string `json:"births,omitempty"`
+	BirthsMessage string `json:"birthsMessage,omitempty"`
+	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
+	Blocked string `json:"blocked,omitempty"`
+	// Others is the message of the condition SoleController while another controller may enforce the
+	// rule as well; empty if none does.
+	Others string `json:"others,omitempty"`
+
+	// Count is over all nodes that were given.
+	Count Count `json:"count"`
+	// Refused are nodes that the API server refuses to write, as far as the rule's status
+	// lists them.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Unobserved is the standing of a rule that no manager has looked at.
+const Unobserved = "Unobserved"
+
+// Refusal is a node that cannot be written, and why.
+type Refusal struct {
+	Node    string `json:"node"`
+	Message string `json:"message"`
+}
+
+// Count counts the nodes of one rule. It is kept by adding and removing lines, so that one
+// change of one node costs no look at the others.
+type Count struct {
+	Selected  int `json:"selected"`
+	Held      int `json:"held"`
+	Released  int `json:"released"`
+	Unsettled int `json:"unsettled"`
+	// Stuck counts those held for longer than the rule's deadline, and Limited those that stay
+	// released only because of maxUnavailable.
+	Stuck   int `json:"stuck,omitempty"`
+	Limited int `json:"limited,omitempty"`
+	// Blocked counts held nodes by the requirement that is missing.
+	Blocked map[string]int `json:"blocked,omitempty"`
+}
+
+// Tally counts the nodes of every rule, by its name.
+type Tally map[string]*Count
+
+// Add counts the line of a node in.
+func (t Tally) Add(n Node) { t.count(n, 1) }
+
+// Remove takes the line of a node out again.
+func (t Tally) Remove(n Node) { t.count(n, -1) }
+
+func (t Tally) count(n Node, by int) {
+	for _, s := range n.Rules {
+		c := t[s.Rule]
+		if c == nil {
+			c = &Count{Blocked: map[string]int{}}
+			t[s.Rule] = c
+		}
+		if s.State != noderule.NotSelected {
+			c.Selected += by
+		}
+		switch {
+		case s.Held:
+			c.Held += by
+		case s.State != noderule.NotSelected:
+			c.Released += by
+		}
+		if !s.Settled && !s.Preview {
+			c.Unsettled += by
+		}
+		if s.Preview && !s.Held {
+			continue // it holds nobody back
+		}
+		c.countHarm(s, by)
+	}
+}
+
+// countHarm counts what keeps the node from being as it ought to be.
+func (c *Count) countHarm(s Standing, by int) {
+	if s.Stuck {
+		c.Stuck += by
+	}
+	if s.Cause == noderule.CauseLimit {
+		c.Limited += by
+	}
+	if s.State != noderule.Held {
+		return
+	}
+	for _, m := range s.Missing {
+		if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
+			delete(c.Blocked, m.Type)
+		}
+	}
+}
+
+// Rules are the lines about all rules, oldest first.
+func (b *Book) Rules(tally Tally) []Rule {
+	rows := make([]Rule, 0, len(b.compiled.Rules()))
+	for _, rule := range b.compiled.Rules() {
+		row := b.rule(rule)
+		if count := tally[rule.Name]; count != nil {
+			row.Count = *count
+			row.Count.Blocked = maps.Clone(count.Blocked)
+		}
+		if row.Count.Unsettled > 0 && row.Standing == v1alpha1.ReasonEnforced { // the status is behind
+			row.Standing = v1alpha1.ReasonProgressing
+			row.Message = fmt.Sprintf("%d selected nodes are not yet as the rule wants them; if it stays so: is readygate-manager running?", row.Count.Unsettled)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (b *Book) rule(rule *noderule.Rule) Rule {
+	obj := b.objects[rule.UID]
+	row := Rule{
+		Name: rule.Name, UID: rule.UID, Created: rule.Created,
+		Taint:    rule.Taint.ToString(),
+		Mode:     obj.Spec.EnforcementMode,
+		AnyOf:    rule.AnyOf,
+		Selector: selectorText(rule),
+	}
+	for _, requirement := range rule.Requirements {
+		row.Requirements = append(row.Requirements, requirement.Type+"="+string(requirement.RequiredStatus))
+	}
+	row.Standing, row.Message = standingOfRule(rule, obj)
+	if births := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionBirthsCovered); births != nil {
+		row.Births, row.BirthsMessage = births.Reason, births.Message
+	}
+	row.Blocked = blocked(obj)
+	row.Others = soleController(obj.Status.Conditions, v1alpha1.ReasonOtherLease)
+	for _, failed := range obj.Status.FailedNodes {
+		row.Refused = append(row.Refused, Refusal{Node: failed.NodeName, Message: failed.Message})
+	}
+	return row
+}
+
+// blocked is what the rule says of DaemonSets that its own taint keeps away; empty if nothing.
+func blocked(obj *v1alpha1.NodeReadinessRule) string {
+	if run := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReportersRun); run != nil && run.Status == metav1.ConditionFalse {
+		return run.Message
+	}
+	return ""
+}
+
+// soleController is the message of the condition SoleController if it has this reason, else empty.
+func soleController(conditions []metav1.Condition, reason string) string {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionSoleController); c != nil && c.Reason == reason {
+		return c.Message
+	}
+	return ""
+}
+
+// standingOfRule is what the rules themselves tell, else what the manager says of it.
+func standingOfRule(rule *noderule.Rule, obj *v1alpha1.NodeReadinessRule) (word, message string) {
+	enforced := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionEnforced)
+	said := func(reason string) string {
+		if enforced != nil && enforced.Reason == reason {
+			return enforced.Message
+		}
+		return ""
+	}
+	switch {
+	case rule.Deleting:
+		if text := said(v1alpha1.ReasonDeleting); text != "" {
+			return v1alpha1.ReasonDeleting, text
+		}
+		return v1alpha1.ReasonDeleting, "what it put on nodes is taken back first; if it stays so: is readygate-manager running?"
+	case rule.Problem != nil:
+		return rule.Problem.Reason, rule.Problem.Message
+	}
+	if waits := soleController(obj.Status.Conditions, v1alpha1.ReasonWaitingForLease); waits != "" {
+		return v1alpha1.ReasonWaitingForLease, waits
+	}
+	switch {
+	case enforced == nil || obj.Status.ObservedGeneration != obj.Generation:
+		return Unobserved, "no manager has looked at this rule: is readygate-manager running?"
+	case rule.DryRun:
+		return v1alpha1.ReasonDryRun, preview(obj)
+	case enforced.Status == metav1.ConditionTrue:
+		return v1alpha1.ReasonEnforced, enforced.Message
+	}
+	return enforced.Reason, enforced.Message
+}
+
+func preview(obj *v1alpha1.NodeReadinessRule) string {
+	if obj.Status.DryRunResults == nil {
+		return ""
+	}
+	return obj.Status.DryRunResults.Summary
+}
+
+func selectorText(rule *noderule.Rule) string {
+	var parts []string
+	for _, requirement := range rule.Selector() {
+		parts = append(parts, requirement.String())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,172 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+)
+
+// Simulation is what rules would do to nodes if they were applied.
+type Simulation struct {
+	// Rules are the lines about the rules that would be applied, oldest first.
+	Rules []Rule `json:"rules"`
+	// Effects are the nodes whose taints would change at once, by name.
+	Effects []Effect `json:"effects,omitempty"`
+	// Replaced are rules that are there and cannot be changed so: they would have to be deleted
+	// and created anew, and are taken as if they were.
+	Replaced []string `json:"replaced,omitempty"`
+	// Nodes is how many nodes were looked at.
+	Nodes int `json:"nodes"`
+	// AsOf is the time that the nodes are from, if it is not now.
+	AsOf time.Time `json:"asOf,omitzero"`
+}
+
+// Simulated is the standing of a rule that is not there yet.
+const Simulated = "Simulated"
+
+// Effect is what would happen to one node.
+type Effect struct {
+	Node string `json:"node"`
+	Rule string `json:"rule"`
+	// Change is Added, Removed or Adopted.
+	Change noderule.ChangeKind `json:"change"`
+	Taint  string              `json:"taint"`
+	// Evicts says that pods that do not tolerate the taint would be evicted.
+	Evicts  bool      `json:"evicts,omitempty"`
+	Missing []Missing `json:"missing,omitempty"`
+	// Cause is why something else than the requirements decides; empty if they do.
+	Cause noderule.Cause `json:"cause,omitempty"`
+}
+
+// Simulate says what the candidates would do to the nodes, beside the rules that are there. A
+// candidate takes the place of a rule of the same name. One that only previews is taken as if
+// it were enforced: that is the question.
+func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, nodes []*corev1.Node, now time.Time) Simulation {
+	merged, replaced := merge(rules, candidates, now)
+	before, after := NewBook(rules), NewBook(merged)
+	listed := before.compiled.Taints() // the manager knows the rules that are there
+	simulation := Simulation{Nodes: len(nodes), Replaced: replaced}
+	tally := Tally{}
+	limitsBefore, limitsAfter := before.limits(nodes, now), after.limits(nodes, now)
+	for _, obj := range nodes {
+		node := noderule.NodeOf(obj)
+		already := before.plan(node, limitsBefore, listed, now).Changes
+		plan := after.plan(node, limitsAfter, listed, now)
+		for _, change := range plan.Changes {
+			if slices.Contains(already, change) || after.objects[change.UID] == nil && before.objects[change.UID] == nil {
+				continue // it would happen anyway, or speaks of a rule that was not given
+			}
+			if change.Kind == noderule.Added || change.Kind == noderule.Removed || change.Kind == noderule.Adopted {
+				simulation.Effects = append(simulation.Effects, after.effect(change, node, now))
+			}
+		}
+		applied := obj.DeepCopy()
+		as := plan.Apply(node)
+		applied.Spec.Taints, applied.Annotations = as.Taints, as.Annotations
+		tally.Add(after.node(applied, now, limitsAfter.Hit))
+	}
+	for _, row := range after.Rules(tally) {
+		if !slices.ContainsFunc(candidates, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == row.Name }) {
+			continue
+		}
+		if row.Standing == Unobserved {
+			row.Standing, row.Message = Simulated, ""
+		}
+		simulation.Rules = append(simulation.Rules, row)
+	}
+	slices.SortStableFunc(simulation.Effects, func(a, b Effect) int { return strings.Compare(a.Node, b.Node) })
+	return simulation
+}
+
+// limits are the nodes that rules leave released because of maxUnavailable.
+func (b *Book) limits(nodes []*corev1.Node, now time.Time) noderule.Limits {
+	return b.compiled.Limits(func(yield func(*noderule.Node) bool) {
+		for _, obj := range nodes {
+			if !yield(noderule.NodeOf(obj)) {
+				return
+			}
+		}
+	}, now)
+}
+
+// plan is what a manager would do to the node.
+func (b *Book) plan(node *noderule.Node, limits noderule.Limits, listed noderule.RuleTaints, now time.Time) *noderule.Plan {
+	verdicts := b.compiled.Verdicts(node, now)
+	for i := range verdicts {
+		if limits.Hit(verdicts[i].Rule, node) {
+			verdicts[i].Limit()
+		}
+	}
+	noderule.Defer(verdicts, node)
+	return noderule.PlanFor(node, verdicts, listed, now)
+}
+
+func (b *Book) effect(change noderule.Change, node *noderule.Node, now time.Time) Effect {
+	effect := Effect{Node: node.Name, Rule: change.Rule, Change: change.Kind, Taint: change.Taint.String()}
+	effect.Evicts = change.Kind == noderule.Added && change.Taint.Effect == corev1.TaintEffectNoExecute
+	if rule := b.compiled.Rule(change.UID); rule != nil {
+		verdict := noderule.Evaluate(rule, node, now)
+		effect.Cause = verdict.Cause
+		for _, unmet := range verdict.Unmet {
+			effect.Missing = append(effect.Missing, missingOf(unmet))
+		}
+	}
+	return effect
+}
+
+// merge is the rules as they would be, and the names of those that would be created anew: then
+// nothing that a node remembers of the old one counts.
+func merge(rules, candidates []*v1alpha1.NodeReadinessRule, now time.Time) (merged []*v1alpha1.NodeReadinessRule, replaced []string) {
+	merged = slices.Clone(rules)
+	for _, candidate := range candidates {
+		rule := candidate.DeepCopy()
+		rule.Spec.DryRun = false
+		rule.UID, rule.CreationTimestamp, rule.Status = types.UID("simulated-"+rule.Name), metav1.NewTime(now), v1alpha1.NodeReadinessRuleStatus{}
+		i := slices.IndexFunc(merged, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == rule.Name })
+		switch {
+		case i < 0:
+			merged = append(merged, rule)
+			continue
+		case changeable(merged[i], rule):
+			rule.UID, rule.CreationTimestamp, rule.Status = merged[i].UID, merged[i].CreationTimestamp, merged[i].Status
+		default:
+			replaced = append(replaced, rule.Name)
+		}
+		merged[i] = rule
+	}
+	return merged, replaced
+}
+
+// changeable says whether the rule that is there can become the other one: what nodes it selects,
+// what it requires of them and how it holds them cannot change.
+func changeable(rule, other *v1alpha1.NodeReadinessRule) bool {
+	was, is := fixed(rule), fixed(other)
+	if was.ConditionPolicy == "" {
+		was.ConditionPolicy = v1alpha1.ConditionPolicyAllOf
+	}
+	if is.ConditionPolicy == "" {
+		is.ConditionPolicy = v1alpha1.ConditionPolicyAllOf
+	}
+	was.Taint.TimeAdded, is.Taint.TimeAdded = nil, nil
+	return equality.Semantic.DeepEqual(was, is)
+}
+
+// fixed is the part of a spec that cannot change.
+func fixed(rule *v1alpha1.NodeReadinessRule) v1alpha1.NodeReadinessRuleSpec {
+	spec := rule.DeepCopy().Spec
+	for i := range spec.Conditions {
+		spec.Conditions[i].MaxAge = nil
+	}
+	return v1alpha1.NodeReadinessRuleSpec{
+		Conditions: spec.Conditions, ConditionPolicy: spec.ConditionPolicy, EnforcementMode: spec.EnforcementMode,
+		Taint: spec.Taint, NodeSelector: spec.NodeSelector,
+	}
+}

@@ -1,0 +1,389 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/core/podrule"
+)
+
+// Story is all there is to say about one node, and what to do next.
+type Story struct {
+	Node
+
+	// Headline is the answer in one sentence.
+	Headline string `json:"headline"`
+	// Chapters are the rules that speak of the node, those that hold it first.
+	Chapters []Chapter `json:"chapters,omitempty"`
+	// Events are those of the node that tell of rules, oldest first.
+	Events []Event `json:"events,omitempty"`
+	// Next is what to do, most important first.
+	Next []string `json:"next,omitempty"`
+	// Unseen is what could not be looked at, and why.
+	Unseen []string `json:"unseen,omitempty"`
+}
+
+// Chapter is what one rule has to do with the node.
+type Chapter struct {
+	Standing
+
+	// Text says it in one sentence.
+	Text string                   `json:"text"`
+	Mode v1alpha1.EnforcementMode `json:"mode"`
+	// AnyOf says that one met requirement is enough.
+	AnyOf        bool          `json:"anyOf,omitempty"`
+	Requirements []Requirement `json:"requirements,omitempty"`
+	// Refused is why the API server does not let the node be written; empty if it does.
+	Refused string `json:"refused,omitempty"`
+	// Problem is why the rule does nothing, though it selects the node.
+	Problem string `json:"problem,omitempty"`
+	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
+	Blocked string `json:"blocked,omitempty"`
+}
+
+// Requirement is one requirement of a rule beside what the node says.
+type Requirement struct {
+	Type     string                 `json:"type"`
+	Required corev1.ConditionStatus `json:"required"`
+	Current  corev1.ConditionStatus `json:"current"`
+	Met      bool                   `json:"met"`
+	// Absent says that the node has no such condition; Default that Current is the rule's
+	// defaultStatus.
+	Absent  bool `json:"absent,omitempty"`
+	Default bool `json:"default,omitempty"`
+
+	Reason    string    `json:"reason,omitempty"`
+	Message   string    `json:"message,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Heartbeat time.Time `json:"heartbeat,omitzero"`
+	// Writer is who wrote the condition last, as the API server knows it; empty if unknown.
+	Writer string `json:"writer,omitempty"`
+	// Doubt is why what the node says does not count; empty if it does.
+	Doubt string `json:"doubt,omitempty"`
+}
+
+// Event is something that happened to the node.
+type Event struct {
+	At     time.Time `json:"at"`
+	Type   string    `json:"type"`
+	Reason string    `json:"reason"`
+	Note   string    `json:"note"`
+	Count  int32     `json:"count,omitempty"`
+}
+
+// Story is the whole story of the node. What could not be seen is part of it.
+func (b *Book) Story(obj *corev1.Node, events []corev1.Event, unseen []string, now time.Time) Story {
+	story := Story{Node: b.Node(obj, now), Unseen: unseen, Events: eventsOf(obj, events)}
+	writers := podrule.Writers(obj.ManagedFields)
+	node := noderule.NodeOf(obj)
+	for _, rule := range b.compiled.Rules() {
+		if chapter, speaks := b.chapter(rule, node, story.Rules, writers, now); speaks {
+			story.Chapters = append(story.Chapters, chapter)
+		}
+	}
+	slices.SortStableFunc(story.Chapters, func(a, b Chapter) int { return cmp.Compare(a.rank(), b.rank()) })
+	story.Headline = story.headline(now)
+	story.Next = append(b.waiting(), story.advice(now)...)
+	story.Rules = nil // the chapters have them
+	return story
+}
+
+// waiting is what to do if the manager waits for another controller. It is the same for every rule.
+func (b *Book) waiting() []string {
+	for _, rule := range b.compiled.Rules() {
+		if waits := soleController(b.objects[rule.UID].Status.Conditions, v1alpha1.ReasonWaitingForLease); waits != "" {
+			return []string{waits}
+		}
+	}
+	return nil
+}
+
+func (b *Book) chapter(rule *noderule.Rule, node *noderule.Node, standings []Standing, writers map[string]string, now time.Time) (Chapter, bool) {
+	obj := b.objects[rule.UID]
+	chapter := Chapter{Mode: obj.Spec.EnforcementMode, AnyOf: rule.AnyOf}
+	if rule.Problem != nil && rule.Selects(node) {
+		chapter.Problem = rule.Problem.Message
+	}
+	if i := slices.IndexFunc(standings, func(s Standing) bool { return s.Rule == rule.Name }); i >= 0 {
+		chapter.Standing = standings[i]
+	} else if chapter.Problem != "" {
+		chapter.Standing = Standing{Rule: rule.Name, Taint: rule.ID().String(), State: noderule.NotSelected, Settled: true}
+	} else {
+		return chapter, false
+	}
+	for _, o := range noderule.Observe(rule, node, now) {
+		chapter.Requirements = append(chapter.Requirements, requirementOf(o, node, writers))
+	}
+	for _, failed := range obj.Status.FailedNodes {
+		if failed.NodeName == node.Name && !chapter.Settled {
+			chapter.Refused = failed.Message
+		}
+	}
+	chapter.Blocked = blocked(obj)
+	chapter.Text = chapter.text(rule, now)
+	return chapter, true
+}
+
+func requirementOf(o noderule.Observation, node *noderule.Node, writers map[string]string) Requirement {
+	r := Requirement{
+		Type: o.Requirement.Type, Required: o.Requirement.RequiredStatus, Current: o.Current, Met: o.Met(),
+		Absent: o.Missing, Default: o.Missing && o.Requirement.DefaultStatus != "",
+		Writer: writers[o.Requirement.Type], Doubt: o.Doubts(),
+	}
+	if c := condition(node.Conditions, o.Requirement.Type); c != nil {
+		r.Reason, r.Message = c.Reason, c.Message
+		r.Since, r.Heartbeat = o.Since, c.LastHeartbeatTime.Time
+	}
+	return r
+}
+
+// rank orders chapters: what holds the node, what will change, what does nothing, the rest.
+func (c Chapter) rank() int {
+	switch {
+	case c.Held:
+		return 0
+	case !c.Settled && !c.Preview:
+		return 1
+	case c.Problem != "":
+		return 2
+	}
+	return 3
+}
+
+// text says how the rule stands, in a sentence.
+func (c Chapter) text(rule *noderule.Rule, now time.Time) string {
+	switch {
+	case c.Problem != "":
+		return "selects this node and does nothing: " + c.Problem
+	case c.Refused != "":
+		return "cannot change this node: the API server refuses"
+	case rule.Deleting:
+		return "is being deleted; what it put on this node is about to be taken back"
+	case c.Preview:
+		return c.previewed()
+	case c.Cause != "":
+		return c.caused(rule, now)
+	case c.State == noderule.NotSelected:
+		return "no longer selects this node; its taint is about to be taken off"
+	case c.State == noderule.Held && !c.Held:
+		return "is about to hold this node: its taint is not there yet"
+	case c.State == noderule.Held:
+		return "holds this node" + map[noderule.Origin]string{
+			noderule.OriginBorn:     ", which was born with the taint",
+			noderule.OriginLabelled: ", which got the taint along with a label",
+			noderule.OriginAdopted:  " with a taint that was there before",
+		}[c.Origin]
+	case c.Held:
+		return "is about to release this node: its requirements are met"
+	case c.Completed:
+		return "has released this node " + forGood(rule)
+	case !c.Settled:
+		return "is about to record that it has released this node " + forGood(rule)
+	}
+	return "does not hold this node: its requirements are met"
+}
+
+// forGood says for how long a bootstrap-only rule has released a node.
+func forGood(rule *noderule.Rule) string {
+	if rule.Boot {
+		return "for this boot (bootstrapScope Boot)"
+	}
+	return "for good (bootstrap-only)"
+}
+
+// caused says how a rule stands that does not do what its requirements alone ask for.
+func (c Chapter) caused(rule *noderule.Rule, now time.Time) string {
+	holds, released := "is about to hold this node", "released this node"
+	if c.Held {
+		holds, released = "holds this node", "is about to release this node"
+	}
+	switch c.Cause {
+	case noderule.CauseMinReady:
+		return fmt.Sprintf("%s: its requirements are met, and must stay so for %s (minReadySeconds); %s left", holds, rule.MinReady, Age(now, c.Until))
+	case noderule.CauseNotReady:
+		return holds + ": it is not Ready, and may come back from a reboot without its network (bootstrapScope Boot)"
+	case noderule.CauseLimit:
+		return fmt.Sprintf("would hold this node, but leaves it released: as many nodes in use are away as may be (maxUnavailable %s)", rule.MaxUnavailable)
+	case noderule.CauseDeadline:
+		if c.Completed {
+			return "released this node by its deadline, " + forGood(rule) + ": its requirements were not met then (onDeadline Release)"
+		}
+		return fmt.Sprintf("%s after %s, though its requirements are not met (onDeadline Release)", released, rule.Deadline)
+	case noderule.CauseDependency:
+		if c.State == noderule.Held {
+			return holds + ", and looks at it when rule " + c.WaitsFor + " has released it (dependsOn)"
+		}
+		return "leaves this node as it is until rule " + c.WaitsFor + " has released it (dependsOn)"
+	}
+	return ""
+}
+
+// previewed says what a rule that changes nothing would do.
+func (c Chapter) previewed() string {
+	switch {
+	case c.Held:
+		return "only previews now, and leaves the hold of before as it is"
+	case c.Cause == noderule.CauseLimit:
+		return "only previews: it would leave this node released, because as many nodes in use would be away as may be (maxUnavailable)"
+	case c.State == noderule.Held:
+		return "only previews: it would hold this node"
+	}
+	return "only previews: it would not hold this node"
+}
+
+// headline is the answer in one sentence.
+func (s Story) headline(now time.Time) string {
+	switch s.State {
+	case noderule.Held:
+		held := " is held"
+		if slices.ContainsFunc(s.Chapters, func(c Chapter) bool { return c.Held && c.Stuck }) {
+			held = " is stuck: held"
+		}
+		return s.Name + held + forHow(s.Since, now) + " by " + s.holders()
+	case noderule.Released:
+		if about := s.aboutTo(noderule.Held); about != "" {
+			return s.Name + " is not held yet: rule " + about + " is about to hold it"
+		}
+		if len(s.OtherTaints) > 0 || s.Unschedulable {
+			return s.Name + " is released by every rule; something else keeps pods away"
+		}
+		if spared := s.spared(); spared != "" {
+			return s.Name + " is released, although " + spared
+		}
+		return s.Name + " is released: no rule holds it"
+	}
+	return "no rule that is enforced selects " + s.Name
+}
+
+// spared names the first rule that leaves the node released although its requirements are not met.
+func (s Story) spared() string {
+	for _, c := range s.Chapters {
+		if c.forgiven() {
+			return "what rule " + c.Rule + " requires is not met: " + map[noderule.Cause]string{
+				noderule.CauseLimit: "as many nodes in use are away as may be (maxUnavailable)", noderule.CauseDeadline: "its deadline was over (onDeadline Release)",
+			}[c.Cause]
+		}
+	}
+	return ""
+}
+
+// forgiven says that the rule leaves the node released although its requirements are not met now.
+func (c Chapter) forgiven() bool {
+	return !c.Preview && c.State == noderule.Released && !c.Completed && (c.Cause == noderule.CauseLimit || c.Cause == noderule.CauseDeadline)
+}
+
+// holders names the rules that hold the node, and what each misses.
+func (s Story) holders() string {
+	var parts []string
+	for _, c := range s.Chapters {
+		if !c.Held {
+			continue
+		}
+		parts = append(parts, "rule "+c.Rule+c.because())
+	}
+	return strings.Join(parts, "; and by ")
+}
+
+// because says why the rule holds the node.
+func (c Chapter) because() string {
+	var missing []string
+	for _, m := range c.Missing {
+		missing = append(missing, m.String())
+	}
+	switch {
+	case c.Preview:
+		return ", which only previews now and leaves its hold of before as it is"
+	case c.Cause == noderule.CauseDependency:
+		return ", which waits for rule " + c.WaitsFor
+	case c.Cause == noderule.CauseMinReady:
+		return ", whose requirements are met and must stay so for a while"
+	case c.Cause == noderule.CauseNotReady:
+		return ": it is not Ready, and may come back from a reboot"
+	case len(missing) > 1 && c.AnyOf:
+		return ": " + strings.Join(missing, ", or ") + " (one is enough)"
+	case len(missing) > 0:
+		return ": " + strings.Join(missing, " and ")
+	case c.Refused != "":
+		return ", which the API server does not let release it"
+	}
+	return ", which is about to release it"
+}
+
+// aboutTo is a rule that wants this state and has not got it.
+func (s Story) aboutTo(state noderule.State) string {
+	for _, c := range s.Chapters {
+		if !c.Preview && c.State == state && c.Held != (state == noderule.Held) {
+			return c.Rule
+		}
+	}
+	return ""
+}
+
+// forHow reads as in " for 3m"; empty if nobody knows.
+func forHow(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + Age(since, now)
+}
+
+// eventsOf are the events of the node that tell of rules, or of pods that could not start.
+func eventsOf(node *corev1.Node, events []corev1.Event) []Event {
+	var told []Event
+	for _, e := range events {
+		about := e.InvolvedObject
+		if about.Kind != "Node" || about.Name != node.Name || about.UID != "" && about.UID != node.UID && string(about.UID) != node.Name {
+			continue
+		}
+		if e.ReportingController != v1alpha1.Reporter && e.Source.Component != v1alpha1.Reporter {
+			continue
+		}
+		told = append(told, Event{At: lastOf(e), Type: e.Type, Reason: e.Reason, Note: e.Message, Count: countOf(e)})
+	}
+	slices.SortStableFunc(told, func(a, b Event) int { return a.At.Compare(b.At) })
+	return told
+}
+
+// lastOf is when an event last happened, in whichever form of the API it was written.
+func lastOf(e corev1.Event) time.Time {
+	last := e.LastTimestamp.Time
+	for _, at := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
+		if last.IsZero() {
+			last = at
+		}
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(last) {
+		last = e.Series.LastObservedTime.Time
+	}
+	return last
+}
+
+func countOf(e corev1.Event) int32 {
+	if e.Series != nil {
+		return e.Series.Count
+	}
+	return e.Count
+}
+
+// Age is how long ago something was, in the largest unit that says enough: 40s, 3m20s, 5h, 12d.
+func Age(since, now time.Time) string {
+	age := max(0, now.Sub(since))
+	switch {
+	case age < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(age.Seconds()))
+	case age < 10*time.Minute:
+		return fmt.Sprintf("%dm%ds", int(age.Minutes()), int(age.Seconds())%60)
+	case age < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(age.Minutes()))
+	case age < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(age.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(age.Hours()/24))
+}

@@ -1,0 +1,134 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/readygate/readygate/internal/plugin/print"
+)
+
+func (s *session) why() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "why NODE | pod/NAME",
+		Short: "Tell the whole story of one node or pod, and what to do next",
+		Long: `Of a node it tells which rules speak of it and what each requires: the current value, since
+when, when it was last heard of and who wrote it; what happened to the node; what else keeps
+pods away; and what to do next. Of a pod it tells which of its gates are closed, which
+components have not said yes, whether its latch and the agent of its node are there; or why no
+rule selects it. The exit code is 0 whether it is held or not.`,
+		Example: `  kubectl readiness why worker-1
+  kubectl readiness why pod/web-1 -n shop`,
+		Args:              oneSubject,
+		ValidArgsFunction: s.completeSubjects,
+	}
+	out := addOutput(cmd, "json", "yaml")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		isPod, name, err := subjectOf(args)
+		if err != nil {
+			return err
+		}
+		if isPod {
+			return s.whyPod(cmd.Context(), name, out)
+		}
+		source, err := s.source()
+		if err != nil {
+			return err
+		}
+		story, err := source.Story(cmd.Context(), name, s.now)
+		switch {
+		case apierrors.IsNotFound(err) && !named(args):
+			return fmt.Errorf("%w; if it is a pod: kubectl readiness why pod/%s, with -n for its namespace", err, name)
+		case err != nil:
+			return err
+		}
+		return out.write(s.Out, story, func() print.Lines { return print.Story(story, s.now()) })
+	}
+	return cmd
+}
+
+func (s *session) whyPod(ctx context.Context, name string, out *output) error {
+	namespace, err := s.namespace()
+	if err != nil {
+		return err
+	}
+	source, err := s.source()
+	if err != nil {
+		return err
+	}
+	story, err := source.PodStory(ctx, namespace, name, s.now)
+	if err != nil {
+		return err
+	}
+	return out.write(s.Out, story, func() print.Lines { return print.PodStory(story, s.now()) })
+}
+
+// The words for the kinds of what is asked about, as kubectl knows them.
+var (
+	nodeKinds = []string{"node", "nodes", "no"}
+	podKinds  = []string{"pod", "pods", "po"}
+)
+
+const subjectExamples = "e.g. kubectl readiness why worker-1, or kubectl readiness why pod/web-1 -n shop"
+
+func oneSubject(_ *cobra.Command, args []string) error {
+	if len(args) == 1 || len(args) == 2 && slices.Contains(slices.Concat(nodeKinds, podKinds), args[0]) {
+		return nil
+	}
+	return usagef("%d names are given, must be one of a node or a pod, %s", len(args), subjectExamples)
+}
+
+// subjectOf takes kind and name out of the forms that kubectl takes and prints. A name alone is of a
+// node.
+func subjectOf(args []string) (isPod bool, name string, err error) {
+	kind, name := nodeKinds[0], args[len(args)-1]
+	if len(args) == 2 {
+		kind = args[0]
+	} else if before, after, found := strings.Cut(name, "/"); found {
+		kind, name = before, after
+	}
+	switch isPod = slices.Contains(podKinds, kind); {
+	case !isPod && !slices.Contains(nodeKinds, kind):
+		return false, "", usagef("%q is neither a node nor a pod, %s", args[0], subjectExamples)
+	case name == "":
+		return false, "", usagef("%q has no name, %s", args[0], subjectExamples)
+	case strings.Contains(name, "/"):
+		return false, "", usagef("%q is no name, which has no '/': a namespace is said with -n, %s", name, subjectExamples)
+	}
+	return isPod, name, nil
+}
+
+// named says that the kind was said, too.
+func named(args []string) bool { return len(args) == 2 || strings.Contains(args[0], "/") }
+
+// completeSubjects offers the names of nodes to the shell; after pod/, those of pods.
+func (s *session) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	kind, _, found := strings.Cut(typed, "/")
+	prefix := kind + "/"
+	if len(args) == 1 {
+		kind, prefix, found = args[0], "", true
+	}
+	if !found || !slices.Contains(podKinds, kind) {
+		return s.completeNodes(cmd, args, typed)
+	}
+	namespace, err := s.namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	source, err := s.source()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := source.PodNames(cmd.Context(), namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for i := range names {
+		names[i] = prefix + names[i]
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,120 @@
+package cni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/readygate/readygate/internal/reporter/command"
+)
+
+// Bounds of one plugin's run.
+const (
+	maxStdout = 1 << 20
+	maxStderr = 4 << 10
+	// A plugin that is being installed cannot be run for a moment.
+	installTries = 30
+	installPause = 100 * time.Millisecond
+)
+
+// runner runs plugins for libcni, within bounds that libcni's own has not: it keeps a limited
+// part of the output, and at the end of the context kills the plugin and its children.
+type runner struct{ version.PluginDecoder }
+
+var _ invoke.Exec = &runner{}
+
+// FindInPath finds a plugin as libcni does.
+func (*runner) FindInPath(plugin string, dirs []string) (string, error) {
+	return invoke.FindInPath(plugin, dirs)
+}
+
+// ExecPlugin runs a plugin to its end. The error is a *pluginError.
+func (*runner) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	for try := 1; ; try++ {
+		out, err := run(ctx, path, stdin, environ)
+		if try == installTries || !errors.Is(err, syscall.ETXTBSY) {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(installPause):
+		}
+	}
+}
+
+func run(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	stdout, stderr := command.Head{Limit: maxStdout}, command.Head{Limit: maxStderr}
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, bytes.NewReader(stdin), &stdout, &stderr
+	command.Bound(cmd)
+
+	err := cmd.Run()
+	failed := &pluginError{name: filepath.Base(path), cause: err}
+	switch ended := cmd.ProcessState; {
+	case ended != nil && ended.Success() && !stdout.Over: // be it that a child holds the output
+		return stdout.Kept, nil
+	case ctx.Err() != nil:
+		failed.late = true
+	case ended == nil:
+		failed.text = "cannot be run: " + rootCause(err)
+	case ended.Success():
+		failed.text = "wrote more than 1 MiB: that is no CNI plugin"
+	default:
+		failed.read(stdout.Kept, stderr.Kept, ended.String())
+	}
+	return nil, failed
+}
+
+// rootCause is the innermost error, without paths.
+func rootCause(err error) string {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+// pluginError is how one plugin failed.
+type pluginError struct {
+	name  string
+	late  bool   // it was killed, because ctx was over
+	code  uint   // of CNI; 0 if it gave none
+	text  string // its own words, as they came
+	cause error
+}
+
+func (e *pluginError) Error() string { return "plugin " + e.name + " " + e.what() }
+
+func (e *pluginError) Unwrap() error { return e.cause }
+
+func (e *pluginError) what() string {
+	if e.late {
+		return "did not end in time"
+	}
+	return "failed: " + scrub(e.text)
+}
+
+// read takes what the plugin says of its failure: a CNI error on its standard output, or else
+// whatever it wrote.
+func (e *pluginError) read(stdout, stderr []byte, exit string) {
+	var said types.Error
+	if json.Unmarshal(stdout, &said) == nil && (said.Code != 0 || said.Msg != "") {
+		e.code, e.text = said.Code, said.Error()
+		return
+	}
+	e.text = exit + ", without a CNI error"
+	for _, output := range [][]byte{stderr, stdout} {
+		if output = bytes.TrimSpace(output); len(output) > 0 {
+			e.text += ": " + string(output[:min(len(output), maxStderr)])
+			return
+		}
+	}
+}

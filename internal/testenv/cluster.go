@@ -1,0 +1,241 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/readygate/readygate/api/crds"
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/core/admission"
+)
+
+const (
+	// ManagerUser is who the manager is: it may do what its generated role grants.
+	ManagerUser = admission.ManagerUser
+	// SecondManagerUser may do the same; a second manager is told apart by it.
+	SecondManagerUser = "readygate-manager-second"
+	// ManagerNamespace is where the manager's lease is.
+	ManagerNamespace = admission.ManagerNamespace
+)
+
+// Cluster is a control plane, with the CRDs and the manager's role installed unless it comes
+// from Connect.
+type Cluster struct {
+	*controlplane.ControlPlane
+	// Client may do everything, and reads past any cache.
+	Client client.WithWatch
+	Config *rest.Config
+
+	bare, installed inventory // of the control plane, before and after the CRDs and the manager's role
+
+	mu         sync.Mutex
+	auditStart int64                 // size of the audit log when the current test began to use the control plane
+	tails      map[string]*auditTail // by user
+}
+
+// Root is the root of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Binaries is the directory of the control plane's binaries: KUBEBUILDER_ASSETS, else what
+// make kube builds.
+func Binaries() string {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir
+	}
+	return filepath.Join(Root(), "bin", "kube")
+}
+
+var setScheme = sync.OnceValue(func() error {
+	return errors.Join(apiextensionsv1.AddToScheme(scheme.Scheme), v1alpha1.AddToScheme(scheme.Scheme), podv1alpha1.AddToScheme(scheme.Scheme))
+})
+
+// NewCluster starts a control plane that the caller stops.
+func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
+	c, err := startBare(ctx, apiServerArgs...)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.install(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// startBare starts a control plane on which nothing is installed.
+func startBare(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
+	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: Binaries(), APIServerArgs: apiServerArgs})
+	if err != nil {
+		return nil, err
+	}
+	c, err := Connect(cp)
+	if err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return c, nil
+}
+
+// Connect is a client of a control plane on which nothing is installed.
+func Connect(cp *controlplane.ControlPlane) (*Cluster, error) {
+	if err := setScheme(); err != nil {
+		return nil, err
+	}
+	config, err := cp.Admin()
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.NewWithWatch(config, client.Options{})
+	return &Cluster{ControlPlane: cp, Client: all, Config: config}, err
+}
+
+// As is a client that is this user.
+func (c *Cluster) As(t testing.TB, user string, groups ...string) client.Client {
+	t.Helper()
+	config, err := c.ControlPlane.Config(user, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}
+
+// Replica starts one more API server on the same etcd, with these arguments besides, and is a
+// client of it that may do everything.
+func (c *Cluster) Replica(t testing.TB, args ...string) client.WithWatch {
+	t.Helper()
+	replica, err := c.StartReplica(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := replica.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// install installs the CRDs and the manager's role.
+func (c *Cluster) install(ctx context.Context) error {
+	if err := c.installCRDs(ctx); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}}
+	if err := c.Client.Create(ctx, namespace); err != nil {
+		return err
+	}
+	return c.installRole(ctx)
+}
+
+func (c *Cluster) installCRDs(ctx context.Context) error {
+	definitions, err := crds.Definitions()
+	if err != nil {
+		return err
+	}
+	for _, crd := range definitions {
+		if err := c.Client.Create(ctx, crd); err != nil {
+			return err
+		}
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil, nil
+	})
+}
+
+// installRole grants the manager's user what its generated role says, and nothing else.
+func (c *Cluster) installRole(ctx context.Context) error {
+	data, err := os.ReadFile(filepath.Join(Root(), "charts", "readygate", "files", "role.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, doc := range strings.Split(string(data), "\n---\n") {
+		var role unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(doc), &role.Object); err != nil {
+			return err
+		}
+		if err := c.Client.Create(ctx, &role); err != nil {
+			return err
+		}
+		if err := c.Client.Create(ctx, bindingOf(&role)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bindingOf(role *unstructured.Unstructured) client.Object {
+	subjects := []rbacv1.Subject{
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: ManagerUser},
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: SecondManagerUser},
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+	meta := metav1.ObjectMeta{Name: ManagerUser, Namespace: role.GetNamespace()}
+	if role.GetKind() == "Role" {
+		return &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}
+	}
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}
+}
+
+// Events are the events about an object, in the order of their creation.
+func (c *Cluster) Events(t testing.TB, obj client.Object) []eventsv1.Event {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := c.Client.List(t.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		t.Fatal(err)
+	}
+	var about []eventsv1.Event
+	for _, event := range list.Items {
+		if event.Regarding.UID == obj.GetUID() {
+			about = append(about, event)
+		}
+	}
+	return about
+}
+
+// Apply makes the objects of YAML documents, as kubectl create does.
+func (c *Cluster) Apply(ctx context.Context, manifests string) error {
+	for _, doc := range strings.Split(manifests, "\n---\n") {
+		obj := &unstructured.Unstructured{}
+		data, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			return err
+		}
+		if err := kruntime.DecodeInto(unstructured.UnstructuredJSONScheme, data, obj); err != nil {
+			return err
+		}
+		if err := c.Client.Create(ctx, obj, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

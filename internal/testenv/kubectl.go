@@ -1,0 +1,125 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/util/retry"
+
+	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/manager/admission"
+)
+
+// Kubectl is the real binary with a home of its own.
+type Kubectl struct {
+	// Strict makes a warning a failure.
+	Strict bool
+
+	// Home is the directory that it runs in.
+	Home string
+
+	path string
+}
+
+// Kubectl is kubectl as a user that may do everything.
+func (c *Cluster) Kubectl(t testing.TB) *Kubectl {
+	t.Helper()
+	k := &Kubectl{path: filepath.Join(Binaries(), "kubectl"), Home: t.TempDir()}
+	if _, err := os.Stat(k.path); err != nil {
+		t.Fatalf("no kubectl (make kube downloads or builds it): %v", err)
+	}
+	if err := controlplane.WriteKubeconfig(filepath.Join(k.Home, "kubeconfig"), c.Config); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Try runs kubectl in its home and returns what it printed.
+func (k *Kubectl) Try(ctx context.Context, args ...string) (string, error) {
+	return k.run(ctx, k.Home, k.path, args...)
+}
+
+// Run runs kubectl, which must succeed.
+func (k *Kubectl) Run(t testing.TB, args ...string) string {
+	t.Helper()
+	return k.Tool(t, k.path, args...)
+}
+
+// Replace runs kubectl replace, which must succeed. It reads and writes and does not try again by
+// itself, and the manager may write the status in between.
+func (k *Kubectl) Replace(t testing.TB, file string) {
+	t.Helper()
+	err := retry.OnError(retry.DefaultRetry, isConflict, func() error {
+		_, err := k.Try(t.Context(), "replace", "-f", file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isConflict(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
+
+// Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
+func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	return k.must(t, dir, "sh", args...)
+}
+
+// ApplyPolicies runs the command by which an administrator applies the policies of the rules, as conditions
+// name it. It must succeed.
+func (k *Kubectl) ApplyPolicies(t testing.TB) string {
+	t.Helper()
+	plugin, err := build("kubectl-readiness")
+	if err != nil {
+		t.Fatalf("building kubectl-readiness: %v", err)
+	}
+	return k.Script(t, k.Home, "-c", "PATH="+filepath.Dir(plugin)+":$PATH; "+admission.ApplyCommand)
+}
+
+// Tool runs another program that reads the same kubeconfig, such as helm. It must succeed.
+func (k *Kubectl) Tool(t testing.TB, path string, args ...string) string {
+	t.Helper()
+	return k.must(t, k.Home, path, args...)
+}
+
+func (k *Kubectl) must(t testing.TB, dir, path string, args ...string) string {
+	t.Helper()
+	out, err := k.run(t.Context(), dir, path, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Output is what kubectl prints, warnings included.
+func (k *Kubectl) Output(ctx context.Context, args ...string) (string, error) {
+	out, err := k.command(ctx, k.Home, k.path, args...).CombinedOutput()
+	return string(out), err
+}
+
+func (k *Kubectl) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + k.Home, "KUBECONFIG=" + filepath.Join(k.Home, "kubeconfig"), "PATH=" + filepath.Dir(k.path) + ":" + os.Getenv("PATH")}
+	return cmd
+}
+
+func (k *Kubectl) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := k.command(ctx, dir, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, stderr.String())
+	}
+	if said := stderr.String(); k.Strict && strings.Contains(said, "Warning") {
+		return stdout.String(), fmt.Errorf("%s %s warns: %s", filepath.Base(name), strings.Join(args, " "), said)
+	}
+	return stdout.String(), nil
+}

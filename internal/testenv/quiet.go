@@ -1,0 +1,16 @@
+package testenv
+
+import (
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Quiet keeps the logs of what runs in this process to itself: what fails, a test says. It is for
+// TestMain.
+func Quiet() {
+	logger := zap.New(zap.Level(zapcore.DPanicLevel))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+}
