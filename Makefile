@@ -72,7 +72,7 @@ test-storms:
 
 test-programs:
 	cd hack/images && $(TEST_RACE) -vet=off -count=1 -skip TestProductImagesRun ./...
-	$(GO) -C hack/images test -vet=off -count=1 -run TestProductImagesRun . # with the race detector gzip takes minutes
+	$(GO) -C hack/images test -vet=off -count=1 -timeout 45m -run TestProductImagesRun . # builds the programs; with the race detector gzip takes minutes
 	$(GO) test -vet=off -count=1 -p 2 -parallel 2 -timeout 45m $(PROGRAMS)
 
 test-race:

@@ -42,7 +42,7 @@ func TestProductImagesRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		command := exec.Command("go", "build", "-C", project, "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, "./cmd/"+filepath.Base(source))
+		command := exec.Command("go", "build", "-C", project, "-buildvcs=false", "-o", out, "./cmd/"+filepath.Base(source))
 		command.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("building %s: %v\n%s", source, err, output)
