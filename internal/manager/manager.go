@@ -213,8 +213,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Metrics:  node.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
 
-		Allotment: quota.New(everyNode.All, fence.PredecessorUntil, fence.UnansweredTimeout(), clock.RealClock{}),
-		Strip:     strip,
+		Quota: quota.New(&node.Reader{Client: mgr.GetClient(), API: mgr.GetAPIReader(), Nodes: everyNode, Strip: strip}, fence, clock.RealClock{}),
 	}
 	status := &noderulecontroller.Reconciler{
 		Client:   mgr.GetClient(),

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/readygate/readygate/internal/manager/leadership"
 	"github.com/readygate/readygate/internal/manager/node"
 	nodecontroller "github.com/readygate/readygate/internal/manager/node"
 	"github.com/readygate/readygate/internal/manager/nodecache"
@@ -60,9 +61,11 @@ func raced(t *testing.T, c *testenv.Cluster, name string, writer func()) (int, *
 func reconcilerWith(c *testenv.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
 		Client: writer, Live: c.Client, Rules: rulecache.NewShelf(rules), Failures: &node.Failures{},
-		Owners: ruletaints.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}), Strip: (&nodecache.Stripper{}).Strip,
-		Allotment: quota.New(func() iter.Seq[*corev1.Node] { return func(func(*corev1.Node) bool) {} }, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{}),
-		Events:    events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
+		Owners: ruletaints.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}),
+		Quota: quota.New(&nodecontroller.Reader{
+			Client: writer, API: c.Client, Nodes: nodecache.New(cache.NewStore(cache.MetaNamespaceKeyFunc)), Strip: (&nodecache.Stripper{}).Strip,
+		}, leadership.NewFence(clock.RealClock{}, time.Minute, time.Minute), clock.RealClock{}),
+		Events: events.NewFakeRecorder(10), Metrics: nodecontroller.NewMetrics(prometheus.NewRegistry()), Clock: clock.RealClock{},
 	}
 }
 

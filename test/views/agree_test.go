@@ -111,14 +111,10 @@ func quiet(t *testing.T, c *testenv.Cluster) []*v1alpha1.NodeReadinessRule {
 		book, now := noderule.NewRulebook(rules), time.Now()
 		limits := book.Limits(nodesOf(&nodes), now)
 		for node := range nodesOf(&nodes) {
-			verdicts := book.Verdicts(node, now)
-			for i := range verdicts {
-				if limits.Hit(verdicts[i].Rule, node) {
-					verdicts[i].Limit()
-				}
-			}
-			noderule.Defer(verdicts, node)
-			if plan := noderule.PlanFor(node, verdicts, nil, now); !plan.Empty() {
+			e := book.Evaluate(node, now)
+			e.ApplyLimits(limits)
+			e.ApplyDependencies()
+			if plan := e.Plan(nil); !plan.Empty() {
 				return fmt.Errorf("node %s: %+v", node.Name, plan.Changes)
 			}
 		}

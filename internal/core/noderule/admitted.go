@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Admitted are the taints that the API server itself has put on the node between two states
-// of it, told from the records that it put there too. Before is nil for a new node.
+// Admitted are the taints that the admission policy added between two states of the node, according to its records.
+// Before is nil for a new node.
 func (b *Rulebook) Admitted(before, after *Node) []Change {
 	var changes []Change
 	for key, value := range after.Annotations {
-		uid, ok := holderOf(key)
+		uid, ok := ownerOf(key)
 		if !ok || before != nil && has(before.Annotations, key) {
 			continue
 		}

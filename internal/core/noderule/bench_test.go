@@ -123,17 +123,16 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// With the verdicts at hand, as the controller of nodes has them.
-func BenchmarkPlanFor(b *testing.B) {
+// The node is decoded and evaluated once, as in the controller of nodes.
+func BenchmarkEvaluation(b *testing.B) {
 	names, books := benchBooks()
 	for _, name := range names {
 		book := books[name]
 		n := settled(book, benchNode("n", len(book.Rules())))
-		verdicts := book.Verdicts(n, noon)
 		b.Run(name+"/settled", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				noderule.PlanFor(n, verdicts, nil, noon)
+				book.Evaluate(n, noon).Plan(nil)
 			}
 			perRule(b, len(book.Rules()))
 		})

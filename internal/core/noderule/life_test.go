@@ -85,7 +85,7 @@ func (l *life) look() {
 		l.t.Fatalf("at %s %+v was applied, and leaves something to plan: %+v", l.clock(), plan, again)
 	}
 	l.until = time.Time{}
-	for _, v := range l.book.Verdicts(l.node, l.now) {
+	for _, v := range l.book.Evaluate(l.node, l.now).Verdicts {
 		if !v.Until.IsZero() && (l.until.IsZero() || v.Until.Before(l.until)) {
 			l.until = v.Until
 		}
@@ -170,7 +170,7 @@ func (l *life) wantTold(want ...string) *life {
 // wantWhy says what the first rule's answer reads like.
 func (l *life) wantWhy(cause noderule.Cause, words string) *life {
 	l.t.Helper()
-	v := l.book.Verdicts(l.node, l.now)[0]
+	v := l.book.Evaluate(l.node, l.now).Verdicts[0]
 	if unmet := fmt.Sprint(v.Unmet); v.Cause != cause || !strings.Contains(unmet, words) {
 		l.t.Fatalf("at %s the cause is %q and %s, must be %q and tell %q", l.clock(), v.Cause, unmet, cause, words)
 	}

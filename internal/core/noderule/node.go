@@ -12,8 +12,8 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Node is what decisions need to know of a node. It shares its maps and slices with the
-// object that it was made from: nobody may change them.
+// Node is the part of a node that decisions need. It shares its maps and slices with the object that it was made from,
+// and is read-only.
 type Node struct {
 	Name       string
 	UID        types.UID
@@ -21,15 +21,14 @@ type Node struct {
 	Labels     labels.Set
 	Taints     []corev1.Taint
 	Conditions []corev1.NodeCondition
-	// BootID is another one after each boot; empty if the node has not said it yet.
+	// BootID differs after each boot; empty if the node has not reported it yet.
 	BootID string
 
-	// Annotations may be cut down to those that IsOurs accepts. Nil means that the node has
-	// no annotation at all.
+	// Annotations may be reduced to those that IsOurs accepts. Nil means that the node has no annotation at all.
 	Annotations map[string]string
 }
 
-// NodeOf is the part of the object that decisions need.
+// NodeOf returns the part of the object that decisions need.
 func NodeOf(n *corev1.Node) *Node {
 	return &Node{
 		Name:        n.Name,
@@ -43,7 +42,7 @@ func NodeOf(n *corev1.Node) *Node {
 	}
 }
 
-// IsOurs says whether an annotation of this key takes part in decisions.
+// IsOurs reports whether an annotation of this key is one of Readygate.
 func IsOurs[K string | []byte](key K) bool {
 	return begins(key, v1alpha1.HoldPrefix) || begins(key, v1alpha1.CompletedPrefix) || begins(key, v1alpha1.MemoryPrefix)
 }
@@ -63,12 +62,12 @@ func idOf(t *corev1.Taint) TaintID { return TaintID{Key: t.Key, Effect: t.Effect
 // String is key:effect, as kubectl writes a taint without a value.
 func (id TaintID) String() string { return id.Key + ":" + string(id.Effect) }
 
-// managed says whether a rule may manage such a taint at all.
+// managed reports whether a rule may manage such a taint.
 func (id TaintID) managed() bool {
 	return slices.ContainsFunc(v1alpha1.TaintPrefixes, func(prefix string) bool { return strings.HasPrefix(id.Key, prefix) })
 }
 
-// Has says whether the node carries the taint, with whatever value.
+// Has reports whether the node has the taint, with any value.
 func (n *Node) Has(id TaintID) bool { return contains(n.Taints, id) }
 
 func contains(taints []corev1.Taint, id TaintID) bool {
@@ -80,7 +79,7 @@ func contains(taints []corev1.Taint, id TaintID) bool {
 	return false
 }
 
-// condition is the node's condition of this type, nil if it has none.
+// condition returns the node's condition of this type; nil if it has none.
 func (n *Node) condition(conditionType string) *corev1.NodeCondition {
 	for i := range n.Conditions {
 		if string(n.Conditions[i].Type) == conditionType {
@@ -90,13 +89,13 @@ func (n *Node) condition(conditionType string) *corev1.NodeCondition {
 	return nil
 }
 
-// ready says whether the node is Ready: kubelet runs and reports.
+// ready reports whether the node is Ready.
 func (n *Node) ready() bool {
 	ready := n.condition(string(corev1.NodeReady))
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// LastTransition is when a condition that the rule names last changed; zero if never.
+// LastTransition is when a condition of the rule last changed; zero if never.
 func (n *Node) LastTransition(rule *Rule) time.Time {
 	var last time.Time
 	for _, requirement := range rule.Requirements {

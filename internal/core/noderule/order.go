@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// maxAfter is how many rules one may depend on, directly or not: each costs every look at a node.
+// maxAfter is the maximum number of rules that one rule may depend on, directly or not: each is evaluated for every node.
 const maxAfter = 32
 
-// order settles which rules come after which. Of rules that depend on each other in a cycle the
-// youngest is held to the others no longer, and one that only previews before those that do not. All
-// else that it says goes on: a rule that did nothing because somebody changed another one would
-// release the nodes that it holds. Names of rules that do not exist wait for nobody.
+// order resolves dependsOn. Of rules that depend on each other in a cycle, the youngest does not wait, and one in dry
+// run before those that are enforced. The rule is enforced otherwise: a rule that had no effect because another one
+// changed would release the nodes that it holds. Names of rules that do not exist are ignored.
 func (b *Rulebook) order() {
-	byName := map[string]*Rule{} // of rules that take part, older ones first
+	byName := map[string]*Rule{} // oldest first
 	join := func(rule *Rule) {
 		byName[rule.Name] = rule
 		if path := cycle(rule, byName); path != nil {
 			rule.Unordered = cyclic(path)
 		}
 	}
-	for _, previews := range []bool{false, true} {
+	for _, dryRun := range []bool{false, true} {
 		for _, rule := range b.rules {
-			if rule.Problem == nil && !rule.Deleting && rule.DryRun == previews {
+			if rule.Problem == nil && !rule.Deleting && rule.DryRun == dryRun {
 				join(rule)
 			}
 		}
@@ -33,26 +32,26 @@ func (b *Rulebook) order() {
 			rule.after = reachable(rule, byName)
 		}
 		if len(rule.after) > maxAfter {
-			rule.Unordered = fmt.Sprintf("the rule depends on %d rules, directly or not, and at most %d are possible: name fewer", len(rule.after), maxAfter)
+			rule.Unordered = fmt.Sprintf("the rule depends on %d rules, directly or not, and at most %d are allowed: remove names from dependsOn", len(rule.after), maxAfter)
 			rule.after = nil
 		}
 	}
 }
 
-// precedents are the names of the rules that the rule comes after by its own words.
-func (r *Rule) precedents() []string {
+// dependencies are the names in the rule's dependsOn, unless they are ignored.
+func (r *Rule) dependencies() []string {
 	if r.Unordered != "" {
 		return nil
 	}
 	return r.DependsOn
 }
 
-// cycle is a way from the rule along dependencies back to it, nil if there is none.
+// cycle is a path from the rule along dependencies back to it; nil if there is none.
 func cycle(rule *Rule, byName map[string]*Rule) []string {
 	seen := map[string]bool{}
 	var walk func(from *Rule, path []string) []string
 	walk = func(from *Rule, path []string) []string {
-		for _, name := range from.precedents() {
+		for _, name := range from.dependencies() {
 			if name == rule.Name {
 				return append(path, name)
 			}
@@ -74,7 +73,7 @@ func cycle(rule *Rule, byName map[string]*Rule) []string {
 func reachable(rule *Rule, byName map[string]*Rule) []*Rule {
 	var after []*Rule
 	for next := []*Rule{rule}; len(next) > 0; next = next[1:] {
-		for _, name := range next[0].precedents() {
+		for _, name := range next[0].dependencies() {
 			if other := byName[name]; other != nil && other != rule && !slices.Contains(after, other) {
 				after, next = append(after, other), append(next, other)
 			}
@@ -84,39 +83,17 @@ func reachable(rule *Rule, byName map[string]*Rule) []*Rule {
 }
 
 func cyclic(path []string) string {
-	return fmt.Sprintf("rules depend on each other in a cycle (%s), so none of them could ever look at a node first, and this one, the last of them, waits for nobody: "+
-		"remove one of the names", strings.Join(path, " → "))
+	return fmt.Sprintf("rules depend on each other in a cycle (%s); this rule, the youngest of them, does not wait for the others: "+
+		"remove one of the names from dependsOn", strings.Join(path, " → "))
 }
 
-// Defer lets verdicts wait for those that they depend on and that take the node away now: what a limit
-// allows is known only once it was asked. A rule that only previews takes nothing away. It returns those that it
-// changed.
-func Defer(verdicts []Verdict, node *Node) []Verdict {
-	var changed []Verdict
-	for i := range verdicts {
-		v := &verdicts[i]
-		if v.State == NotSelected || v.Completed || v.Cause == CauseDependency {
-			continue
-		}
-		first := slices.IndexFunc(verdicts, func(other Verdict) bool {
-			return other.Rule.Active() && other.Takes(node) && slices.Contains(v.Rule.after, other.Rule)
-		})
-		if first < 0 {
-			continue
-		}
-		*v = Verdict{Rule: v.Rule, State: meanwhile(v.Rule, node, v.State), Cause: CauseDependency, WaitsFor: verdicts[first].Rule}
-		changed = append(changed, *v)
-	}
-	return changed
-}
-
-// Strangers are the names in a rule's dependsOn that no rule has.
-func (b *Rulebook) Strangers(rule *Rule) []string {
-	var strangers []string
+// UnknownDependencies are the names in a rule's dependsOn that no rule has.
+func (b *Rulebook) UnknownDependencies(rule *Rule) []string {
+	var unknown []string
 	for _, name := range rule.DependsOn {
 		if !slices.ContainsFunc(b.rules, func(r *Rule) bool { return r.Name == name }) {
-			strangers = append(strangers, name)
+			unknown = append(unknown, name)
 		}
 	}
-	return strangers
+	return unknown
 }

@@ -43,7 +43,7 @@ func TestAVerdictIsWhatTheObservationsSay(t *testing.T) {
 func TestAPlanIsTheSameWithVerdictsAtHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
-		got, want := book.Plan(n, noon), noderule.PlanFor(n, book.Verdicts(n, noon), nil, noon)
+		got, want := book.Plan(n, noon), book.Evaluate(n, noon).Plan(nil)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("planned %+v, with verdicts %+v", got, want)
 		}

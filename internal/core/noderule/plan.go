@@ -3,30 +3,28 @@ package noderule
 import (
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan is the change of one node that the verdicts of all rules ask for. Applied once, it
-// leaves nothing to plan. It keeps every taint and annotation that is not ours.
+// Plan is the change of one node that the verdicts of all rules require. Applied once, it leaves nothing to plan. It
+// keeps every taint and annotation that Readygate does not own.
 type Plan struct {
-	// Taints is the whole list that the node is to have. Where it did not change it is the
-	// node's own.
+	// Taints is the whole list that the node must have. If it did not change, it is the node's slice.
 	Taints []corev1.Taint
-	// TaintsChanged says that Taints differs from what the node has.
+	// TaintsChanged means that Taints differs from what the node has.
 	TaintsChanged bool
 	// Set and Remove are annotations to write and to delete.
 	Set    map[string]string
 	Remove []string
-	// Changes say what the plan does and for which rule, in a stable order.
+	// Changes are what the plan does and for which rule, in a stable order.
 	Changes []Change
-	// Swept are the rules of which something is swept because they are not among the rules.
-	// Whoever applies the plan must be sure that they do not exist: it cannot be undone.
+	// Swept are the rules whose records or taints are removed because they are not among the rules. The caller that
+	// applies the plan must make sure that they do not exist: it cannot be undone.
 	Swept []types.UID
-	// Unlisted are the keys of hold records that no rule wrote, as far as the list of rule taints
-	// says. The plan leaves them and their taints as they are.
+	// Unlisted are the keys of ownership records that no rule wrote, according to the list of rule taints. The plan
+	// does not change them and their taints.
 	Unlisted []string
 }
 
@@ -35,25 +33,25 @@ type ChangeKind string
 
 // What a plan does for a rule.
 const (
-	// Added: the rule's taint is put on the node.
+	// Added: the rule's taint is added to the node.
 	Added ChangeKind = "Added"
-	// Removed: the rule's taint is taken off the node.
+	// Removed: the rule's taint is removed from the node.
 	Removed ChangeKind = "Removed"
-	// Adopted: the rule's taint was there before, and the rule now owns it.
+	// Adopted: the node had the rule's taint before, and the rule now owns it.
 	Adopted ChangeKind = "Adopted"
-	// Completed: a bootstrap-only rule is done with the node.
+	// Completed: a bootstrap-only rule has released the node for good.
 	Completed ChangeKind = "Completed"
-	// Forgotten: what the node remembers of the rule is deleted, and no taint is.
+	// Forgotten: a record of the rule is deleted, and no taint.
 	Forgotten ChangeKind = "Forgotten"
-	// Noted: what the node remembers of the rule is another, and nothing else changes.
+	// Noted: a record of the rule changes, and nothing else.
 	Noted ChangeKind = "Noted"
 	// Stuck: the node has been held longer than the rule's deadline.
 	Stuck ChangeKind = "Stuck"
-	// Expired: the taint is taken off because the node is stuck.
+	// Expired: the taint is removed because the node is stuck.
 	Expired ChangeKind = "Expired"
 )
 
-// Change is one thing that a plan does, and the rule for which it does it.
+// Change is one change of a plan, and the rule that requires it.
 type Change struct {
 	Kind  ChangeKind
 	Rule  string
@@ -61,10 +59,10 @@ type Change struct {
 	Taint TaintID
 }
 
-// Empty says that there is nothing to do.
+// Empty reports whether there is nothing to change.
 func (p *Plan) Empty() bool { return !p.TaintsChanged && len(p.Set) == 0 && len(p.Remove) == 0 }
 
-// Apply is the node as it will be.
+// Apply returns the node with the plan applied.
 func (p *Plan) Apply(node *Node) *Node {
 	applied := *node
 	applied.Taints = p.Taints
@@ -79,31 +77,14 @@ func (p *Plan) Apply(node *Node) *Node {
 	return &applied
 }
 
-// PlanFor is the change that the verdicts ask for. They must be the verdicts of all rules: a record of
-// any other rule is of one that is gone, and is swept if the list has that rule with that taint.
-func PlanFor(node *Node, verdicts []Verdict, listed RuleTaints, now time.Time) *Plan {
-	plan := planFor(node, verdicts, listed, now) // as a value: see Rulebook.Plan
-	return &plan
-}
-
-func planFor(node *Node, verdicts []Verdict, listed RuleTaints, now time.Time) Plan {
-	rules := make([]*Rule, len(verdicts))
-	for i := range verdicts {
-		rules[i] = verdicts[i].Rule
-	}
-	p := planner{node: node, rules: rules, verdicts: verdicts, listed: listed, now: now}
-	p.run()
-	return p.plan
-}
-
-// Disown is the plan that forgets who put which taint on the node, and leaves the taints: they
-// are somebody else's from now on.
+// Disown returns the plan that removes all ownership records from the node and leaves the taints: Readygate no longer
+// owns them.
 func Disown(node *Node) *Plan {
 	p := planner{node: node, plan: Plan{Taints: node.Taints}}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
-		if uid, ok := holderOf(key); ok {
+		if uid, ok := ownerOf(key); ok {
 			p.remove(key, claimIn(key, uid, node.Annotations[key]))
-		} else if uid, ok := rememberer(key); ok {
+		} else if uid, ok := memoryOwner(key); ok {
 			p.remove(key, claim{rule: unknownRule, uid: uid})
 		}
 	}

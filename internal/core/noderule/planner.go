@@ -11,34 +11,34 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// planner gathers one plan. Most nodes are as they should be, so it copies, sorts and
-// remembers nothing before there is something to change.
+// planner builds one plan. Most nodes need no change, so it copies and sorts nothing before there is a change.
 type planner struct {
 	node  *Node
 	rules []*Rule
-	// verdicts are those of all rules, in their order; nil if the rules and the node alone decide.
-	verdicts []Verdict
-	// listed are the taints of all rules, also of rules that are gone.
+	// evaluation has the facts and verdicts of all rules, in their order; nil: they are derived rule by rule.
+	evaluation *Evaluation
+	// listed are the taints of all rules, also of rules that do not exist anymore.
 	listed RuleTaints
 	now    time.Time
 	plan   Plan
 }
 
-// rulingOf is what the rule of this place says of the node.
-func (p *planner) rulingOf(i int) ruling {
-	if p.verdicts != nil {
-		return p.verdicts[i].ruling()
+// decision returns the facts and the outcome of a rule.
+func (p *planner) decision(i int) (facts, outcome) {
+	if e := p.evaluation; e != nil {
+		return e.facts[i], e.Verdicts[i].outcome()
 	}
-	return judge(p.rules[i], p.node, p.now)
+	f := decode(p.rules[i], p.node)
+	return f, f.evaluate(p.now)
 }
 
-// run settles all rules, and sweeps what others left.
 func (p *planner) run() {
 	p.plan.Taints = p.node.Taints
-	for i, rule := range p.rules {
-		p.settle(rule, p.rulingOf(i))
+	for i := range p.rules {
+		f, o := p.decision(i)
+		p.apply(&f, o)
 	}
-	p.sweep()
+	p.removeOrphans()
 }
 
 // claim is a rule's claim to a taint: of a rule that exists, or of one that left a record.
@@ -53,66 +53,69 @@ func claimOf(rule *Rule) claim {
 	return claim{rule: rule.Name, uid: rule.UID, taint: rule.ID(), record: rule.holdKey}
 }
 
-func (p *planner) settle(rule *Rule, r ruling) {
+func (p *planner) apply(f *facts, o outcome) {
+	rule := f.rule
 	switch {
-	case rule.frozen() && bornLate(rule, p.node):
-		p.takeBackOf(rule)
-	case rule.frozen():
-	case !rule.Active() || r.state == NotSelected:
-		p.letGo(rule)
-	case r.completed:
-		p.letGo(rule)
-		p.noteBoot(rule)
-	case r.cause == CauseDependency && r.state != Held: // it stays as it is
-	case r.state == Held:
-		p.hold(rule, r)
-	case r.state == Released:
-		p.release(rule, r)
+	case rule.dryRun() && f.createdLate():
+		p.removeOwned(f)
+	case rule.dryRun():
+	case !rule.Active() || o.state == NotSelected:
+		p.disengage(f)
+	case o.completed:
+		p.disengage(f)
+		p.recordBoot(f)
+	case o.cause == CauseDependency && o.state != Held: // unchanged
+	case o.state == Held:
+		p.hold(f, o)
+	case o.state == Released:
+		p.release(f, o)
 	}
 }
 
-func (p *planner) hold(rule *Rule, r ruling) {
+func (p *planner) hold(f *facts, o outcome) {
+	rule := f.rule
 	switch {
-	case !p.has(rule.ID()):
-		p.plan.Taints = append(p.ownTaints(), rule.Taint)
+	case !contains(p.plan.Taints, rule.ID()):
+		p.plan.Taints = append(p.copyTaints(), rule.Taint)
 		p.change(Added, claimOf(rule))
-		p.own(rule, r, newRecord(rule, OriginAdded, p.now))
-	case !owns(rule, p.node):
+		p.writeRecord(f, o, newRecord(rule, OriginAdded, p.now))
+	case !f.owned:
 		p.change(Adopted, claimOf(rule))
-		p.own(rule, r, newRecord(rule, OriginAdopted, p.now))
+		p.writeRecord(f, o, newRecord(rule, OriginAdopted, p.now))
 	case rule.timed:
-		p.own(rule, r, recall(rule, p.node))
+		p.writeRecord(f, o, *f.hold())
 	}
 }
 
-// own writes the rule's record of a node that it holds.
-func (p *planner) own(rule *Rule, r ruling, rec record) {
-	if rule.timed {
-		p.keepRecord(&rec, rule, r)
+// writeRecord writes the ownership record of a node that the rule holds.
+func (p *planner) writeRecord(f *facts, o outcome, rec record) {
+	if f.rule.timed {
+		p.updateRecord(&rec, f, o)
 	}
-	p.note(rule.holdKey, rec.String(), claimOf(rule))
-	if rule.MaxUnavailable != nil || has(p.node.Annotations, rule.memoryKey) {
-		p.remember(rule, r, inUse(rule, p.node))
+	p.set(f.rule.holdKey, rec.String(), claimOf(f.rule))
+	if f.rule.MaxUnavailable != nil || f.hasMemory {
+		p.writeMemory(f, o, f.inUse())
 	}
 }
 
-// keepRecord brings a record up to date with what the ruling says of time.
-func (p *planner) keepRecord(rec *record, rule *Rule, r ruling) {
+// updateRecord updates what a record contains about time.
+func (p *planner) updateRecord(rec *record, f *facts, o outcome) {
+	rule := f.rule
 	if rule.Boot {
-		known := recall(rule, p.node)
+		known := f.hold()
 		rec.Boot, rec.Armed, rec.Beats = known.Boot, known.Armed, known.Beats
 	}
-	if rule.Boot && !p.node.ready() && hasCompleted(rule, p.node) {
+	if rule.Boot && !p.node.ready() && f.completed() {
 		arm(rec, p.node)
-		p.noteBoot(rule)
+		p.recordBoot(f)
 	}
-	rec.Ahead = aheadOf(rule, p.node, rec, p.now)
-	if r.cause == CauseDependency { // its clocks do not run
+	rec.Ahead = f.futureBeats(p.now)
+	if o.cause == CauseDependency { // times of this rule do not run
 		rec.Met, rec.Waits = "", rule.Deadline > 0
 		return
 	}
 	switch {
-	case r.cause != CauseMinReady:
+	case o.cause != CauseMinReady:
 		rec.Met = ""
 	case rec.Met == "":
 		rec.Met = timeOf(p.now)
@@ -120,95 +123,99 @@ func (p *planner) keepRecord(rec *record, rule *Rule, r ruling) {
 	if rec.Waits || (rule.Deadline > 0 || rule.Boot) && rec.since(p.node).IsZero() {
 		rec.Waits, rec.Since, rec.Stuck = false, p.now.UTC().Format(time.RFC3339), ""
 	}
-	if r.stuck && rec.Stuck == "" {
+	if o.stuck && rec.Stuck == "" {
 		rec.Stuck = timeOf(p.now)
 		p.change(Stuck, claimOf(rule))
 	}
 }
 
-func (p *planner) release(rule *Rule, r ruling) {
-	held := owns(rule, p.node) || p.node.Has(rule.ID())
-	if r.cause != CauseLimit {
-		p.takeBackOf(rule)
+func (p *planner) release(f *facts, o outcome) {
+	rule := f.rule
+	if o.cause != CauseLimit {
+		p.removeOwned(f)
 	}
-	if r.stuck {
+	if o.stuck {
 		p.change(Expired, claimOf(rule))
 	}
 	if rule.Bootstrap {
-		p.set(completion(rule, p.node, r.cause == CauseDeadline))
+		key, value := completion(rule, p.node, o.cause == CauseDeadline)
+		p.setAnnotation(key, value)
 		p.change(Completed, claimOf(rule))
 	}
-	if rule.remembers() || has(p.node.Annotations, rule.memoryKey) {
-		p.remember(rule, r, held || inUse(rule, p.node))
+	if rule.keepsMemory() || f.hasMemory {
+		p.writeMemory(f, o, f.owned || f.tainted || f.inUse())
 	}
 }
 
-// remember writes what the rule has to know of the node later: that it is in use, which a node
-// that is older than the rule is anyway, and that it was released by the deadline.
-func (p *planner) remember(rule *Rule, r ruling, used bool) {
-	m := remembered(rule, p.node)
+// writeMemory records what the rule must know of the node later: that it is in use, unless it is older than the rule,
+// and that the deadline released it.
+func (p *planner) writeMemory(f *facts, o outcome, used bool) {
+	rule, m := f.rule, f.decoded().memory
+	m.Rule = rule.Name
 	if rule.MaxUnavailable != nil && used && m.InUse == "" && !p.node.Created.Before(rule.Created) {
 		m.InUse = timeOf(p.now)
 	}
 	switch {
-	case r.cause != CauseDeadline:
+	case o.cause != CauseDeadline:
 		m.Expired = ""
 	case m.Expired == "":
 		m.Expired = timeOf(p.now)
 	}
 	if value := m.String(); value != "" {
-		p.note(rule.memoryKey, value, claimOf(rule))
+		p.set(rule.memoryKey, value, claimOf(rule))
 	} else {
 		p.remove(rule.memoryKey, claimOf(rule))
 	}
 }
 
-// noteBoot adds the boot to a completion that was written before the rule looked at boots, in
-// whichever form, and drops it when the rule looks at them no more: it would be another one by the
-// time it does again.
-func (p *planner) noteBoot(rule *Rule) {
-	value, there := p.node.Annotations[rule.completedKey]
-	if !there && !rule.Boot || rule.Boot && p.node.BootID == "" {
+// recordBoot adds the boot to a completion record that was written before the rule had bootstrapScope Boot, in any
+// form, and removes it when the rule no longer has it: it would be outdated when the rule has it again.
+func (p *planner) recordBoot(f *facts) {
+	rule := f.rule
+	if !f.hasCompletion && !rule.Boot || rule.Boot && p.node.BootID == "" {
 		return
 	}
-	if _, told := completedIn(value); told != rule.Boot {
-		key, noted := completion(rule, p.node, byDeadline(value))
-		p.note(key, noted, claimOf(rule))
+	if _, recorded := bootOf(f.completion); recorded != rule.Boot {
+		key, value := completion(rule, p.node, releasedByDeadline(f.completion))
+		p.set(key, value, claimOf(rule))
 	}
 }
 
-// letGo takes back what a rule put on a node that it does not speak of, or is done with. A
-// rule that is being deleted also takes its memory along.
-func (p *planner) letGo(rule *Rule) {
-	if owns(rule, p.node) || rule.inherits(p.node) {
-		p.takeBackOf(rule)
+// disengage removes what a rule added to a node that it does not select, or that has completed. A rule that is being
+// deleted also removes its other records.
+func (p *planner) disengage(f *facts) {
+	rule := f.rule
+	if f.owned || f.inherited() {
+		p.removeOwned(f)
 	}
 	if rule.Deleting {
 		p.remove(rule.completedKey, claimOf(rule))
 	}
 	if rule.Deleting || rule.Withdrawn {
-		p.remove(rule.memoryKey, claimOf(rule)) // nobody else reads it
+		p.remove(rule.memoryKey, claimOf(rule))
 	}
 }
 
-// sweep takes back what rules left that no longer exist. A hold record that names no rule and taint
-// of the list was not written by Readygate: it stays, and so does the taint.
-func (p *planner) sweep() {
-	var strays []string
+// removeOrphans removes what rules left that do not exist anymore. An ownership record without its rule and taint in
+// the list was not written by Readygate: it stays, and so does the taint.
+func (p *planner) removeOrphans() {
+	var orphans []string
 	for key, value := range p.node.Annotations {
 		if p.unlisted(key, value) {
 			p.plan.Unlisted = append(p.plan.Unlisted, key)
-		} else if _, ok := p.strayOf(key, value); ok {
-			strays = append(strays, key)
+		} else if _, ok := p.orphanOf(key, value); ok {
+			orphans = append(orphans, key)
 		}
 	}
 	slices.Sort(p.plan.Unlisted)
-	slices.Sort(strays)
-	for _, key := range strays {
-		uid, _ := p.strayOf(key, p.node.Annotations[key])
+	slices.Sort(orphans)
+	for _, key := range orphans {
+		uid, _ := p.orphanOf(key, p.node.Annotations[key])
 		p.plan.Swept = append(p.plan.Swept, uid)
-		if _, held := holderOf(key); held {
-			p.takeBack(claimIn(key, uid, p.node.Annotations[key]))
+		if _, held := ownerOf(key); held {
+			c := claimIn(key, uid, p.node.Annotations[key])
+			p.removeTaint(c)
+			p.remove(c.record, c)
 		} else {
 			p.remove(key, claim{rule: unknownRule, uid: uid})
 		}
@@ -216,10 +223,10 @@ func (p *planner) sweep() {
 	slices.Sort(p.plan.Remove)
 }
 
-// unlisted says whether the annotation is a hold record that no rule can have written: its rule exists
-// and has another taint, or the list does not have its rule with its taint.
+// unlisted reports whether the annotation is an ownership record that no rule can have written: its rule exists and has
+// another taint, or the list does not have its rule with its taint.
 func (p *planner) unlisted(key, value string) bool {
-	uid, ok := holderOf(key)
+	uid, ok := ownerOf(key)
 	if !ok {
 		return false
 	}
@@ -231,78 +238,68 @@ func (p *planner) unlisted(key, value string) bool {
 	return !known || claimIn(key, uid, value).taint != taint
 }
 
-// strayOf is the UID of the rule that left the annotation, if it is a record or a completion
-// of one that no longer exists. A completion of the older form ends in a rule's name, which
-// may look like a UID.
-func (p *planner) strayOf(key, value string) (types.UID, bool) {
-	if uid, ok := holderOf(key); ok {
+// orphanOf returns the UID of the rule that wrote the annotation, if the rule does not exist anymore. A completion
+// record of the older form ends in the name of a rule, which may look like a UID.
+func (p *planner) orphanOf(key, value string) (types.UID, bool) {
+	if uid, ok := ownerOf(key); ok {
 		return uid, !p.exists(uid)
 	}
-	if uid, ok := rememberer(key); ok {
+	if uid, ok := memoryOwner(key); ok {
 		return uid, !p.exists(uid)
 	}
-	if id, ok := strings.CutPrefix(key, v1alpha1.CompletedPrefix); !ok || p.exists(types.UID(id)) || p.isName(id) {
+	id, ok := strings.CutPrefix(key, v1alpha1.CompletedPrefix)
+	if !ok || slices.ContainsFunc(p.rules, func(r *Rule) bool { return r.UID == types.UID(id) || r.Name == id }) {
 		return "", false
 	}
 	return completionOf(key, value)
 }
 
-// exists, isName and wants look through all rules: a node has few annotations that are ours,
-// and few taints that go.
 func (p *planner) exists(uid types.UID) bool {
 	return slices.ContainsFunc(p.rules, func(r *Rule) bool { return r.UID == uid })
 }
 
-func (p *planner) isName(name string) bool {
-	return slices.ContainsFunc(p.rules, func(r *Rule) bool { return r.Name == name })
-}
-
-// wants says whether some rule holds the node with the taint.
-func (p *planner) wants(id TaintID) bool {
+// required reports whether some rule holds the node with the taint. It is called only for a taint that is removed.
+func (p *planner) required(id TaintID) bool {
 	for i, rule := range p.rules {
-		if rule.ID() == id && rule.Active() && p.rulingOf(i).state == Held {
+		if rule.ID() != id || !rule.Active() {
+			continue
+		}
+		if _, o := p.decision(i); o.state == Held {
 			return true
 		}
 	}
 	return false
 }
 
-// takeBackOf removes the taint of a rule and its record. A record under the rule's key that names another
-// taint is not the rule's, and stays.
-func (p *planner) takeBackOf(rule *Rule) {
-	c := claimOf(rule)
-	p.drop(c)
-	if owns(rule, p.node) {
+// removeOwned removes the taint of a rule and its record. A record under the rule's key that names another taint is not
+// the rule's, and stays.
+func (p *planner) removeOwned(f *facts) {
+	c := claimOf(f.rule)
+	p.removeTaint(c)
+	if f.owned {
 		p.remove(c.record, c)
 	}
 }
 
-// takeBack removes a taint and the record of it.
-func (p *planner) takeBack(c claim) {
-	p.drop(c)
-	p.remove(c.record, c)
-}
-
-// drop takes the taint off, unless some rule wants it there or no rule may manage it: a rule
-// that was stored under another CRD, or a forged record, can name any taint.
-func (p *planner) drop(c claim) {
-	if !p.has(c.taint) || !c.taint.managed() || p.wants(c.taint) {
+// removeTaint removes the taint, unless some rule requires it or no rule may manage it: a rule that was stored under
+// another CRD, or a forged record, can name any taint.
+func (p *planner) removeTaint(c claim) {
+	if !contains(p.plan.Taints, c.taint) || !c.taint.managed() || p.required(c.taint) {
 		return
 	}
-	p.plan.Taints = slices.DeleteFunc(p.ownTaints(), func(t corev1.Taint) bool { return idOf(&t) == c.taint })
+	p.plan.Taints = slices.DeleteFunc(p.copyTaints(), func(t corev1.Taint) bool { return idOf(&t) == c.taint })
 	p.change(Removed, c)
 }
 
-// ownTaints is the list of the plan, to be changed. Until then it is the node's.
-func (p *planner) ownTaints() []corev1.Taint {
+// copyTaints returns the list of the plan for changes. Until the first change it is the node's.
+func (p *planner) copyTaints() []corev1.Taint {
 	if !p.plan.TaintsChanged {
 		p.plan.Taints, p.plan.TaintsChanged = slices.Clone(p.plan.Taints), true
 	}
 	return p.plan.Taints
 }
 
-// remove deletes an annotation, if it is there. Every rule that the plan serves has a change
-// in it, be it only this one.
+// remove deletes an annotation, if it exists. Every rule that the plan serves has a change, at least this one.
 func (p *planner) remove(key string, c claim) {
 	if !has(p.node.Annotations, key) {
 		return
@@ -313,23 +310,23 @@ func (p *planner) remove(key string, c claim) {
 	}
 }
 
-// note writes an annotation, if it is not there already.
-func (p *planner) note(key, value string, c claim) {
+// set writes an annotation, if its value differs.
+func (p *planner) set(key, value string, c claim) {
 	if p.node.Annotations[key] == value {
 		return
 	}
-	p.set(key, value)
+	p.setAnnotation(key, value)
 	if !p.serves(c.uid) {
 		p.change(Noted, c)
 	}
 }
 
-// serves says whether the plan has a change for the rule.
+// serves reports whether the plan has a change for the rule.
 func (p *planner) serves(uid types.UID) bool {
 	return slices.ContainsFunc(p.plan.Changes, func(change Change) bool { return change.UID == uid })
 }
 
-func (p *planner) set(key, value string) {
+func (p *planner) setAnnotation(key, value string) {
 	if p.plan.Set == nil {
 		p.plan.Set = map[string]string{}
 	}
@@ -339,9 +336,6 @@ func (p *planner) set(key, value string) {
 func (p *planner) change(kind ChangeKind, c claim) {
 	p.plan.Changes = append(p.plan.Changes, Change{Kind: kind, Rule: c.rule, UID: c.uid, Taint: c.taint})
 }
-
-// has says whether the plan so far leaves the taint on the node.
-func (p *planner) has(id TaintID) bool { return contains(p.plan.Taints, id) }
 
 func has(m map[string]string, key string) bool {
 	_, ok := m[key]

@@ -133,7 +133,7 @@ type demands struct {
 
 func demandsOn(book *noderule.Rulebook, n *noderule.Node) demands {
 	d := demands{held: map[noderule.TaintID]bool{}, released: map[noderule.TaintID]bool{}, removable: map[noderule.TaintID]bool{}}
-	for _, v := range book.Verdicts(n, noon) {
+	for _, v := range book.Evaluate(n, noon).Verdicts {
 		previews := v.Rule.DryRun && !v.Rule.Deleting && v.Rule.Problem == nil
 		if !previews {
 			d.add(v, n)
@@ -224,7 +224,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		if a, b := standings(book), standings(other); !slices.Equal(a, b) {
 			t.Fatalf("rulebooks differ: %v and %v", a, b)
 		}
-		if a, b := sayAll(book.Verdicts(n, noon)), sayAll(other.Verdicts(&shuffled, noon)); !slices.Equal(a, b) {
+		if a, b := sayAll(book.Evaluate(n, noon).Verdicts), sayAll(other.Evaluate(&shuffled, noon).Verdicts); !slices.Equal(a, b) {
 			t.Fatalf("verdicts differ: %v and %v", a, b)
 		}
 		a, b := book.Plan(n, noon), other.Plan(&shuffled, noon)
@@ -244,7 +244,7 @@ func TestDecidingChangesNoNode(t *testing.T) {
 		n.Taints, n.Conditions = slices.Grow(n.Taints, 3), slices.Grow(n.Conditions, 3)
 		before := copyOf(n)
 
-		noderule.Defer(book.Verdicts(n, noon), n)
+		book.Evaluate(n, noon).ApplyDependencies()
 		book.Plan(n, noon).Apply(n)
 		book.Concerns(n, other)
 		book.Admitted(other, n)

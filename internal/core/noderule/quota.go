@@ -8,56 +8,53 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Takes says whether carrying the verdict out takes a node away that is in use, of a rule that
-// limits how many those may be. One that only previews previews that, too.
-func (v *Verdict) Takes(node *Node) bool {
-	return v.State == Held && takes(v.Rule, node)
+// Takes reports whether holding the node removes a node in use, for a rule with maxUnavailable.
+func Takes(rule *Rule, node *Node) bool {
+	if rule.MaxUnavailable == nil {
+		return false
+	}
+	f := decode(rule, node)
+	return f.takes()
 }
 
-// takes says whether holding the node takes one away that is in use, of a rule that limits that.
-func takes(rule *Rule, node *Node) bool {
-	return rule.MaxUnavailable != nil && !node.Has(rule.ID()) && inUse(rule, node)
-}
-
-// Limit is the verdict if the rule may not take the node away now: it stays released.
-func (v *Verdict) Limit() {
-	v.State, v.Cause, v.Stuck = Released, CauseLimit, false
-}
-
-// Quota is how many nodes in use one rule takes away, of those that it may. It is fed with every
-// change of a node, and does not look at clocks. It is not safe for concurrent use.
+// Quota counts the nodes in use that one rule holds, against its maxUnavailable. It is updated with every change of a
+// node, and does not depend on time. It is not safe for concurrent use.
 type Quota struct {
 	rule *Rule
-	used map[string]bool // nodes in use
-	away map[string]hand // those that are taken away
-	want []string        // those that are to be taken away, in order
-	// offered are those of them that somebody was told of.
+	used map[string]bool  // nodes in use
+	away map[string]count // those of them that count as held
+	want []string         // those that are to be held, in order
+	// offered are those of them that Offer has returned.
 	offered map[string]bool
 }
 
-// hand is how a node came to be away.
-type hand int
+// count is why a node counts as held.
+type count int
 
 const (
-	// granted: it may be taken, and perhaps has been; no state of the node shows it yet.
-	granted hand = iota
-	// seen: a state of the node showed it.
+	// granted: the manager may hold it, and perhaps has; no state of the node shows it yet.
+	granted count = iota
+	// seen: a state of the node shows it.
 	seen
 )
 
-// NewQuota makes a quota of a rule with maxUnavailable.
+// NewQuota returns the quota of a rule with maxUnavailable.
 func NewQuota(rule *Rule) *Quota {
-	return &Quota{rule: rule, used: map[string]bool{}, away: map[string]hand{}, offered: map[string]bool{}}
+	return &Quota{rule: rule, used: map[string]bool{}, away: map[string]count{}, offered: map[string]bool{}}
 }
 
-// See takes a state of a node in that is newer than those of before. Wants says that the rule
-// would take it away. Who carries the taint is away, whoever put it there and whatever else has
-// changed; and what was granted counts until a state shows it.
-func (q *Quota) See(node *Node, wants bool) {
-	name, tainted, used := node.Name, node.Has(q.rule.ID()), inUse(q.rule, node)
-	counts := used && q.rule.Selects(node)
+// Observe updates the quota with a state of a node that is newer than the previous one, and its verdict. A node with the
+// taint counts, whatever added the taint; and a granted node counts until a state shows it.
+func (q *Quota) Observe(node *Node, now time.Time) {
+	f := decode(q.rule, node)
+	q.observe(&f, f.evaluate(now).state == Held && f.takes())
+}
+
+func (q *Quota) observe(f *facts, wants bool) {
+	name, tainted, used := f.node.Name, f.tainted, f.inUse()
+	counts := used && f.selected
 	switch was, away := q.away[name]; {
-	case tainted && (counts || away || used && owns(q.rule, node)):
+	case tainted && (counts || away || used && f.owned):
 		q.away[name] = seen
 	case away && was == seen:
 		delete(q.away, name)
@@ -70,26 +67,26 @@ func (q *Quota) See(node *Node, wants bool) {
 	q.Want(name, counts && wants && !tainted)
 }
 
-// Inherit takes over what another quota of the same rule granted and has not seen yet.
+// Inherit copies what another quota of the same rule granted and has not observed yet.
 func (q *Quota) Inherit(other *Quota) {
 	if other == nil {
 		return
 	}
-	for node, hand := range other.away {
-		if _, away := q.away[node]; hand == granted && !away {
+	for node, why := range other.away {
+		if _, away := q.away[node]; why == granted && !away {
 			q.away[node], q.used[node] = granted, true
 		}
 	}
 }
 
-// Forget drops a node that is gone.
+// Forget removes a node that does not exist anymore.
 func (q *Quota) Forget(node string) {
 	delete(q.used, node)
 	delete(q.away, node)
 	q.Want(node, false)
 }
 
-// Want says whether a node is to be taken away.
+// Want records whether a node is to be held.
 func (q *Quota) Want(node string, wants bool) {
 	i, queued := slices.BinarySearch(q.want, node)
 	switch {
@@ -101,11 +98,11 @@ func (q *Quota) Want(node string, wants bool) {
 	}
 }
 
-// Take asks to take a node away that is wanted. Of those that wait the first by
-// name may. What it grants counts until a state of the node shows it, or Return.
+// Take reports whether a node that is wanted may be held, and counts it then, until a state of the node shows it or Return.
+// Of the nodes that wait the first by name may.
 func (q *Quota) Take(node string) bool {
 	if _, away := q.away[node]; away {
-		return len(q.away) <= q.Limit() // it is one of them already
+		return len(q.away) <= q.Limit() // it counts already
 	}
 	if !slices.Contains(q.Next(), node) {
 		return false
@@ -114,31 +111,31 @@ func (q *Quota) Take(node string) bool {
 	return true
 }
 
-// Grant counts a node as away until a state of it shows that, or Return.
+// Grant counts a node as held until a state of it shows that, or Return.
 func (q *Quota) Grant(node string) {
 	if _, away := q.away[node]; !away {
 		q.away[node], q.used[node] = granted, true
 	}
 }
 
-// Uses says whether a node counts as one in use.
+// Uses reports whether a node counts as in use.
 func (q *Quota) Uses(node string) bool { return q.used[node] }
 
-// Counts says whether a node counts as away.
+// Counts reports whether a node counts as held.
 func (q *Quota) Counts(node string) bool {
 	_, away := q.away[node]
 	return away
 }
 
-// Return says that a node that was granted has not been taken away, and will not be.
+// Return removes the grant of a node that is not held and will not be.
 func (q *Quota) Return(node string) {
-	if hand, away := q.away[node]; away && hand == granted {
+	if why, away := q.away[node]; away && why == granted {
 		delete(q.away, node)
 		delete(q.offered, node)
 	}
 }
 
-// Offer are the nodes that may be taken away now and that nobody was told of yet.
+// Offer returns the nodes that may be held now and that it has not returned before.
 func (q *Quota) Offer() []string {
 	offer := slices.DeleteFunc(q.Next(), func(node string) bool { return q.offered[node] })
 	for _, node := range offer {
@@ -147,7 +144,7 @@ func (q *Quota) Offer() []string {
 	return offer
 }
 
-// Next are the nodes that may be taken away now, by name.
+// Next are the nodes that may be held now, by name.
 func (q *Quota) Next() []string {
 	room := q.Limit() - len(q.away)
 	var next []string
@@ -165,7 +162,7 @@ func (q *Quota) Next() []string {
 // Limits are the nodes that rules leave released only because of maxUnavailable.
 type Limits map[*Rule]map[string]bool
 
-// Limits are those of all rules, from the states of all nodes alone.
+// Limits returns those of all rules, from the states of all nodes alone.
 func (b *Rulebook) Limits(nodes iter.Seq[*Node], now time.Time) Limits {
 	return limitsOf(b.rules, nodes, now)
 }
@@ -173,13 +170,12 @@ func (b *Rulebook) Limits(nodes iter.Seq[*Node], now time.Time) Limits {
 func limitsOf(rules []*Rule, nodes iter.Seq[*Node], now time.Time) Limits {
 	var limits Limits
 	for _, rule := range rules {
-		if rule.MaxUnavailable == nil || !rule.speaks() {
+		if rule.MaxUnavailable == nil || !rule.hasVerdicts() {
 			continue
 		}
 		quota := NewQuota(rule)
 		for node := range nodes {
-			verdict := Verdict{Rule: rule, State: judge(rule, node, now).state}
-			quota.See(node, verdict.Takes(node))
+			quota.Observe(node, now)
 		}
 		if limits == nil {
 			limits = Limits{}
@@ -189,10 +185,10 @@ func limitsOf(rules []*Rule, nodes iter.Seq[*Node], now time.Time) Limits {
 	return limits
 }
 
-// Hit says whether the rule leaves the node released only because of maxUnavailable.
+// Hit reports whether the rule leaves the node released only because of maxUnavailable.
 func (l Limits) Hit(rule *Rule, node *Node) bool { return l[rule][node.Name] }
 
-// limited are the nodes that wait and may not be taken away now.
+// limited are the nodes that wait and may not be held now.
 func (q *Quota) limited() map[string]bool {
 	limited := map[string]bool{}
 	for _, node := range q.want {
@@ -204,14 +200,14 @@ func (q *Quota) limited() map[string]bool {
 	return limited
 }
 
-// Limit is how many nodes in use may be away.
-func (q *Quota) Limit() int { return q.rule.mayTake(len(q.used)) }
+// Limit is how many nodes in use may be held.
+func (q *Quota) Limit() int { return q.rule.maxHeld(len(q.used)) }
 
-// mayTake is how many of so many nodes in use the rule may take away.
-func (r *Rule) mayTake(used int) int {
+// maxHeld is maxUnavailable as a number of nodes, of this many in use.
+func (r *Rule) maxHeld(used int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(r.MaxUnavailable, used, true)
 	if err != nil {
-		return 0 // the CRD refuses it
+		return 0 // the CRD rejects it
 	}
 	return max(0, n)
 }

@@ -13,25 +13,24 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Origin says how a rule came to own a taint on a node.
+// Origin is how a rule came to own a taint on a node.
 type Origin string
 
 const (
-	// OriginAdded says that the rule put the taint on the node.
+	// OriginAdded means that the manager added the taint.
 	OriginAdded Origin = "added"
-	// OriginAdopted says that the taint was there when the rule first held the node.
+	// OriginAdopted means that the node had the taint when the rule first held it.
 	OriginAdopted Origin = "adopted"
-	// OriginBorn says that the API server put the taint on as the node was created.
+	// OriginBorn means that the admission policy added the taint when the node was created.
 	OriginBorn Origin = "born"
-	// OriginLabelled says that the API server put the taint on in the request that made the
-	// rule select the node.
+	// OriginLabelled means that the admission policy added the taint in the request that made the rule select the
+	// node.
 	OriginLabelled Origin = "labelled"
 )
 
-// record is the annotation on a node that says that a rule owns its taint there, how it
-// came to and since when. Admission has no clock, so its records have no time: one of a birth
-// holds since the node was created. Any client that may write nodes can forge a record: it is
-// believed only if the list of rule taints has its rule with its taint.
+// record is the ownership record: the annotation on a node that a rule owns its taint there, how, and since when.
+// Admission has no clock, so its records have no time: that of a new node counts from the node's creation. Any client
+// that may write nodes can forge a record: it counts only if the list of rule taints has its rule with its taint.
 type record struct {
 	Rule   string `json:"rule"`
 	Taint  string `json:"taint"`
@@ -40,23 +39,21 @@ type record struct {
 
 	// Met is since when the requirements have been met, if the rule waits for some time.
 	Met string `json:"met,omitempty"`
-	// Stuck is when it was told that the node is stuck.
+	// Stuck is when the node was reported as stuck.
 	Stuck string `json:"stuck,omitempty"`
-	// Waits says that another rule comes first: the deadline begins when that has released the
-	// node.
+	// Waits means that the rule waits for one of dependsOn: the deadline begins when that has released the node.
 	Waits bool `json:"waits,omitempty"`
-	// Boot is the boot of the node that the record speaks of. Armed says that the node was not
-	// Ready then, and may be in another one when it comes back. Beats are the heartbeats of the
-	// conditions that were there before this boot, by type: they do not count.
+	// Boot is the boot of the node that the record is about. Armed means that the node was not Ready then, and may
+	// be in another boot when it is Ready again. Beats are the heartbeats of the conditions from before this boot, by
+	// type: they do not count.
 	Boot  string            `json:"boot,omitempty"`
 	Armed bool              `json:"armed,omitempty"`
 	Beats map[string]string `json:"beats,omitempty"`
-	// Ahead are heartbeats that were from a time to come when they were first seen, by type: they
-	// do not count, then or later.
+	// Ahead are heartbeats that were in the future when they were first observed, by type: they never count.
 	Ahead map[string]string `json:"ahead,omitempty"`
 }
 
-// since is when the hold began; zero if nobody knows.
+// since is when the hold began; zero if that is not known.
 func (r *record) since(node *Node) time.Time {
 	if r.Origin == OriginBorn && r.Since == "" {
 		return node.Created
@@ -64,16 +61,13 @@ func (r *record) since(node *Node) time.Time {
 	return timeIn(r.Since)
 }
 
-// metTime is since when the requirements have been met; zero if that is not written.
-func (r *record) metTime() time.Time { return timeIn(r.Met) }
-
 // String is the value of the annotation.
 func (r *record) String() string {
 	value, _ := json.Marshal(r) // strings only: cannot fail
 	return string(value)
 }
 
-// recordIn is the record that a value tells; an empty one if it cannot be read.
+// recordIn decodes a record; an empty one if it cannot be decoded.
 func recordIn(value string) record {
 	r, _ := readRecord(value)
 	return r
@@ -86,7 +80,7 @@ func readRecord(value string) (r record, ok bool) {
 	return r, true
 }
 
-// timeIn is the time that a record tells; zero if it tells none.
+// timeIn decodes a time of a record; zero if there is none.
 func timeIn(s string) time.Time {
 	if s == "" {
 		return time.Time{}
@@ -98,19 +92,13 @@ func timeIn(s string) time.Time {
 	return t
 }
 
-// timeOf is a time as records tell it: in whole seconds, and never one too early.
+// timeOf encodes a time for a record: in whole seconds, rounded up.
 func timeOf(t time.Time) string {
 	whole := t.UTC().Truncate(time.Second)
 	if whole.Before(t) {
 		whole = whole.Add(time.Second)
 	}
 	return whole.Format(time.RFC3339)
-}
-
-// recordOf is the key and value of the annotation.
-func recordOf(rule *Rule, origin Origin, since time.Time) (string, string) {
-	r := newRecord(rule, origin, since)
-	return rule.holdKey, r.String()
 }
 
 func newRecord(rule *Rule, origin Origin, since time.Time) record {
@@ -121,42 +109,35 @@ func newRecord(rule *Rule, origin Origin, since time.Time) record {
 	return r
 }
 
-// AdmissionRecord is the key and value of the annotation that the API server puts on a node
-// along with the rule's taint: the same for every node.
+// AdmissionRecord is the key and value of the annotation that the admission policy adds to a node with the rule's taint:
+// the same for every node.
 func AdmissionRecord(rule *Rule, origin Origin) (key, value string) {
-	return recordOf(rule, origin, time.Time{})
+	r := newRecord(rule, origin, time.Time{})
+	return rule.holdKey, r.String()
 }
 
-// bornLate says that an API server put the rule's taint on the node as it was created, though
-// the rule only previewed by then: a change of a rule takes a moment to reach every one.
-func bornLate(rule *Rule, node *Node) bool {
-	return !rule.DryRunSince.IsZero() && !node.Created.Before(rule.DryRunSince) &&
-		owns(rule, node) && originIn(node.Annotations[rule.holdKey]) == OriginBorn
-}
-
-// originIn is the origin that the value of a record tells; empty if it cannot be read.
+// originIn decodes the origin of a record; empty if it cannot be decoded.
 func originIn(value string) Origin {
 	r := recordIn(value)
 	return r.Origin
 }
 
-// holderOf is the UID of the rule that a record speaks of, if the key is that of a record.
-func holderOf(key string) (types.UID, bool) {
+// ownerOf is the UID of the rule of an ownership record, if the key is that of one.
+func ownerOf(key string) (types.UID, bool) {
 	uid, ok := strings.CutPrefix(key, v1alpha1.HoldPrefix)
 	return types.UID(uid), ok
 }
 
-// rememberer is the UID of the rule that remembers something, if the key is that of a memory.
-func rememberer(key string) (types.UID, bool) {
+// memoryOwner is the UID of the rule of a memory annotation, if the key is that of one.
+func memoryOwner(key string) (types.UID, bool) {
 	uid, ok := strings.CutPrefix(key, v1alpha1.MemoryPrefix)
 	return types.UID(uid), ok
 }
 
-// unknownRule stands for the name of a rule that a record does not tell.
+// unknownRule stands for the name of a rule that a record does not contain.
 const unknownRule = "unknown"
 
-// claimIn is what the value of a record claims for a rule. Where it cannot be read, that is
-// no taint.
+// claimIn decodes what a record claims for a rule: no taint if it cannot be decoded.
 func claimIn(key string, uid types.UID, value string) claim {
 	c := claim{rule: unknownRule, uid: uid, record: key}
 	var r record
@@ -170,7 +151,7 @@ func claimIn(key string, uid types.UID, value string) claim {
 	return c
 }
 
-// taintIn is the taint that a text names; zero if it names none.
+// taintIn is the taint in a text; zero if there is none.
 func taintIn(text string) TaintID {
 	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
@@ -179,8 +160,8 @@ func taintIn(text string) TaintID {
 	return TaintID{Key: text[:i], Effect: corev1.TaintEffect(text[i+1:])}
 }
 
-// RuleTaints are the taints of rules by UID, of rules that exist and of rules that did. A hold record
-// is believed only if it names a pair of it: any client that may write a node can forge a record.
+// RuleTaints are the taints of rules by UID, of rules that exist and of rules that did. An ownership record counts only
+// if it names one of these pairs: any client that may write a node can forge a record.
 type RuleTaints map[types.UID]TaintID
 
 // ParseTaint reads a taint as TaintID.String writes it. It fails for a taint that no rule may manage, and
@@ -190,21 +171,14 @@ func ParseTaint(text string) (TaintID, bool) {
 	return id, id.managed() && len(validation.IsQualifiedName(id.Key)) == 0 && slices.Contains(effects, id.Effect)
 }
 
-// RecordTaint is the taint that the value of a hold record names, if it is one that a rule may manage.
+// RecordTaint is the taint in the value of an ownership record, if a rule may manage it.
 func RecordTaint(value string) (TaintID, bool) {
 	r := recordIn(value)
 	return ParseTaint(r.Taint)
 }
 
-// HasRecord says whether the node carries a hold record of the rule for the taint.
-func (n *Node) HasRecord(rule types.UID, taint TaintID) bool {
-	key := v1alpha1.HoldPrefix + string(rule)
-	value, ok := n.Annotations[key]
-	return ok && claimIn(key, rule, value).taint == taint
-}
-
-// completion is the annotation that remembers a bootstrap-only rule's release of a node, and in
-// which boot it was if the rule looks at each.
+// completion is the completion record of a bootstrap-only rule on a node, with the boot if the rule has bootstrapScope
+// Boot.
 func completion(rule *Rule, node *Node, deadline bool) (string, string) {
 	words := map[string]string{"rule-name": rule.Name}
 	if rule.Boot && node.BootID != "" {
@@ -217,29 +191,28 @@ func completion(rule *Rule, node *Node, deadline bool) (string, string) {
 	return rule.completedKey, string(value)
 }
 
-// What a completion calls the boot, and what released the node if it was not the conditions.
+// Keys in a completion record: the boot, and what released the node if it was not the conditions.
 const (
 	bootWord = "boot-id"
 	byWord   = "by"
 )
 
-// byDeadline says whether the value of a completion tells that the deadline released the node.
-func byDeadline(value string) bool { return strings.Contains(value, `"`+byWord+`":"deadline"`) }
+// releasedByDeadline reports whether a completion record was written by the deadline.
+func releasedByDeadline(value string) bool { return strings.Contains(value, `"`+byWord+`":"deadline"`) }
 
-// completedIn is the boot in which a rule has completed, as the value of a completion tells. It
-// reads what completion writes, and does not allocate.
-func completedIn(value string) (boot string, told bool) {
+// bootOf is the boot in a completion record. It decodes what completion encodes, and does not allocate.
+func bootOf(value string) (boot string, recorded bool) {
 	const before = `"` + bootWord + `":"`
 	_, rest, ok := strings.Cut(value, before)
 	if !ok {
 		return "", false
 	}
-	boot, _, told = strings.Cut(rest, `"`)
-	return boot, told
+	boot, _, recorded = strings.Cut(rest, `"`)
+	return boot, recorded
 }
 
-// completionOf is the UID of the rule that an annotation says has completed, if it is such
-// an annotation. The older form, which ends in the rule's name, is not.
+// completionOf is the UID of the rule of a completion record, if the annotation is one. The older form, which ends in
+// the name of the rule, is not.
 func completionOf(key, value string) (types.UID, bool) {
 	uid, ok := strings.CutPrefix(key, v1alpha1.CompletedPrefix)
 	if !ok || !isUUID(uid) {
@@ -252,7 +225,7 @@ func completionOf(key, value string) (types.UID, bool) {
 	return types.UID(uid), true
 }
 
-// isUUID says whether s has the form of an object's UID: 8-4-4-4-12 hexadecimal digits.
+// isUUID reports whether s has the form of an object's UID: 8-4-4-4-12 hexadecimal digits.
 func isUUID(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -265,4 +238,73 @@ func isUUID(s string) bool {
 		}
 	}
 	return true
+}
+
+// arm prepares a record for a node that may be in another boot when it is Ready again. Its heartbeats are compared
+// then.
+func arm(rec *record, node *Node) {
+	rec.Boot, rec.Armed, rec.Beats = node.BootID, true, nil
+}
+
+// beatsOf are the heartbeats of the conditions that the rule names.
+func beatsOf(rule *Rule, node *Node) map[string]string {
+	beats := map[string]string{}
+	for i := range rule.Requirements {
+		if condition := node.condition(rule.Requirements[i].Type); condition != nil {
+			beats[rule.Requirements[i].Type] = beatOf(condition)
+		}
+	}
+	return beats
+}
+
+// futureBeats are the heartbeats in the future, of conditions whose age the rule limits; nil if there are none.
+func (f *facts) futureBeats(now time.Time) map[string]string {
+	var future map[string]string
+	for i := range f.rule.Requirements {
+		requirement := &f.rule.Requirements[i]
+		if f.condition(requirement, now).reason != UnknownHeartbeatInFuture {
+			continue
+		}
+		if future == nil {
+			future = map[string]string{}
+		}
+		future[requirement.Type] = beatOf(f.node.condition(requirement.Type))
+	}
+	return future
+}
+
+// beatOf is a condition's heartbeat, or its last transition if it has none, and its status: times have whole seconds.
+func beatOf(condition *corev1.NodeCondition) string {
+	beat := condition.LastHeartbeatTime
+	if beat.IsZero() {
+		beat = condition.LastTransitionTime
+	}
+	return beat.UTC().Format(time.RFC3339) + " " + string(condition.Status)
+}
+
+// memory is the annotation on a node with what a rule must know of a node that it does not hold.
+type memory struct {
+	Rule string `json:"rule"`
+	// InUse is since when the node counts as in use; see maxUnavailable.
+	InUse string `json:"inUse,omitempty"`
+	// Expired is when the node was released because it was stuck. It is removed when the requirements are met.
+	Expired string `json:"expired,omitempty"`
+}
+
+// String is the value of the annotation; empty if there is nothing to record.
+func (m *memory) String() string {
+	if m.InUse == "" && m.Expired == "" {
+		return ""
+	}
+	value, _ := json.Marshal(m) // strings only: cannot fail
+	return string(value)
+}
+
+// decodeMemory returns what the rule's memory annotation on the node contains. One that cannot be decoded is empty.
+func decodeMemory(rule *Rule, node *Node) memory {
+	var m memory
+	if value, ok := node.Annotations[rule.memoryKey]; ok {
+		_ = json.Unmarshal([]byte(value), &m)
+	}
+	return m
 }

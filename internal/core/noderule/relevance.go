@@ -9,14 +9,14 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Concerns says whether the change of a node from before to after can change any plan.
-// What no rule names does not: a heartbeat, a foreign label, taint or condition.
+// Concerns reports whether the change of a node from before to after can change any plan. Changes that no rule names
+// cannot: a heartbeat, a label, taint or condition of other components.
 func (b *Rulebook) Concerns(before, after *Node) bool {
 	c := b.changeOf(before, after)
-	return !c.none() && (b.stray(&c) || slices.ContainsFunc(b.rules, c.concerns))
+	return !c.none() && (b.orphaned(&c) || slices.ContainsFunc(b.rules, c.concerns))
 }
 
-// Concerned are the rules for which the change of a node from before to after can matter.
+// Concerned are the rules whose verdict the change of a node from before to after can change.
 func (b *Rulebook) Concerned(before, after *Node) []*Rule {
 	c := b.changeOf(before, after)
 	if c.none() {
@@ -31,13 +31,13 @@ func (b *Rulebook) Concerned(before, after *Node) []*Rule {
 	return concerned
 }
 
-// stray says that a record appeared whose rule does not exist.
-func (b *Rulebook) stray(c *change) bool {
+// orphaned reports whether a record appeared whose rule does not exist.
+func (b *Rulebook) orphaned(c *change) bool {
 	return slices.ContainsFunc(c.annotations, func(key string) bool {
 		value, there := c.after.Annotations[key]
-		uid, ok := holderOf(key)
+		uid, ok := ownerOf(key)
 		if !ok {
-			uid, ok = rememberer(key)
+			uid, ok = memoryOwner(key)
 		}
 		if !ok {
 			uid, ok = completionOf(key, value)
@@ -46,7 +46,7 @@ func (b *Rulebook) stray(c *change) bool {
 	})
 }
 
-// change is what differs between two states of a node, of all that rules can name.
+// change is what differs between two states of a node, of what rules can name.
 type change struct {
 	before, after *Node
 	recreated     bool
@@ -55,8 +55,8 @@ type change struct {
 	taints        []TaintID
 	annotations   []string
 
-	// Only if some rule looks at such things: whether the node has booted, whether it stopped or
-	// began to be Ready, and which conditions got a heartbeat, or one that is older than before.
+	// Only if some rule depends on it: whether the node has booted, whether Ready changed, and which conditions have a
+	// new heartbeat, or one that is older than before.
 	boot, ready    bool
 	beats, setBack []corev1.NodeConditionType
 }
@@ -71,7 +71,7 @@ func (b *Rulebook) changeOf(before, after *Node) change {
 		taints:      changedTaints(before, after),
 		annotations: changedAnnotations(before.Annotations, after.Annotations),
 	}
-	if b.watchful {
+	if b.timed {
 		c.boot = before.BootID != after.BootID
 		c.ready = before.ready() != after.ready()
 		c.beats, c.setBack = changedBeats(before, after)
@@ -98,14 +98,14 @@ func (c *change) concerns(rule *Rule) bool {
 	return tainted && owns(rule, c.after) || (tainted || c.touches(rule)) && rule.Selects(c.after)
 }
 
-// touches says whether a condition changed that the rule names, or something else that the rule
-// looks at. A heartbeat matters only to a node that is held, or was released by the deadline: that
-// of another one is looked at when it would become too old, unless it makes that earlier.
+// touches reports whether a condition changed that the rule names, or something else that the rule depends on. A
+// heartbeat matters only on a node that is held, or was released by the deadline: on other nodes it is checked when it
+// would become too old, unless it makes that earlier.
 func (c *change) touches(rule *Rule) bool {
 	if rule.Boot && (c.boot || c.ready) || rule.MaxUnavailable != nil && c.ready {
 		return true
 	}
-	if rule.timed && names(rule, c.beats) && (owns(rule, c.after) || rule.forgives() && remembered(rule, c.after).Expired != "") {
+	if rule.timed && names(rule, c.beats) && (owns(rule, c.after) || rule.recordsExpiry() && decodeMemory(rule, c.after).Expired != "") {
 		return true
 	}
 	if rule.Ages() && names(rule, c.setBack) {
@@ -114,7 +114,7 @@ func (c *change) touches(rule *Rule) bool {
 	return names(rule, c.conditions) || slices.ContainsFunc(rule.after, c.touches)
 }
 
-// names says whether the rule names one of the conditions.
+// names reports whether the rule names one of the conditions.
 func names(rule *Rule, types []corev1.NodeConditionType) bool {
 	return len(types) > 0 && slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool {
 		return slices.Contains(types, corev1.NodeConditionType(r.Type))
@@ -122,7 +122,7 @@ func names(rule *Rule, types []corev1.NodeConditionType) bool {
 }
 
 // changedBeats are the types of conditions that have another heartbeat, and of those with one that is
-// older than before: somebody has set a clock back.
+// older than before: a clock was set back.
 func changedBeats(before, after *Node) (types, setBack []corev1.NodeConditionType) {
 	for i := range after.Conditions {
 		c := &after.Conditions[i]

@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Rule is a NodeReadinessRule, compiled: its selector is parsed and its standing among the
-// other rules is settled. It is shared and never changed.
+// Rule is a compiled NodeReadinessRule: its selector is parsed, and conflicts with other rules are resolved. It is
+// shared and immutable.
 type Rule struct {
 	Name         string
 	UID          types.UID
@@ -30,43 +30,41 @@ type Rule struct {
 
 	// MinReady is how long the requirements must have been met before a release.
 	MinReady time.Duration
-	// MaxUnavailable is how many nodes in use may be taken away at one time; nil: all.
+	// MaxUnavailable is how many nodes in use the rule may hold at one time; nil: all.
 	MaxUnavailable *intstr.IntOrString
-	// Boot says that a bootstrap-only rule is done with a boot of a node, not with the node.
+	// Boot means that a bootstrap-only rule completes for one boot of a node, not for the node.
 	Boot bool
-	// Deadline is how long a node may be held before it is stuck; zero: for ever.
+	// Deadline is how long a node may be held before it is stuck; zero: forever.
 	Deadline time.Duration
-	// ReleaseStuck says that a node that is stuck is released.
+	// ReleaseStuck means that a stuck node is released.
 	ReleaseStuck bool
 	// DependsOn are the names of the rules that must release a node first.
 	DependsOn []string
-	// AddsTolerations says that the API server lets DaemonSets that the rule names tolerate its
-	// taint, when they are next changed.
+	// AddsTolerations means that the admission policy adds the toleration to DaemonSets that the rule names, when they
+	// are next changed.
 	AddsTolerations bool
 
-	// Withdrawn says that nobody enforces the rule any more, though it stays: see
-	// Rulebook.Withdrawn.
+	// Withdrawn means that the rule stays and is not enforced anymore: see Rulebook.Withdrawn.
 	Withdrawn bool
 
-	// TakenOver is when Readygate first saw the rule; zero means that it has not said so yet.
+	// TakenOver is when Readygate first observed the rule; zero means that its status does not have the time yet.
 	TakenOver time.Time
 
-	// DryRunSince is when Readygate first saw that the rule only previews; zero if it does not,
-	// or nobody has said so yet.
+	// DryRunSince is when Readygate first observed that the rule is in dry run; zero if it is not, or its status does not
+	// have the time yet.
 	DryRunSince time.Time
 
-	// Inherited says that another controller of this API enforced the rule, and somebody
-	// deleted it, before Readygate first saw it: what it put on nodes has no record.
+	// Inherited means that another controller of this API enforced the rule, and that it was deleted before Readygate
+	// first observed it: its taints on nodes have no record.
 	Inherited bool
 
-	// Problem is why the rule does nothing, nil if it takes part.
+	// Problem is why the rule has no effect; nil if it has.
 	Problem *Problem
 
-	// Unordered is why the rule waits for none of those that it depends on, in words; empty if it
-	// does.
+	// Unordered explains why the rule ignores dependsOn; empty if it does not.
 	Unordered string
 
-	// Rival is, for a rule that only previews, the rule that it would be in conflict with.
+	// Rival is, for a rule in dry run, the rule that it would conflict with.
 	Rival *Rule
 
 	edition      edition
@@ -76,73 +74,69 @@ type Rule struct {
 
 	// after are the rules that this one depends on, directly or not.
 	after []*Rule
-	// timed says that the rule looks at clocks, heartbeats or boots.
+	// timed means that the rule depends on times, heartbeats or boots.
 	timed bool
 
-	// Keys of the rule's annotations on a node: its record, its completion and the older form
-	// of that, and what it remembers of a node that it does not hold.
+	// Keys of the rule's annotations on a node: ownership record, completion record and its older form, and memory.
 	holdKey, completedKey, olderCompletedKey, memoryKey string
-	// recordTaint is how a record names the rule's taint.
+	// recordTaint is the rule's taint as a record contains it.
 	recordTaint string
 }
 
-// Problem is why a rule is not accepted: something only a user can mend.
+// Problem is why a rule is not accepted. Only a user can fix it.
 type Problem struct {
 	// Reason is one of the reasons of the condition Accepted.
 	Reason string
-	// Message says what is wrong and what to do.
+	// Message is what is wrong and the next step.
 	Message string
 }
 
 // ID is the identity of the rule's taint.
 func (r *Rule) ID() TaintID { return idOf(&r.Taint) }
 
-// Active says whether the rule makes demands on nodes. An inactive rule is being deleted,
-// withdrawn, not accepted, or only previews.
-func (r *Rule) Active() bool { return r.speaks() && !r.DryRun }
+// Active reports whether the rule is enforced. An inactive rule is being deleted, withdrawn, not accepted or in dry run.
+func (r *Rule) Active() bool { return r.hasVerdicts() && !r.DryRun }
 
-// frozen says that what the rule owns on nodes stays as it is.
-func (r *Rule) frozen() bool { return r.speaks() && r.DryRun }
+// dryRun reports whether what the rule owns on nodes must not change.
+func (r *Rule) dryRun() bool { return r.hasVerdicts() && r.DryRun }
 
-// speaks says whether the rule has an answer for nodes at all.
-func (r *Rule) speaks() bool { return !r.Deleting && !r.Withdrawn && r.Problem == nil }
+// hasVerdicts reports whether the rule can select nodes at all.
+func (r *Rule) hasVerdicts() bool { return !r.Deleting && !r.Withdrawn && r.Problem == nil }
 
-// Ages says whether what is reported can become too old for the rule.
+// Ages reports whether a heartbeat can become too old for the rule.
 func (r *Rule) Ages() bool {
 	return slices.ContainsFunc(r.Requirements, func(c v1alpha1.ConditionRequirement) bool { return c.MaxAge != nil })
 }
 
-// Selects says whether the rule's selector matches the node.
+// Selects reports whether the rule's selector matches the node.
 func (r *Rule) Selects(node *Node) bool { return r.selector.Matches(node.Labels) }
 
-// CanSelect says whether the rule can select a node that has all of these labels.
+// CanSelect reports whether the rule can select a node that has all of these labels.
 func (r *Rule) CanSelect(required map[string]string) bool {
 	requirements, _ := labels.SelectorFromSet(required).Requirements()
 	return r.reach.overlaps(reachOf(requirements))
 }
 
-// Selector is what the rule requires of a node's labels; all of it must hold.
+// Selector is what the rule requires of a node's labels; all of it must match.
 func (r *Rule) Selector() labels.Requirements { return r.requirements }
 
-// CompletedKeys are the annotations that say that a bootstrap-only rule is done with a node:
-// the one that is written, and the older form, which counts only on nodes that are older than
-// TakenOver.
+// CompletedKeys are the keys of completion records: the one that is written, and the older form, which counts only on
+// nodes that are older than TakenOver.
 func (r *Rule) CompletedKeys() (key, older string) { return r.completedKey, r.olderCompletedKey }
 
-// forgives says that the rule remembers nodes that it released because they were stuck, until
-// their requirements are met: a bootstrap-only rule is done with them anyway.
-func (r *Rule) forgives() bool { return r.Deadline > 0 && r.ReleaseStuck && !r.Bootstrap }
+// recordsExpiry reports whether the rule records on a node that its deadline released it, until the requirements are
+// met. A bootstrap-only rule writes a completion record instead.
+func (r *Rule) recordsExpiry() bool { return r.Deadline > 0 && r.ReleaseStuck && !r.Bootstrap }
 
-// remembers says that the rule remembers something of nodes that it does not hold.
-func (r *Rule) remembers() bool { return r.MaxUnavailable != nil || r.forgives() }
+// keepsMemory reports whether the rule writes an annotation on nodes that it does not hold.
+func (r *Rule) keepsMemory() bool { return r.MaxUnavailable != nil || r.recordsExpiry() }
 
-// isKey says whether the annotation of this key speaks of the rule.
+// isKey reports whether the annotation of this key is one of the rule.
 func (r *Rule) isKey(key string) bool {
 	return key == r.holdKey || key == r.completedKey || key == r.olderCompletedKey || key == r.memoryKey
 }
 
-// compile makes a rule of the object. A rule that cannot be enforced gets a Problem and
-// selects nothing.
+// compile compiles a rule. One that cannot be enforced has a Problem and selects nothing.
 func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 	rule := &Rule{
 		Name:         obj.Name,
@@ -191,11 +185,10 @@ func compile(obj *v1alpha1.NodeReadinessRule) *Rule {
 	return rule
 }
 
-// IsOf says whether compiling the object would give the same answers as this rule, its
-// standing among other rules aside.
+// IsOf reports whether the object compiles to this rule, conflicts with other rules aside.
 func (r *Rule) IsOf(obj *v1alpha1.NodeReadinessRule) bool { return r.edition.equal(editionOf(obj)) }
 
-// SameRule says whether two states of an object compile to the same rule.
+// SameRule reports whether two states of an object compile to the same rule.
 func SameRule(a, b *v1alpha1.NodeReadinessRule) bool { return editionOf(a).equal(editionOf(b)) }
 
 // older orders rules by creation time, then UID: of two rules in conflict the first wins.

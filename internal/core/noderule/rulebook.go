@@ -10,34 +10,34 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Rulebook is all rules, compiled, oldest first, with their conflicts settled. It does not
-// depend on the order in which the rules were given.
+// Rulebook is all compiled rules, oldest first, with conflicts resolved. It does not depend on the order in which the
+// rules were given.
 type Rulebook struct {
 	rules []*Rule
 	byUID map[types.UID]*Rule
-	// watchful says that some rule looks at heartbeats, at boots or at whether nodes are Ready.
-	watchful bool
+	// timed means that some rule depends on heartbeats, boots or whether nodes are Ready.
+	timed bool
 
-	// Listed are the taints of all rules, also of rules that are gone: Plan sweeps what those left.
-	// Nil: it sweeps no hold.
+	// Listed are the taints of all rules, also of rules that do not exist anymore: Plan removes what those left. Nil: it
+	// removes none.
 	Listed RuleTaints
 
-	// Number orders books of one maker: a later one has a larger number. Zero: no order.
+	// Number orders the rulebooks of one cache: a later one has a larger number. Zero: no order.
 	Number int
 }
 
 // NewRulebook compiles the rules.
 //
-// Two rules that manage the same taint on selectors that can overlap are in conflict: the
-// older one (creation time, then UID) takes part, the other gets a Problem. A rule that is
-// being deleted or only previews conflicts with nobody, and so does one that has lost.
+// Two rules with the same taint and selectors that can overlap conflict: the older one (creation time, then UID) is
+// enforced, the other has a Problem. A rule that is being deleted or in dry run does not conflict, nor does one that
+// already has a Problem.
 func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 	book := &Rulebook{rules: make([]*Rule, 0, len(objs)), byUID: make(map[types.UID]*Rule, len(objs))}
 	for _, obj := range objs {
 		rule := compile(obj)
 		book.rules = append(book.rules, rule)
 		book.byUID[rule.UID] = rule
-		book.watchful = book.watchful || rule.timed || rule.MaxUnavailable != nil
+		book.timed = book.timed || rule.timed || rule.MaxUnavailable != nil
 	}
 	slices.SortFunc(book.rules, older)
 
@@ -54,17 +54,16 @@ func NewRulebook(objs []*v1alpha1.NodeReadinessRule) *Rulebook {
 		winners[rule.ID()] = append(winners[rule.ID()], rule)
 	}
 	for _, rule := range book.rules {
-		if rule.frozen() {
+		if rule.dryRun() {
 			rule.Rival = firstOverlapping(winners[rule.ID()], rule)
 		}
 	}
 	return book
 }
 
-// Withdrawn is the rulebook of the same rules when nobody enforces them any more: they stay
-// and demand nothing, so a plan takes back all that they own on nodes. Unlike rules that are
-// deleted they keep their memory: whoever enforces them next, a node that has completed
-// must not be held again.
+// Withdrawn returns the rulebook of the same rules when they are not enforced anymore: they stay and hold no node, so a
+// plan removes everything that they own on nodes. Unlike deleted rules they keep completion records: the next
+// controller must not hold a completed node again.
 func (b *Rulebook) Withdrawn() *Rulebook {
 	book := &Rulebook{rules: make([]*Rule, len(b.rules)), byUID: make(map[types.UID]*Rule, len(b.rules)), Listed: b.Listed}
 	for i, rule := range b.rules {
@@ -97,10 +96,10 @@ func conflict(winner, loser *Rule) *Problem {
 	}
 }
 
-// Rules are all rules, oldest first.
+// Rules returns all rules, oldest first.
 func (b *Rulebook) Rules() []*Rule { return b.rules }
 
-// Taints are the taints of all rules of the book.
+// Taints returns the taints of all rules.
 func (b *Rulebook) Taints() RuleTaints {
 	taints := make(RuleTaints, len(b.rules))
 	for _, rule := range b.rules {
@@ -109,21 +108,11 @@ func (b *Rulebook) Taints() RuleTaints {
 	return taints
 }
 
-// Rule is the rule with this UID, nil if there is none.
+// Rule returns the rule with this UID; nil if there is none.
 func (b *Rulebook) Rule(uid types.UID) *Rule { return b.byUID[uid] }
 
-// Verdicts are the answers of all rules for the node at a time, oldest rule first.
-func (b *Rulebook) Verdicts(node *Node, now time.Time) []Verdict {
-	verdicts := make([]Verdict, len(b.rules))
-	for i, rule := range b.rules {
-		verdicts[i] = Evaluate(rule, node, now)
-	}
-	return verdicts
-}
-
-// Plan is what all rules together ask to be changed on the node, as if no rule limited how many
-// nodes it takes away. It is made as a value and is small enough to be inlined: whoever only
-// looks at it needs no allocation.
+// Plan returns the change of the node that all rules require, without limits on the number of held nodes. It is a value
+// and small enough to be inlined: a caller that only reads it needs no allocation.
 func (b *Rulebook) Plan(node *Node, now time.Time) *Plan {
 	plan := b.plan(node, now)
 	return &plan

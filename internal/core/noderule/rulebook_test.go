@@ -99,7 +99,7 @@ func TestRulebookLooksUpByUID(t *testing.T) {
 func TestVerdictsAreOfAllRulesOldestFirst(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("c", youngest, deleting), rule("b", younger), rule("a")))
 	var got []string
-	for _, v := range book.Verdicts(worker(reports("NetworkReady", True)), noon) {
+	for _, v := range book.Evaluate(worker(reports("NetworkReady", True)), noon).Verdicts {
 		got = append(got, v.Rule.Name+" "+string(v.State))
 	}
 	wantEqual(t, "verdicts", got, []string{"a Released", "b NotSelected", "c NotSelected"})

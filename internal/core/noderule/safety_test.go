@@ -106,7 +106,7 @@ func TestMaxAge(t *testing.T) {
 		l := newLife(t, worker(), rule("net", fresh))
 		l.do(func(n *noderule.Node) { setCondition(n, network, True, l.now.Add(time.Minute)) }).want("released")
 		l.do(func(n *noderule.Node) { setCondition(n, network, True, l.now.Add(time.Minute+time.Second)) }).want("held").
-			wantWhy("", "is the node's clock right").
+			wantWhy("", "check the node's clock").
 			pass(time.Hour).want("held"). // nor when that time has come: who wrote it may be dead
 			report(network, True).want("released")
 	})
@@ -330,7 +330,7 @@ func TestDependsOn(t *testing.T) {
 	const diskHold = "readiness.k8s.io/DiskReady=pending:NoSchedule"
 	t.Run("a new node waits for the first cause only", func(t *testing.T) {
 		l := newLife(t, worker(tainted(hold, diskHold), owned("net", holdRecord), owned("disk", "readiness.k8s.io/DiskReady:NoSchedule")), rule("net"), disk())
-		v := l.book.Verdicts(l.node, l.now)[1]
+		v := l.book.Evaluate(l.node, l.now).Verdicts[1]
 		if v.Cause != noderule.CauseDependency || v.WaitsFor == nil || v.WaitsFor.Name != "net" {
 			t.Errorf("disk says %q and waits for %v, must wait for net", v.Cause, v.WaitsFor)
 		}
@@ -360,7 +360,7 @@ func TestDependsOn(t *testing.T) {
 	t.Run("a rule that does not exist, only previews or does not select the node holds nobody up", func(t *testing.T) {
 		for _, other := range []*v1alpha1.NodeReadinessRule{rule("other"), rule("net", dryRun), rule("net", selects("role", "control"))} {
 			l := newLife(t, worker(), other, disk(), rule("third", youngest, taintKey("readiness.k8s.io/Third")))
-			if v := l.book.Verdicts(l.node, l.now)[1]; v.Cause != "" || v.State != noderule.Held {
+			if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; v.Cause != "" || v.State != noderule.Held {
 				t.Errorf("beside %s disk says %s %q", other.Name, v.State, v.Cause)
 			}
 		}
@@ -384,7 +384,7 @@ func TestDependsOn(t *testing.T) {
 	})
 	t.Run("a rule that is done with the node waits for nobody", func(t *testing.T) {
 		l := newLife(t, worker(reports(network, True), reports("DiskReady", True)), rule("net"), disk(bootstrapOnly)).report(network, False)
-		if v := l.book.Verdicts(l.node, l.now)[1]; !v.Completed || v.Cause != "" {
+		if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; !v.Completed || v.Cause != "" {
 			t.Errorf("disk says %q, completed: %v", v.Cause, v.Completed)
 		}
 	})
@@ -396,14 +396,14 @@ func TestDependsOn(t *testing.T) {
 	t.Run("a rule that leaves the node released because of its limit holds nobody up", func(t *testing.T) {
 		n := worker(reports("Ready", True), born(noon.Add(-time.Hour)))
 		l := &life{t: t, book: noderule.NewRulebook(rules(rule("net", maxUnavailable("0")), disk())), node: n, now: noon}
-		if v := l.book.Verdicts(l.node, l.now)[1]; v.Cause != "" || v.State != noderule.Held {
+		if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; v.Cause != "" || v.State != noderule.Held {
 			t.Errorf("disk says %s %q, must look at the node", v.State, v.Cause)
 		}
 	})
 	t.Run("dependencies of dependencies count", func(t *testing.T) {
 		third := rule("third", youngest, taintKey("readiness.k8s.io/Third"), requires(requirement("Third", True)), dependsOn("disk"))
 		l := newLife(t, worker(reports("DiskReady", True)), rule("net"), disk(), third)
-		if v := l.book.Verdicts(l.node, l.now)[2]; v.Cause != noderule.CauseDependency || v.WaitsFor.Name != "net" {
+		if v := l.book.Evaluate(l.node, l.now).Verdicts[2]; v.Cause != noderule.CauseDependency || v.WaitsFor.Name != "net" {
 			t.Errorf("third says %q, must wait for net, on which disk depends", v.Cause)
 		}
 	})
@@ -436,27 +436,25 @@ func TestACycleIsSaidAndReleasesNobody(t *testing.T) {
 	}
 }
 
-// A rule with a limit that takes a node away is waited for like any other, and not if it only previews.
-func TestWhoIsTakenAwayIsWaitedFor(t *testing.T) {
+// A rule waits for one of dependsOn that takes the node out of use, but not if that is in dry run or limited.
+func TestARuleWaitsForOneThatTakesTheNode(t *testing.T) {
 	disk := rule("disk", younger, taintKey("readiness.k8s.io/DiskReady"), requires(requirement("DiskReady", True)), dependsOn("net"))
 	book := noderule.NewRulebook(rules(rule("net", maxUnavailable("1")), disk))
 	n := worker(reports("Ready", True), reports(network, False), reports("DiskReady", False), born(dayOne.Add(-time.Hour)))
-	verdicts := book.Verdicts(n, noon)
-	changed := noderule.Defer(verdicts, n)
-	if len(changed) != 1 || changed[0].Rule.Name != "disk" || changed[0].WaitsFor == nil || changed[0].WaitsFor.Name != "net" {
-		t.Errorf("changed: %+v", changed)
+	e := book.Evaluate(n, noon)
+	if changed := e.ApplyDependencies(); !slices.Equal(changed, []int{1}) || e.Verdicts[1].WaitsFor == nil || e.Verdicts[1].WaitsFor.Name != "net" {
+		t.Errorf("changed: %v, %+v", changed, e.Verdicts[1])
 	}
-	plan := noderule.PlanFor(n, verdicts, nil, noon)
-	if len(plan.Changes) != 1 || plan.Changes[0].Rule != "net" {
+	if plan := e.Plan(nil); len(plan.Changes) != 1 || plan.Changes[0].Rule != "net" {
 		t.Errorf("the node is changed by %+v, want only net", plan.Changes)
 	}
-	verdicts = book.Verdicts(n, noon)
-	verdicts[0].Limit() // as many are away as may be
-	if changed := noderule.Defer(verdicts, n); len(changed) != 0 || verdicts[1].State != noderule.Held {
-		t.Errorf("a rule that leaves the node released holds disk up: %+v", changed)
+	e = book.Evaluate(n, noon)
+	e.Verdicts[0].Limit() // maxUnavailable is reached
+	if changed := e.ApplyDependencies(); len(changed) != 0 || e.Verdicts[1].State != noderule.Held {
+		t.Errorf("disk waits for a rule that leaves the node released: %v", changed)
 	}
-	verdicts = noderule.NewRulebook(rules(rule("net", maxUnavailable("1"), dryRun), disk)).Verdicts(n, noon)
-	if changed := noderule.Defer(verdicts, n); len(changed) != 0 || verdicts[1].State != noderule.Held {
-		t.Errorf("a rule that only previews holds disk up: %+v", changed)
+	e = noderule.NewRulebook(rules(rule("net", maxUnavailable("1"), dryRun), disk)).Evaluate(n, noon)
+	if changed := e.ApplyDependencies(); len(changed) != 0 || e.Verdicts[1].State != noderule.Held {
+		t.Errorf("disk waits for a rule in dry run: %v", changed)
 	}
 }

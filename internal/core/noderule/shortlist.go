@@ -6,40 +6,41 @@ import (
 	"time"
 )
 
-// shortlist keeps the first few of the nodes that a rule selects, held ones first, then by
-// name.
+// shortlist keeps the first limit nodes that a rule selects, held ones first, then by name.
 type shortlist struct {
 	limit int
-	list  []standingOn
+	list  []evaluated
 }
 
-// standingOn is one node on the way into a summary. It has no Unmet.
-type standingOn struct {
+// evaluated is one node on the way into a summary. It has no Unmet.
+type evaluated struct {
 	Standing
-	node *Node
+	facts facts
 }
 
-func standOn(rule *Rule, node *Node, now time.Time) standingOn {
-	r := judge(rule, node, now)
-	s := standingOn{Standing: Standing{Tainted: node.Has(rule.ID()), Owned: owns(rule, node)}, node: node}
-	s.Verdict = Verdict{Rule: rule, State: r.state, Completed: r.completed, Cause: r.cause, Stuck: r.stuck, Until: r.until}
-	return s
+func evaluatedOf(rule *Rule, node *Node, now time.Time) evaluated {
+	f := decode(rule, node)
+	o := f.evaluate(now)
+	return evaluated{facts: f, Standing: Standing{
+		Tainted: f.tainted, Owned: f.owned,
+		Verdict: Verdict{Rule: rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until},
+	}}
 }
 
-// offer takes the node into the list, unless limit others come before it.
-func (l *shortlist) offer(s *standingOn) {
+// offer adds the node to the list, unless limit other nodes come before it.
+func (l *shortlist) offer(s *evaluated) {
 	switch full := len(l.list) == l.limit; {
-	case s.State == NotSelected || l.limit == 0 || full && compareStandings(*s, l.list[l.limit-1]) >= 0:
+	case s.State == NotSelected || l.limit == 0 || full && compareEvaluated(*s, l.list[l.limit-1]) >= 0:
 		return
 	case full:
 		l.list = l.list[:l.limit-1]
 	}
-	i, _ := slices.BinarySearchFunc(l.list, *s, compareStandings)
+	i, _ := slices.BinarySearchFunc(l.list, *s, compareEvaluated)
 	l.list = slices.Insert(l.list, i, *s)
 }
 
-func compareStandings(a, b standingOn) int {
-	return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.node.Name, b.node.Name))
+func compareEvaluated(a, b evaluated) int {
+	return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.facts.node.Name, b.facts.node.Name))
 }
 
 func rank(s State) int {
@@ -49,17 +50,17 @@ func rank(s State) int {
 	return 1
 }
 
-// summaries are the nodes of the list in its order.
+// summaries returns the nodes of the list in its order.
 func (l *shortlist) summaries(now time.Time) []NodeSummary {
 	var nodes []NodeSummary
 	for _, s := range l.list {
 		nodes = append(nodes, NodeSummary{
-			Name:         s.node.Name,
+			Name:         s.facts.node.Name,
 			State:        s.State,
 			Tainted:      s.Tainted,
 			Settled:      s.Settled(),
 			Limited:      s.Cause == CauseLimit,
-			Observations: Observe(s.Rule, s.node, now),
+			Observations: s.facts.observe(now),
 		})
 	}
 	return nodes

@@ -13,13 +13,13 @@ func TestHoldOf(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		node *noderule.Node
-		want noderule.Hold
+		want noderule.HoldRecord
 		none bool
 	}{
-		"added":               {node: recorded(`{"origin":"added","since":"2026-03-01T12:00:00Z"}`), want: noderule.Hold{Origin: noderule.OriginAdded, Since: noon}},
-		"born: since birth":   {node: recorded(`{"origin":"born"}`), want: noderule.Hold{Origin: noderule.OriginBorn, Since: dayOne}},
-		"labelled: who knows": {node: recorded(`{"origin":"labelled"}`), want: noderule.Hold{Origin: noderule.OriginLabelled}},
-		"a forged time":       {node: recorded(`{"origin":"added","since":"yesterday"}`), want: noderule.Hold{Origin: noderule.OriginAdded}},
+		"added":               {node: recorded(`{"origin":"added","since":"2026-03-01T12:00:00Z"}`), want: noderule.HoldRecord{Origin: noderule.OriginAdded, Since: noon}},
+		"born: since birth":   {node: recorded(`{"origin":"born"}`), want: noderule.HoldRecord{Origin: noderule.OriginBorn, Since: dayOne}},
+		"labelled: who knows": {node: recorded(`{"origin":"labelled"}`), want: noderule.HoldRecord{Origin: noderule.OriginLabelled}},
+		"a forged time":       {node: recorded(`{"origin":"added","since":"yesterday"}`), want: noderule.HoldRecord{Origin: noderule.OriginAdded}},
 		"an unreadable one":   {node: recorded(`{`), none: true},
 		"none":                {node: worker(tainted(hold)), none: true},
 	} {

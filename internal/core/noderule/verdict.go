@@ -1,7 +1,6 @@
 package noderule
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,80 +10,95 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// State is what a verdict says.
+// State is the result of a rule for a node.
 type State string
 
 const (
-	// NotSelected says that the rule does not speak of the node.
+	// NotSelected means that the rule has no effect on the node.
 	NotSelected State = "NotSelected"
-	// Held says that the node keeps the rule's taint.
+	// Held means that the node must have the rule's taint.
 	Held State = "Held"
-	// Released says that the node does not carry the rule's taint.
+	// Released means that the node must not have the rule's taint.
 	Released State = "Released"
 )
 
-// Verdict is one rule's answer for one node, with its reason. A rule that only previews
-// answers as if it were enforced.
+// Verdict is the result of one rule for one node, with its explanation. A rule in dry run has the verdicts that it
+// would have if it were enforced.
 type Verdict struct {
 	Rule  *Rule
 	State State
 
-	// Unmet are the requirements that hold the node back, or would, in the order of the spec. With
-	// anyOf these are all of them. There are none where something else holds it: see Cause.
+	// Unmet are the requirements that hold the node, or would, in the order of the spec. With anyOf these are all
+	// of them. It is empty if something else holds the node: see Cause.
 	Unmet []Observation
 
-	// Completed says that a bootstrap-only rule has released the node before.
+	// Completed means that a bootstrap-only rule has released the node before.
 	Completed bool
 
-	// Cause is why the state is not the one that the requirements alone ask for; empty if it is.
+	// Cause is why the state is not the one that the requirements alone give; empty if it is.
 	Cause Cause
 	// WaitsFor is the rule that must release the node first, with CauseDependency.
 	WaitsFor *Rule
-	// Stuck says that the node has been held longer than the rule's deadline.
+	// Stuck means that the node has been held longer than the rule's deadline.
 	Stuck bool
-	// Until is when time alone can change the answer; zero: never.
+	// Until is when time alone can change the verdict; zero: never.
 	Until time.Time
-	// Ready is when the requirements, if they stay met, will have been so for long enough, with
+	// Ready is when the requirements, if they stay met, will have been met for minReadySeconds, with
 	// CauseMinReady.
 	Ready time.Time
+
+	takes bool
+}
+
+// Takes reports whether holding the node removes a node in use, for a rule with maxUnavailable. For a rule in dry run it
+// reports what the rule would do.
+func (v *Verdict) Takes() bool { return v.State == Held && v.takes }
+
+// Limit changes the verdict to that of a rule whose maxUnavailable is reached: the node stays released.
+func (v *Verdict) Limit() {
+	v.State, v.Cause, v.Stuck = Released, CauseLimit, false
+}
+
+// outcome is the verdict without its explanation.
+func (v *Verdict) outcome() outcome {
+	return outcome{state: v.State, completed: v.Completed, cause: v.Cause, stuck: v.Stuck, until: v.Until, ready: v.Ready}
 }
 
 // Observation compares one requirement with a node.
 type Observation struct {
 	Requirement v1alpha1.ConditionRequirement
-	// Current is the status that counts: the node's, else the default, else Unknown.
+	// Current is the status that counts: that of the node's condition, otherwise the default, otherwise Unknown.
 	Current corev1.ConditionStatus
-	// Missing says that the node has no such condition.
+	// Missing means that the node has no such condition.
 	Missing bool
-	// Doubt is why the node's condition is not believed and counts as Unknown; empty if it is.
-	Doubt Doubt
-	// Since is when that status began to count; for a condition that is missing, when the node was
-	// created.
+	// UnknownReason is why the node's condition counts as Unknown; empty if its status counts.
+	UnknownReason UnknownReason
+	// Since is when that status began to count; for a condition that is missing, when the node was created.
 	Since time.Time
 }
 
-// Met says whether the requirement is met.
+// Met reports whether the requirement is met.
 func (o Observation) Met() bool { return o.Current == o.Requirement.RequiredStatus }
 
 // String reads as in "NetworkReady is Unknown, must be True".
 func (o Observation) String() string {
 	current := string(o.Current)
-	if doubts := o.Doubts(); doubts != "" {
-		current += " (" + doubts + ")"
+	if why := o.WhyUnknown(); why != "" {
+		current += " (" + why + ")"
 	}
 	return fmt.Sprintf("%s is %s, must be %s", o.Requirement.Type, current, o.Requirement.RequiredStatus)
 }
 
-// Doubts are the words for why the node's condition is not believed; empty if it is.
-func (o Observation) Doubts() string {
-	switch o.Doubt {
-	case DoubtSilent:
+// WhyUnknown explains the UnknownReason; empty if there is none.
+func (o Observation) WhyUnknown() string {
+	switch o.UnknownReason {
+	case UnknownHeartbeatTooOld:
 		return fmt.Sprintf("no heartbeat for more than %s", o.Requirement.MaxAge.Duration)
-	case DoubtNoHeartbeat:
-		return "it has no heartbeat, and maxAge asks for one"
-	case DoubtAhead:
-		return "its heartbeat is from a time to come: is the node's clock right?"
-	case DoubtEarlierBoot:
+	case UnknownNoHeartbeat:
+		return "it has no heartbeat, and maxAge requires one"
+	case UnknownHeartbeatInFuture:
+		return "its heartbeat is in the future: check the node's clock"
+	case UnknownEarlierBoot:
 		return "not reported since the node booted"
 	default:
 		return ""
@@ -93,73 +107,44 @@ func (o Observation) Doubts() string {
 
 // Observe compares every requirement of the rule with the node, in the order of the spec.
 func Observe(rule *Rule, node *Node, now time.Time) []Observation {
-	var rec record
-	if rule.timed {
-		rec = recall(rule, node)
-	}
-	observations := make([]Observation, len(rule.Requirements))
-	for i := range rule.Requirements {
-		requirement := &rule.Requirements[i]
-		seen := look(requirement, node, &rec, now)
-		o := Observation{Requirement: *requirement, Current: seen.status, Missing: node.condition(requirement.Type) == nil, Doubt: seen.doubt, Since: seen.since}
+	f := decode(rule, node)
+	return f.observe(now)
+}
+
+func (f *facts) observe(now time.Time) []Observation {
+	observations := make([]Observation, len(f.rule.Requirements))
+	for i := range f.rule.Requirements {
+		requirement := &f.rule.Requirements[i]
+		c := f.condition(requirement, now)
+		o := Observation{Requirement: *requirement, Current: c.status, Missing: f.node.condition(requirement.Type) == nil, UnknownReason: c.reason, Since: c.since}
 		if o.Missing {
-			o.Since = node.Created
+			o.Since = f.node.Created
 		}
 		observations[i] = o
 	}
 	return observations
 }
 
-// currentStatus is the status that counts for a requirement.
-func currentStatus(requirement *v1alpha1.ConditionRequirement, node *Node) corev1.ConditionStatus {
-	if condition := node.condition(requirement.Type); condition != nil {
-		return cmp.Or(condition.Status, corev1.ConditionUnknown)
-	}
-	return cmp.Or(requirement.DefaultStatus, corev1.ConditionUnknown)
-}
-
-// Evaluate is the rule's answer for the node at a time. A rule that is being deleted, is
-// withdrawn or is not accepted speaks of no node.
+// Evaluate returns the verdict of one rule for the node at a time. A rule that is being deleted, is withdrawn or is not
+// accepted selects no node.
 func Evaluate(rule *Rule, node *Node, now time.Time) Verdict {
-	return verdictOf(rule, node, now, judge(rule, node, now))
+	f := decode(rule, node)
+	return f.verdict(f.evaluate(now), now)
 }
 
-func verdictOf(rule *Rule, node *Node, now time.Time, r ruling) Verdict {
-	verdict := Verdict{Rule: rule, State: r.state, Completed: r.completed, Cause: r.cause, Stuck: r.stuck, Until: r.until, Ready: r.ready}
+// verdict explains an outcome.
+func (f *facts) verdict(o outcome, now time.Time) Verdict {
+	verdict := Verdict{Rule: f.rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until, Ready: o.ready, takes: f.takes()}
 	switch {
-	case r.cause == CauseDependency:
-		verdict.WaitsFor = dependency(rule, node, now)
-	case r.blames():
-		verdict.Unmet = slices.DeleteFunc(Observe(rule, node, now), Observation.Met)
-	case r.completed && byDeadline(node.Annotations[rule.completedKey]):
+	case o.cause == CauseDependency:
+		verdict.WaitsFor = firstBlocking(f.rule, func(other *Rule) bool {
+			g := decode(other, f.node)
+			return g.blocks(g.evaluateAlone(now))
+		})
+	case o.hasUnmet():
+		verdict.Unmet = slices.DeleteFunc(f.observe(now), Observation.Met)
+	case o.completed && releasedByDeadline(f.completion):
 		verdict.Cause = CauseDeadline
 	}
 	return verdict
-}
-
-// ruling is the verdict without its words.
-func (v *Verdict) ruling() ruling {
-	return ruling{state: v.State, completed: v.Completed, cause: v.Cause, stuck: v.Stuck, until: v.Until, ready: v.Ready}
-}
-
-// meets says whether the node has what the rule requires. With allOf the first requirement
-// that is not met decides, with anyOf the first one that is.
-func meets(node *Node, rule *Rule) bool {
-	for i := range rule.Requirements {
-		if met := currentStatus(&rule.Requirements[i], node) == rule.Requirements[i].RequiredStatus; met == rule.AnyOf {
-			return met
-		}
-	}
-	return !rule.AnyOf || len(rule.Requirements) == 0
-}
-
-// hasCompleted says whether the node remembers that the rule released it. A record of the
-// older form counts only on nodes that are older than our knowledge of the rule: a node
-// that joins later cannot bring one along.
-func hasCompleted(rule *Rule, node *Node) bool {
-	if value, ok := node.Annotations[rule.completedKey]; ok {
-		boot, told := completedIn(value)
-		return !rule.Boot || !told || node.BootID == "" || boot == node.BootID
-	}
-	return has(node.Annotations, rule.olderCompletedKey) && (rule.TakenOver.IsZero() || node.Created.Before(rule.TakenOver))
 }

@@ -55,18 +55,18 @@ func (r *Reconciler) record(node *noderule.Node, changes []noderule.Change) {
 // for how long already.
 func (r *Reconciler) recordDeadlines(d decision, now time.Time) {
 	for _, change := range d.plan.Changes {
-		i := slices.IndexFunc(d.verdicts, func(v noderule.Verdict) bool { return v.Rule.UID == change.UID })
+		i := slices.IndexFunc(d.Verdicts, func(v noderule.Verdict) bool { return v.Rule.UID == change.UID })
 		if i < 0 {
 			continue
 		}
-		waits := waitsFor(&d.verdicts[i], now)
+		waits := waitsFor(&d.Verdicts[i], now)
 		switch change.Kind {
 		case noderule.Stuck:
-			r.Events.Eventf(nodeObject(d.node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventStuck, v1alpha1.ActionAwait,
-				"%s", text.Cut(fmt.Sprintf("Held by rule '%s' for more than %s: %s", change.Rule, d.verdicts[i].Rule.Deadline, waits), text.Event))
+			r.Events.Eventf(nodeObject(d.Node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventStuck, v1alpha1.ActionAwait,
+				"%s", text.Cut(fmt.Sprintf("Held by rule '%s' for more than %s: %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
 		case noderule.Expired:
-			r.Events.Eventf(nodeObject(d.node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventDeadlineReleased, v1alpha1.ActionRemoveTaint,
-				"%s", text.Cut(fmt.Sprintf("Released by the deadline of rule '%s' after %s: %s", change.Rule, d.verdicts[i].Rule.Deadline, waits), text.Event))
+			r.Events.Eventf(nodeObject(d.Node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventDeadlineReleased, v1alpha1.ActionRemoveTaint,
+				"%s", text.Cut(fmt.Sprintf("Released by the deadline of rule '%s' after %s: %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
 		}
 	}
 }

@@ -79,13 +79,26 @@ func (m *Metrics) Forget(rule string) {
 	}
 }
 
-func (m *Metrics) evaluated(verdict noderule.Verdict, took time.Duration) {
-	m.evaluationSeconds.WithLabelValues(verdict.Rule.Name).Observe(took.Seconds())
-	if verdict.State != noderule.Held {
-		return
+// evaluated observes one evaluation of all rules. Rules that select the node share its time evenly.
+func (m *Metrics) evaluated(verdicts []noderule.Verdict, took time.Duration) {
+	selecting := 0
+	for i := range verdicts {
+		if verdicts[i].State != noderule.NotSelected {
+			selecting++
+		}
 	}
-	for _, unmet := range verdict.Unmet {
-		m.conditionFailures.WithLabelValues(verdict.Rule.Name, unmet.Requirement.Type).Inc()
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.State == noderule.NotSelected {
+			continue
+		}
+		m.evaluationSeconds.WithLabelValues(v.Rule.Name).Observe(took.Seconds() / float64(selecting))
+		if v.State != noderule.Held {
+			continue
+		}
+		for _, unmet := range v.Unmet {
+			m.conditionFailures.WithLabelValues(v.Rule.Name, unmet.Requirement.Type).Inc()
+		}
 	}
 }
 
@@ -106,9 +119,9 @@ func (m *Metrics) changed(d decision, change noderule.Change, now time.Time) {
 // bootstrapped measures nodes that are younger than the rule, at their first boot: others did not
 // wait for it all the time.
 func (m *Metrics) bootstrapped(d decision, change noderule.Change, now time.Time) {
-	for _, verdict := range d.verdicts {
-		if verdict.Rule.UID == change.UID && !d.node.Created.Before(verdict.Rule.Created) && !noderule.HasCompletion(verdict.Rule, d.node) {
-			m.bootstrapSeconds.WithLabelValues(change.Rule).Observe(now.Sub(d.node.Created).Seconds())
+	for _, verdict := range d.Verdicts {
+		if verdict.Rule.UID == change.UID && !d.Node.Created.Before(verdict.Rule.Created) && !noderule.HasCompletion(verdict.Rule, d.Node) {
+			m.bootstrapSeconds.WithLabelValues(change.Rule).Observe(now.Sub(d.Node.Created).Seconds())
 		}
 	}
 }
@@ -116,11 +129,11 @@ func (m *Metrics) bootstrapped(d decision, change noderule.Change, now time.Time
 // latency is measured only where a condition made the change: not where a rule, a label, a boot or
 // time alone did.
 func (m *Metrics) latency(d decision, change noderule.Change, now time.Time, operation string) {
-	for _, verdict := range d.verdicts {
+	for _, verdict := range d.Verdicts {
 		if verdict.Rule.UID != change.UID || verdict.State == noderule.NotSelected {
 			continue
 		}
-		if last := d.node.LastTransition(verdict.Rule); last.After(verdict.Rule.Created) && noderule.MadeBy(last, &verdict, d.node) {
+		if last := d.Node.LastTransition(verdict.Rule); last.After(verdict.Rule.Created) && noderule.CausedBy(last, &verdict, d.Node) {
 			m.latencySeconds.WithLabelValues(change.Rule, operation).Observe(max(0, now.Sub(last).Seconds()))
 		}
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/leadership"
 )
 
-// operation is one operation of a JSON patch (RFC 6902). A value of null says something: a test for
-// absence needs it. Who removes has none, and nobody reads it.
+// operation is one operation of a JSON patch (RFC 6902). A null value is written, because a test for absence needs it.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -32,9 +31,9 @@ const (
 	annotationsPath = "/metadata/annotations"
 )
 
-// jsonPatch writes the plan as one JSON patch that applies only to the node that it was
-// made for: to the same object, with the same list of taints. A test of the resourceVersion
-// would fail at every heartbeat; this one fails only if somebody changed the taints.
+// jsonPatch encodes the plan as one JSON patch that applies only to the node that it was made for: the same object, with
+// the same list of taints. A test of the resourceVersion would fail at every heartbeat; this one fails only if the taints
+// changed.
 func jsonPatch(node *noderule.Node, plan *noderule.Plan) ([]byte, error) {
 	ops := []operation{
 		{Op: "test", Path: "/metadata/uid", Value: node.UID},
@@ -46,12 +45,10 @@ func jsonPatch(node *noderule.Node, plan *noderule.Plan) ([]byte, error) {
 	return json.Marshal(append(ops, annotationOperations(node, plan)...))
 }
 
-// unchecked spares the API server to look for fields in the node that it does not know: what the
-// patch names, it knows.
+// unchecked disables field validation in the API server: the patch names known fields only.
 const unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
 
-// send sends the patch, the one way in which nodes are written, and returns what it made of the
-// node.
+// send sends the patch, and returns the written node. It is the only function that writes nodes.
 func send(ctx context.Context, c client.Writer, node string, patch []byte) (*corev1.Node, error) {
 	obj := &corev1.Node{}
 	obj.Name = node
@@ -70,8 +67,8 @@ func taintsOperation(node *noderule.Node, plan *noderule.Plan) operation {
 	}
 }
 
-// annotationOperations change single annotations. Where the node has none, the map is
-// created only if nobody else has created it meanwhile: adding it would replace theirs.
+// annotationOperations changes single annotations. If the node has none, the map is created only if it still does not
+// exist: adding it would replace one that another client has created.
 func annotationOperations(node *noderule.Node, plan *noderule.Plan) []operation {
 	var ops []operation
 	if node.Annotations == nil && len(plan.Set) > 0 {
@@ -100,17 +97,16 @@ func orNull(taints []corev1.Taint) any {
 	return taints
 }
 
-// isConflict says that the patch did not fit the node as it is now: somebody else wrote
-// first. The API server answers a failed test, and a path that is gone, with 422 without
-// causes; an invalid object or a policy's refusal has causes.
+// isConflict reports whether the patch did not match the current node, because of a write of another client. The API
+// server returns 422 without causes for a failed test or a path that does not exist; for an invalid object or a
+// rejection by a policy it returns causes.
 func isConflict(err error) bool {
 	status, ok := statusOf(err)
 	return ok && (status.Code == http.StatusConflict || status.Code == http.StatusUnprocessableEntity && !hasCauses(status))
 }
 
-// isRefusal says that the API server will answer the same again until somebody changes a
-// policy, a role or a rule.
-func isRefusal(err error) bool {
+// isRejection reports whether the API server will return the same error until a policy, a role or a rule changes.
+func isRejection(err error) bool {
 	status, ok := statusOf(err)
 	if !ok {
 		return false
@@ -125,14 +121,14 @@ func isRefusal(err error) bool {
 	}
 }
 
-// isSure says that the write did not happen, and will not. After an error of the server, or none
-// of its answers, nobody knows.
-func isSure(err error) bool {
-	return errors.Is(err, leadership.ErrFenced) || isConflict(err) || isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsUnauthorized(err)
+// isConclusive reports whether the write cannot take effect. After an error of the server, or without a response, it
+// may.
+func isConclusive(err error) bool {
+	return errors.Is(err, leadership.ErrFenced) || isConflict(err) || isRejection(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsUnauthorized(err)
 }
 
-// isServerError says that the API server, or something that it asked, failed. It may pass.
-// An API server that cannot be reached, is busy or starting is something else.
+// isServerError reports whether the API server, or a webhook that it called, failed. It is not true for an API server
+// that cannot be reached, is busy or starting.
 func isServerError(err error) bool {
 	status, ok := statusOf(err)
 	return ok && status.Code == http.StatusInternalServerError

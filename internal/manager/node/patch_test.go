@@ -114,8 +114,8 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if isConflict(tc.err) != tc.conflict || isRefusal(tc.err) != tc.refusal || isServerError(tc.err) != tc.server {
-				t.Errorf("conflict %v, refusal %v, server %v", isConflict(tc.err), isRefusal(tc.err), isServerError(tc.err))
+			if isConflict(tc.err) != tc.conflict || isRejection(tc.err) != tc.refusal || isServerError(tc.err) != tc.server {
+				t.Errorf("conflict %v, refusal %v, server %v", isConflict(tc.err), isRejection(tc.err), isServerError(tc.err))
 			}
 		})
 	}

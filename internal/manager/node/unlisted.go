@@ -90,14 +90,14 @@ func (r *Reconciler) reportUnlisted(ctx context.Context, d decision) {
 		return
 	}
 	keys := d.plan.Unlisted
-	news, change := r.unlisted.update(d.node, keys, r.Clock.Now())
+	news, change := r.unlisted.update(d.Node, keys, r.Clock.Now())
 	r.Metrics.unlistedNodes.Add(change)
 	if !news {
 		return
 	}
-	log.FromContext(ctx).Info("Left a hold record that no rule wrote, and its taint", "node", d.node.Name, "records", len(keys), "first", keys[0])
-	r.Events.Eventf(nodeObject(d.node), nil, corev1.EventTypeWarning, v1alpha1.EventUnlistedRecord, v1alpha1.ActionKeepRecord,
-		"%s", text.Cut(unlistedText(d.node, keys), text.Event))
+	log.FromContext(ctx).Info("Left a hold record that no rule wrote, and its taint", "node", d.Node.Name, "records", len(keys), "first", keys[0])
+	r.Events.Eventf(nodeObject(d.Node), nil, corev1.EventTypeWarning, v1alpha1.EventUnlistedRecord, v1alpha1.ActionKeepRecord,
+		"%s", text.Cut(unlistedText(d.Node, keys), text.Event))
 }
 
 // unlistedText names the first record and the commands that remove it.

@@ -58,7 +58,7 @@ func (r *Reconciler) onCreate(ctx context.Context, e event.CreateEvent, q queue)
 	q.Add(request(e.Object.GetName()))
 	if book, err := r.Rules.Current(ctx); err == nil && !e.IsInInitialList {
 		r.tellAdmitted(book, nil, noderule.NodeOf(e.Object.(*corev1.Node)))
-		add(q, r.Allotment.See(book, e.Object.(*corev1.Node)))
+		add(q, r.Quota.Observe(book, e.Object.(*corev1.Node)))
 	}
 }
 
@@ -87,7 +87,7 @@ func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue)
 			return
 		}
 		r.tellAdmitted(book, before, after)
-		add(q, r.Allotment.See(book, e.ObjectNew.(*corev1.Node)))
+		add(q, r.Quota.Observe(book, e.ObjectNew.(*corev1.Node)))
 	}
 	q.Add(request(after.Name))
 }
@@ -95,7 +95,7 @@ func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue)
 func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, q queue) {
 	r.Failures.Clear(e.Object.GetName())
 	r.Metrics.unlistedNodes.Add(r.unlisted.forget(e.Object.GetName()))
-	add(q, r.Allotment.Gone(e.Object.(*corev1.Node)))
+	add(q, r.Quota.Forget(e.Object.(*corev1.Node)))
 }
 
 // onRuleUpdate ignores what decisions do not depend on: status above all, which is written

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/manager/leadership"
 	"github.com/readygate/readygate/internal/manager/nodecache"
 	"github.com/readygate/readygate/internal/manager/quota"
 	"github.com/readygate/readygate/internal/manager/rulecache"
@@ -42,7 +43,7 @@ func TestWhoHasChangedIsLookedAtBeforeASweep(t *testing.T) {
 		}
 	}
 	everyNode := nodecache.New(store)
-	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulecache.NewShelf(c), Allotment: quota.New(everyNode.All, func() time.Time { return time.Time{} }, time.Minute, clock.RealClock{})}
+	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulecache.NewShelf(c), Quota: quota.New(&Reader{Nodes: everyNode}, leadership.NewFence(clock.RealClock{}, time.Minute, time.Minute), clock.RealClock{})}
 	created := handler.Funcs{CreateFunc: r.onCreate}
 	for name, sweep := range map[string]func(context.Context, queue){
 		"a rule changed": func(_ context.Context, q queue) { r.all(q) },

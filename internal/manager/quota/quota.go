@@ -1,13 +1,14 @@
 package quota
 
 import (
+	"context"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
@@ -15,91 +16,221 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Allocator grants what rules with maxUnavailable may take away. It is safe for concurrent use.
+// Reader reads nodes. All nodes are reduced as in the cache.
+type Reader interface {
+	// Cached returns a node from the cache, and Live from the API server.
+	Cached(ctx context.Context, name string) (*corev1.Node, error)
+	Live(ctx context.Context, name string) (*corev1.Node, error)
+	// All are the nodes of the cache, and List lists the nodes of the API server.
+	All() iter.Seq[*corev1.Node]
+	List(ctx context.Context, each func(*corev1.Node)) error
+	// Reduce reduces a node that a write returned.
+	Reduce(*corev1.Node) *corev1.Node
+}
+
+// Fence is what the allocator must know of leadership.
+type Fence interface {
+	// PredecessorUntil is the end of the time in which writes of the previous leader may still take effect.
+	PredecessorUntil() time.Time
+	// UnansweredTimeout is how long a write without a response may still take effect.
+	UnansweredTimeout() time.Duration
+}
+
+// Allocator grants which nodes rules with maxUnavailable may hold. It is safe for concurrent use.
+//
+// A reconcile calls Read, Reserve and then, on the reservation, Commit or Abort. Handlers of node events call Observe
+// and Forget.
 type Allocator struct {
-	nodes func() iter.Seq[*corev1.Node]
-	late  func() time.Time
-	clock clock.PassiveClock
-	// unanswered is for how long a write without an answer may still happen.
-	unanswered time.Duration
+	reader Reader
+	fence  Fence
+	clock  clock.PassiveClock
 
 	mu     sync.Mutex
 	book   *noderule.Rulebook
 	quotas map[types.UID]*noderule.Quota
-	// latest are the newest states that were seen, by node: of events, of the cache, which has
-	// them before, and of our own writes, before either.
+	// counted has an entry per rule with a quota: whether the quota counts all nodes of the API server.
+	counted map[types.UID]*bool
+	// latest are the newest known states, by node: of events, of the cache, and of own writes.
 	latest map[string]state
-	// sending are the rules whose taints a write under way puts on, by node.
-	sending map[string]taking
-	// doubts are writes that got no answer, by node.
-	doubts map[string]doubt
-	// surveys are those of the rules with a quota: see Survey.
-	surveys map[types.UID]*survey
-	// buried are nodes that are gone, and since when: a state of one may still come late.
-	buried map[types.UID]time.Time
+	// inFlight are the rules whose taints a write in flight adds, by node, and unanswered the writes that failed
+	// without a response.
+	inFlight   map[string]additions
+	unanswered map[string]unanswered
+	// deleted are nodes that do not exist anymore, and since when: an outdated state may still arrive.
+	deleted map[types.UID]time.Time
 
-	surveying sync.Mutex
+	listing sync.Mutex
 }
 
-// doubt is a write that got no answer: until when it may still happen, and what it does then.
-type doubt struct {
+// unanswered is a write that failed without a response: until when it may still take effect, and what it adds.
+type unanswered struct {
 	until time.Time
-	taking
+	additions
 }
 
-// taking are the rules whose taints a write puts on a node, each with the states of the node that it was
-// decided from: one that was not in use then is not taken away.
-type taking map[types.UID][]*noderule.Node
+// additions are the rules whose taints a write adds to a node, each with the states of the node that the write was
+// decided from: a node that was not in use then does not count.
+type additions map[types.UID][]*noderule.Node
 
-// from says whether the write takes the node away from those who use it, for the rule as it is now.
-func (t taking) from(rule *noderule.Rule) bool {
-	return slices.ContainsFunc(t[rule.UID], func(node *noderule.Node) bool { return noderule.InUse(rule, node) })
+// takes reports whether the write removes a node in use, for the current version of the rule.
+func (a additions) takes(rule *noderule.Rule) bool {
+	return slices.ContainsFunc(a[rule.UID], func(node *noderule.Node) bool { return noderule.InUse(rule, node) })
 }
 
-// survey is done when a quota counts what the API server had after it was made.
-type survey struct{ done bool }
+// deletedTimeout is how long an outdated state of a deleted node may arrive.
+const deletedTimeout = 10 * time.Minute
 
-// burial is how long a late state of a node that is gone is waited for.
-const burial = 10 * time.Minute
-
-// state is a node at a version.
+// state is a node at a resource version.
 type state struct {
 	version string
 	node    *noderule.Node
 }
 
-// New makes an allocator. Nodes are all nodes that the cache has. Late is until when a write of
-// whoever led before may still happen: before that, no survey shows all. Unanswered is for how long a
-// write without an answer may still happen.
-func New(nodes func() iter.Seq[*corev1.Node], late func() time.Time, unanswered time.Duration, clock clock.PassiveClock) *Allocator {
-	return &Allocator{nodes: nodes, late: late, unanswered: unanswered, clock: clock, quotas: map[types.UID]*noderule.Quota{}, latest: map[string]state{},
-		sending: map[string]taking{}, doubts: map[string]doubt{}, surveys: map[types.UID]*survey{}, buried: map[types.UID]time.Time{}}
+// New returns an allocator.
+func New(reader Reader, fence Fence, clock clock.PassiveClock) *Allocator {
+	return &Allocator{reader: reader, fence: fence, clock: clock, quotas: map[types.UID]*noderule.Quota{}, counted: map[types.UID]*bool{},
+		latest: map[string]state{}, inFlight: map[string]additions{}, unanswered: map[string]unanswered{}, deleted: map[types.UID]time.Time{}}
 }
 
-// Unsure says whether one of the verdicts would take the node away and the cache may not show all
-// that is away: what was written by whoever led before, or by us before there was a limit. Only
-// Survey tells, and before that nothing is granted.
-func (a *Allocator) Unsure(book *noderule.Rulebook, node *noderule.Node, verdicts []noderule.Verdict) bool {
+// Read returns the node from the cache, or from the API server if a write of it has no response. Once such a write can
+// no longer take effect, the state of the node shows whether it did.
+func (a *Allocator) Read(ctx context.Context, name string) (*corev1.Node, error) {
+	pending := a.retryAt(name)
+	if pending.IsZero() {
+		node, err := a.reader.Cached(ctx, name)
+		if apierrors.IsNotFound(err) {
+			a.notFound(name)
+		}
+		return node, err
+	}
+	asked := a.clock.Now()
+	node, err := a.reader.Live(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		a.notFound(name)
+	case err == nil && !asked.Before(pending):
+		a.resolve(node, pending)
+	}
+	return node, err
+}
+
+// retryAt is when a write of the node without a response can no longer take effect; zero if there is none.
+func (a *Allocator) retryAt(node string) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.unanswered[node].until
+}
+
+// resolve ends a write without a response, with a state of the node from after it could take effect.
+func (a *Allocator) resolve(node *corev1.Node, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.unanswered[node.Name].until.Equal(until) {
+		return // another write has no response now
+	}
+	a.settle(node.Name)
+	a.take(node)
+}
+
+// notFound records that the API server has no node of this name: no write of it can take effect, because each names the
+// UID of the node.
+func (a *Allocator) notFound(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settle(node)
+}
+
+// settle removes a write without a response and the grants of the node.
+func (a *Allocator) settle(node string) {
+	delete(a.unanswered, node)
+	for _, quota := range a.quotas {
+		quota.Return(node)
+	}
+}
+
+// Observe records a state of a node. It returns the nodes that wait and may be held now: the caller requeues them.
+func (a *Allocator) Observe(book *noderule.Rulebook, node *corev1.Node) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.follow(book)
-	for i := range verdicts {
-		if uid := verdicts[i].Rule.UID; a.quotas[uid] != nil && !a.surveys[uid].done && verdicts[i].Takes(node) {
-			return true
-		}
-	}
-	return false
+	a.take(node)
+	return a.offer()
 }
 
-// Survey takes in all nodes as the API server has them now. Read must read past any cache.
-func (a *Allocator) Survey(read func(see func(*corev1.Node)) error) error {
-	a.surveying.Lock()
-	defer a.surveying.Unlock()
-	due := a.unsurveyed()
-	if len(due) == 0 || a.clock.Now().Before(a.late()) {
-		return nil // somebody else just did, or it would be too early
+// Forget removes a deleted node, and returns what Observe does.
+func (a *Allocator) Forget(node *corev1.Node) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	for uid, at := range a.deleted {
+		if now.Sub(at) > deletedTimeout {
+			delete(a.deleted, uid)
+		}
 	}
-	err := read(func(node *corev1.Node) {
+	a.deleted[node.UID] = now
+	if known, ok := a.latest[node.Name]; ok && known.node.UID != node.UID {
+		return nil // another node has this name now
+	}
+	for _, quota := range a.quotas {
+		quota.Forget(node.Name)
+	}
+	delete(a.latest, node.Name)
+	delete(a.unanswered, node.Name)
+	return a.offer()
+}
+
+// Reservation holds what the allocator granted for one state of a node. The caller ends it with Commit or Abort.
+type Reservation struct {
+	allocator *Allocator
+	node      *noderule.Node
+	// RetryAt is when a write of the node without a response can no longer take effect; zero if there is none.
+	RetryAt time.Time
+}
+
+// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and applies dependsOn to what is
+// left. The error is that of listing all nodes: until that succeeds, no node in use is held, and the reservation is valid.
+func (a *Allocator) Reserve(ctx context.Context, book *noderule.Rulebook, obj *corev1.Node, e *noderule.Evaluation) (*Reservation, error) {
+	var err error
+	if a.mustCount(book, e) {
+		err = a.count(ctx)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.follow(book)
+	a.limit(obj, e, nil)
+	if waiting := e.ApplyDependencies(); len(waiting) > 0 {
+		a.limit(obj, e, waiting) // these verdicts return their grants
+	}
+	return &Reservation{allocator: a, node: e.Node, RetryAt: a.unanswered[e.Node.Name].until}, err
+}
+
+// mustCount reports whether a verdict would hold a node in use while the quota does not count all nodes: the cache may
+// lack writes of the previous leader, or own writes from before the rule had a limit.
+func (a *Allocator) mustCount(book *noderule.Rulebook, e *noderule.Evaluation) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.follow(book)
+	return slices.ContainsFunc(e.Verdicts, func(v noderule.Verdict) bool {
+		return a.quotas[v.Rule.UID] != nil && !*a.counted[v.Rule.UID] && v.Takes()
+	})
+}
+
+// count lists all nodes, once for all rules that need it, and not before the writes of the previous leader have ended.
+func (a *Allocator) count(ctx context.Context) error {
+	a.listing.Lock()
+	defer a.listing.Unlock()
+	var due []*bool
+	a.mu.Lock()
+	for _, counted := range a.counted {
+		if !*counted {
+			due = append(due, counted)
+		}
+	}
+	a.mu.Unlock()
+	if len(due) == 0 || a.clock.Now().Before(a.fence.PredecessorUntil()) {
+		return nil
+	}
+	err := a.reader.List(ctx, func(node *corev1.Node) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.take(node)
@@ -109,245 +240,165 @@ func (a *Allocator) Survey(read func(see func(*corev1.Node)) error) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, s := range due {
-		s.done = true // of a rule that has lost its limit meanwhile, nobody looks at it again
+	for _, counted := range due {
+		*counted = true
 	}
 	return nil
 }
 
-func (a *Allocator) unsurveyed() []*survey {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var due []*survey
-	for _, s := range a.surveys {
-		if !s.done {
-			due = append(due, s)
-		}
-	}
-	return due
-}
-
-// See takes a state of a node in. It returns the nodes that may be taken away now and wait for
-// it: somebody has to look at them again.
-func (a *Allocator) See(book *noderule.Rulebook, node *corev1.Node) []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.follow(book)
-	a.take(node)
-	return a.next()
-}
-
-// Gone forgets a node, and returns what See does.
-func (a *Allocator) Gone(node *corev1.Node) []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.bury(node.UID)
-	if known, ok := a.latest[node.Name]; ok && known.node.UID != node.UID {
-		return nil // another one has its name by now
-	}
-	for _, quota := range a.quotas {
-		quota.Forget(node.Name)
-	}
-	delete(a.latest, node.Name)
-	delete(a.doubts, node.Name)
-	return a.next()
-}
-
-func (a *Allocator) bury(uid types.UID) {
-	now := a.clock.Now()
-	for old, at := range a.buried {
-		if now.Sub(at) > burial {
-			delete(a.buried, old)
-		}
-	}
-	a.buried[uid] = now
-}
-
-// Absent says that the API server has no node of this name: whatever was written of one can happen no
-// more, as every write names the one that it is for.
-func (a *Allocator) Absent(node string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.doubts, node)
-	for _, quota := range a.quotas {
-		quota.Return(node)
-	}
-}
-
-// Doubts says whether nobody knows what became of a write of the node, and until when it may
-// still happen. After that a state that was read past the cache tells: see Resolve.
-func (a *Allocator) Doubts(node string) (doubted bool, until time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	d, doubted := a.doubts[node]
-	return doubted, d.until
-}
-
-// Resolve ends a doubt with a state of the node that was read past the cache after it could
-// still have happened.
-func (a *Allocator) Resolve(node *corev1.Node) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if d, doubted := a.doubts[node.Name]; !doubted || a.clock.Now().Before(d.until) {
-		return
-	}
-	delete(a.doubts, node.Name)
-	for _, quota := range a.quotas {
-		quota.Return(node.Name)
-	}
-	a.take(node)
-}
-
-// take takes a state of a node in, if it is a new one.
-func (a *Allocator) take(node *corev1.Node) {
-	if len(a.quotas) == 0 || !a.newer(node) {
-		return
-	}
-	view, now := noderule.NodeOf(node), a.clock.Now()
-	for uid, quota := range a.quotas {
-		rule := a.book.Rule(uid)
-		quota.See(view, wants(rule, view, now))
-		if a.doubts[node.Name].from(rule) {
-			quota.Grant(node.Name)
-		}
-	}
-}
-
-// Limit changes the verdicts on a state of a node that would take it away and may not. What is
-// left of them is granted: whoever does not write it must say so.
-func (a *Allocator) Limit(book *noderule.Rulebook, obj *corev1.Node, verdicts []noderule.Verdict) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.follow(book)
+// limit changes the verdicts that would hold a node and may not, and grants the others. Only: the verdicts to limit;
+// nil: all.
+func (a *Allocator) limit(obj *corev1.Node, e *noderule.Evaluation, only []int) {
 	if len(a.quotas) == 0 {
 		return
 	}
-	if _, gone := a.buried[obj.UID]; gone {
-		return // nothing can be written
+	if _, deleted := a.deleted[obj.UID]; deleted {
+		return // no write can take effect
 	}
-	a.take(obj) // so that only newer states can follow, which show what becomes of the write
-	node := noderule.NodeOf(obj)
-	_, doubted := a.doubts[node.Name]
-	for i := range verdicts {
-		quota := a.quotas[verdicts[i].Rule.UID]
-		if quota == nil {
+	a.take(obj) // so that only newer states follow, which show the result of the write
+	name := e.Node.Name
+	_, pending := a.unanswered[name]
+	for i := range e.Verdicts {
+		v := &e.Verdicts[i]
+		quota := a.quotas[v.Rule.UID]
+		if quota == nil || only != nil && !slices.Contains(only, i) {
 			continue
 		}
-		verdict := verdicts[i]
-		verdict.Rule = a.book.Rule(verdict.Rule.UID) // that of an older book may know no limit
-		takes := verdict.Takes(node)
-		quota.Want(node.Name, takes)
+		rule := a.book.Rule(v.Rule.UID) // the evaluation may be of an older rulebook, in which the rule has no limit
+		takes := v.State == noderule.Held && noderule.Takes(rule, e.Node)
+		quota.Want(name, takes)
 		switch {
-		case takes && (!a.surveys[verdict.Rule.UID].done || !quota.Take(node.Name)):
-			verdicts[i].Limit()
-		case !takes && !doubted:
-			quota.Return(node.Name)
+		case takes && (!*a.counted[rule.UID] || !quota.Take(name)):
+			v.Limit()
+		case !takes && !pending:
+			quota.Return(name)
 		}
 	}
 }
 
-// Send says that a plan for the node is about to be written, and counts until it is known what
-// became of it, whether or not there is a limit yet. It returns false if the rules have changed
-// since the plan was made, and it would take away what may not be: then it must not be written.
-func (a *Allocator) Send(node *noderule.Node, plan *noderule.Plan) bool {
+// Outcome is the result of a write.
+type Outcome int
+
+const (
+	// Written means that the write succeeded.
+	Written Outcome = iota
+	// NotWritten means that the write failed and cannot take effect.
+	NotWritten
+	// Unanswered means that the write failed without a conclusive response: it may still take effect.
+	Unanswered
+)
+
+// Commit sends a plan with the given function, and counts it until its result is known, whether or not the rule has a
+// limit yet. It returns false, and does not send, if the rules have changed since Reserve and the plan would hold a node
+// that may not be held.
+func (r *Reservation) Commit(plan *noderule.Plan, send func() (*corev1.Node, Outcome)) bool {
+	if !r.begin(plan) {
+		return false
+	}
+	node, outcome := send()
+	r.end(plan, node, outcome)
+	return true
+}
+
+func (r *Reservation) begin(plan *noderule.Plan) bool {
+	a := r.allocator
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	takes := taking{}
+	adds := additions{}
 	for _, change := range plan.Changes {
 		if change.Kind != noderule.Added {
 			continue
 		}
-		if quota := a.quotas[change.UID]; quota != nil && quota.Uses(node.Name) && !quota.Counts(node.Name) {
+		if quota := a.quotas[change.UID]; quota != nil && quota.Uses(r.node.Name) && !quota.Counts(r.node.Name) {
 			return false
 		}
-		takes[change.UID] = []*noderule.Node{node}
+		adds[change.UID] = []*noderule.Node{r.node}
 	}
-	if len(takes) > 0 {
-		a.sending[node.Name] = takes
+	if len(adds) > 0 {
+		a.inFlight[r.node.Name] = adds
 	}
 	return true
 }
 
-// Written says that a write of the node succeeded, and what it made of it, for which it asks only
-// where there is a limit.
-func (a *Allocator) Written(node string, made func() *corev1.Node) {
+func (r *Reservation) end(plan *noderule.Plan, written *corev1.Node, outcome Outcome) {
+	a, name := r.allocator, r.node.Name
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sending, node)
-	if len(a.quotas) > 0 {
-		a.take(made())
+	delete(a.inFlight, name)
+	switch outcome {
+	case Written:
+		if len(a.quotas) > 0 {
+			a.take(a.reader.Reduce(written))
+		}
+	case NotWritten:
+		a.returnGrants(name)
+	case Unanswered:
+		a.recordUnanswered(r.node, plan)
 	}
 }
 
-// Failed says that a write of the node failed for sure.
-func (a *Allocator) Failed(node string) {
+// recordUnanswered counts a plan until it can no longer take effect.
+func (a *Allocator) recordUnanswered(node *noderule.Node, plan *noderule.Plan) {
+	adds := additions{}
+	for uid, states := range a.unanswered[node.Name].additions {
+		adds[uid] = states
+	}
+	for _, change := range plan.Changes {
+		if quota := a.quotas[change.UID]; change.Kind == noderule.Added && (quota == nil || quota.Counts(node.Name)) {
+			adds[change.UID] = append(slices.Clone(adds[change.UID]), node)
+		}
+	}
+	if len(adds) > 0 {
+		a.unanswered[node.Name] = unanswered{until: a.clock.Now().Add(a.fence.UnansweredTimeout()), additions: adds}
+	}
+}
+
+// Abort returns the grants of a node that is not written, or that the API server rejects: other nodes go first. It may be
+// called after Commit.
+func (r *Reservation) Abort() {
+	a := r.allocator
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sending, node)
-	if _, doubted := a.doubts[node]; doubted {
-		return // an earlier one may still happen
+	a.returnGrants(r.node.Name)
+	for _, quota := range a.quotas {
+		quota.Want(r.node.Name, false)
+	}
+}
+
+// returnGrants returns the grants of a node, unless an earlier write may still take effect.
+func (a *Allocator) returnGrants(node string) {
+	if _, pending := a.unanswered[node]; pending {
+		return
 	}
 	for _, quota := range a.quotas {
 		quota.Return(node)
 	}
 }
 
-// Refused says that the API server will not let the node be written for a while: others go first.
-func (a *Allocator) Refused(node string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, quota := range a.quotas {
-		if _, doubted := a.doubts[node]; !doubted {
-			quota.Return(node)
-		}
-		quota.Want(node, false)
-	}
-}
-
-// Doubt says that nobody knows what became of this plan for the node.
-func (a *Allocator) Doubt(node *noderule.Node, plan *noderule.Plan) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.sending, node.Name)
-	takes := maps.Clone(a.doubts[node.Name].taking)
-	for _, change := range plan.Changes {
-		if quota := a.quotas[change.UID]; change.Kind == noderule.Added && (quota == nil || quota.Counts(node.Name)) {
-			if takes == nil {
-				takes = taking{}
-			}
-			takes[change.UID] = append(slices.Clone(takes[change.UID]), node)
-		}
-	}
-	if len(takes) > 0 {
-		a.doubts[node.Name] = doubt{until: a.clock.Now().Add(a.unanswered), taking: takes}
-	}
-}
-
-// follow makes the quotas those of the rulebook. Rules that changed are counted anew, from all
-// nodes; what was granted stays so.
+// follow makes the quotas those of the rulebook. Rules that changed are counted again, from all nodes; grants stay.
 func (a *Allocator) follow(book *noderule.Rulebook) {
 	if book == a.book || a.book != nil && a.book.Number > book.Number {
-		return // a worker that was slow has an older one
+		return // a slow worker has an older rulebook
 	}
 	a.book = book
-	quotas, surveys := map[types.UID]*noderule.Quota{}, map[types.UID]*survey{}
+	quotas, counted := map[types.UID]*noderule.Quota{}, map[types.UID]*bool{}
 	for _, rule := range book.Rules() {
 		if rule.MaxUnavailable == nil || !rule.Active() {
 			continue
 		}
 		quotas[rule.UID] = noderule.NewQuota(rule)
-		if surveys[rule.UID] = a.surveys[rule.UID]; surveys[rule.UID] == nil {
-			surveys[rule.UID] = &survey{}
+		if counted[rule.UID] = a.counted[rule.UID]; counted[rule.UID] == nil {
+			counted[rule.UID] = new(bool)
 		}
 	}
 	before := a.quotas
-	a.quotas, a.surveys = quotas, surveys
+	a.quotas, a.counted = quotas, counted
 	if len(quotas) == 0 {
 		clear(a.latest)
 		return
 	}
-	for node := range a.nodes() {
-		a.newer(node)
+	for node := range a.reader.All() {
+		a.newest(node)
 	}
 	for uid, quota := range quotas {
 		a.fill(uid, quota)
@@ -355,27 +406,41 @@ func (a *Allocator) follow(book *noderule.Rulebook) {
 	}
 }
 
-// fill makes a quota count all nodes, and what may be under way.
+// fill makes a quota count all nodes, and writes whose result is not known.
 func (a *Allocator) fill(uid types.UID, quota *noderule.Quota) {
 	rule, now := a.book.Rule(uid), a.clock.Now()
 	for _, s := range a.latest {
-		quota.See(s.node, wants(rule, s.node, now))
+		quota.Observe(s.node, now)
 	}
-	for node, d := range a.doubts {
-		if d.from(rule) {
+	for node, u := range a.unanswered {
+		if u.takes(rule) {
 			quota.Grant(node)
 		}
 	}
-	for node, takes := range a.sending {
-		if takes.from(rule) {
+	for node, adds := range a.inFlight {
+		if adds.takes(rule) {
 			quota.Grant(node)
 		}
 	}
 }
 
-// newer says whether this is the newest state of the node so far, and remembers it.
-func (a *Allocator) newer(node *corev1.Node) bool {
-	if _, gone := a.buried[node.UID]; gone {
+// take records a state of a node, if it is not older than the known one.
+func (a *Allocator) take(node *corev1.Node) {
+	if len(a.quotas) == 0 || !a.newest(node) {
+		return
+	}
+	view, now := noderule.NodeOf(node), a.clock.Now()
+	for uid, quota := range a.quotas {
+		quota.Observe(view, now)
+		if a.unanswered[node.Name].takes(a.book.Rule(uid)) {
+			quota.Grant(node.Name)
+		}
+	}
+}
+
+// newest reports whether no newer state of the node is known, and records it.
+func (a *Allocator) newest(node *corev1.Node) bool {
+	if _, deleted := a.deleted[node.UID]; deleted {
 		return false
 	}
 	if known, ok := a.latest[node.Name]; ok {
@@ -383,22 +448,17 @@ func (a *Allocator) newer(node *corev1.Node) bool {
 		case err == nil && order < 0:
 			return false
 		case err == nil && order == 0:
-			return true // the same: it need not be kept twice
+			return true // the same state
 		}
 	}
 	a.latest[node.Name] = state{version: node.ResourceVersion, node: noderule.NodeOf(node)}
 	return true
 }
 
-func (a *Allocator) next() []string {
+func (a *Allocator) offer() []string {
 	var next []string
 	for _, quota := range a.quotas {
 		next = append(next, quota.Offer()...)
 	}
 	return next
-}
-
-func wants(rule *noderule.Rule, node *noderule.Node, now time.Time) bool {
-	verdict := noderule.Evaluate(rule, node, now)
-	return verdict.Takes(node)
 }

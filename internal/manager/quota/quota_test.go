@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"maps"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -27,8 +30,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const taintKey = "readiness.k8s.io/NetworkReady"
 
-// requestTimeout is that of the API server, and unanswered is for how long a write without an answer may
-// still happen.
+// requestTimeout is that of the API server, and unanswered is how long a write without a response may still take effect.
 const (
 	requestTimeout = 3 * time.Minute
 	unanswered     = requestTimeout + 10*time.Second
@@ -63,16 +65,51 @@ type fleet struct {
 	away map[string]bool
 
 	allocator *quota.Allocator
-	// feared is until when writes of another manager may still happen.
-	feared              time.Time
+	// predecessorUntil is until when writes of another manager may still take effect.
+	predecessorUntil    time.Time
 	taken, limited, all int
+	// reduced counts the calls of Reduce.
+	reduced int
 }
 
+// late is a write in flight, or one without a response.
 type late struct {
-	node *noderule.Node
-	plan *noderule.Plan
-	ends time.Time
+	reservation *quota.Reservation
+	node        *noderule.Node
+	plan        *noderule.Plan
+	ends        time.Time
 }
+
+// Cached, Live, All, List and Reduce make the fleet the reader of the allocator.
+func (f *fleet) Cached(_ context.Context, name string) (*corev1.Node, error) {
+	return f.read(name), nil
+}
+
+func (f *fleet) Live(_ context.Context, name string) (*corev1.Node, error) {
+	if node := f.truth[name]; node != nil {
+		return node, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, name)
+}
+
+func (f *fleet) All() iter.Seq[*corev1.Node] { return maps.Values(f.cache) }
+
+func (f *fleet) List(_ context.Context, each func(*corev1.Node)) error {
+	for _, node := range f.truth {
+		each(node)
+	}
+	return nil
+}
+
+func (f *fleet) Reduce(node *corev1.Node) *corev1.Node {
+	f.reduced++
+	return node
+}
+
+// PredecessorUntil and UnansweredTimeout make it the fence.
+func (f *fleet) PredecessorUntil() time.Time { return f.predecessorUntil }
+
+func (f *fleet) UnansweredTimeout() time.Duration { return unanswered }
 
 func newFleet(t *testing.T, seed uint64, limit string) *fleet {
 	f := &fleet{
@@ -110,14 +147,14 @@ func (f *fleet) startManager() {
 		f.late = append(f.late, f.sending[name])
 	}
 	clear(f.sending)
-	if f.feared = (time.Time{}); len(f.late) > 0 {
-		f.feared = f.clock.Now().Add(requestTimeout)
+	if f.predecessorUntil = (time.Time{}); len(f.late) > 0 {
+		f.predecessorUntil = f.clock.Now().Add(requestTimeout)
 	}
 	if f.cache == nil {
 		f.cache, f.events = maps.Clone(f.truth), nil
 	}
 	f.told, f.written = nil, map[string]*corev1.Node{}
-	f.allocator = quota.New(func() iter.Seq[*corev1.Node] { return maps.Values(f.cache) }, func() time.Time { return f.feared }, unanswered, f.clock)
+	f.allocator = quota.New(f, f, f.clock)
 }
 
 func (f *fleet) join(name string, created time.Time) {
@@ -229,7 +266,7 @@ func (f *fleet) limitAnew() {
 	f.rule.Generation++
 	f.rule.Spec.MaxUnavailable = nil
 	f.turnPage()
-	f.allocator.See(f.book, f.pick())
+	f.allocator.Observe(f.book, f.pick())
 	f.rule.Generation++
 	f.rule.Spec.MaxUnavailable = limit
 	f.turnPage()
@@ -258,9 +295,9 @@ func (f *fleet) cacheOne() {
 func (f *fleet) tellOne() {
 	if len(f.told) > 0 {
 		if event := f.told[0]; event.DeletionTimestamp != nil {
-			f.allocator.Gone(event)
+			f.allocator.Forget(event)
 		} else {
-			f.allocator.See(f.book, event)
+			f.allocator.Observe(f.book, event)
 		}
 		f.told = f.told[1:]
 	}
@@ -282,27 +319,35 @@ func (f *fleet) reconcile() {
 	if _, busy := f.sending[obj.Name]; busy {
 		return // one looks at a node at a time
 	}
-	if doubt, _ := f.allocator.Doubts(obj.Name); doubt {
-		if f.truth[obj.Name] == nil {
-			f.allocator.Absent(obj.Name)
-			return
-		}
-		obj = f.truth[obj.Name]
-		f.allocator.Resolve(obj)
-	}
-	node := noderule.NodeOf(obj)
-	verdicts := f.book.Verdicts(node, f.clock.Now())
-	f.limit(obj, node, verdicts)
-	if verdicts[0].Cause == noderule.CauseLimit {
-		f.limited++
-	}
-	plan := noderule.PlanFor(node, verdicts, nil, f.clock.Now())
-	if plan.Empty() {
+	obj, err := f.allocator.Read(f.t.Context(), obj.Name)
+	if err != nil {
 		return
 	}
-	if f.allocator.Send(node, plan) {
-		f.sending[node.Name] = late{node, plan, f.clock.Now().Add(requestTimeout)}
+	r, plan := f.decideOn(f.book, obj)
+	if r.limited {
+		f.limited++
 	}
+	if !plan.Empty() && r.Begin(plan) {
+		f.sending[obj.Name] = late{r.Reservation, r.node, plan, f.clock.Now().Add(requestTimeout)}
+	}
+}
+
+// decided is a reservation, with the node that it is for and whether the rule was limited.
+type decided struct {
+	*quota.Reservation
+	node    *noderule.Node
+	limited bool
+}
+
+// decideOn evaluates the rules for a state of a node, reserves and plans.
+func (f *fleet) decideOn(book *noderule.Rulebook, obj *corev1.Node) (decided, *noderule.Plan) {
+	node := noderule.NodeOf(obj)
+	e := book.Evaluate(node, f.clock.Now())
+	r, err := f.allocator.Reserve(f.t.Context(), book, obj, e)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return decided{r, node, e.Verdicts[0].Cause == noderule.CauseLimit}, e.Plan(nil)
 }
 
 // answerOne ends one of the writes that are under way.
@@ -316,34 +361,27 @@ func (f *fleet) answerOne() {
 	delete(f.sending, name)
 	timedOut := !f.clock.Now().Before(sent.ends)
 	switch outcome := f.random.IntN(8); {
-	case outcome == 0: // refused
-		f.allocator.Failed(name)
-	case outcome == 1 || timedOut: // no answer, and it happens later or never
-		f.allocator.Doubt(sent.node, sent.plan)
+	case outcome == 0: // rejected
+		sent.reservation.End(sent.plan, nil, quota.NotWritten)
+	case outcome == 1 || timedOut: // no response, and it takes effect later or never
+		sent.reservation.End(sent.plan, nil, quota.Unanswered)
 		f.late = append(f.late, sent)
-	case outcome == 2: // it happens, and no answer comes
+	case outcome == 2: // it takes effect, without a response
 		f.apply(sent.node, sent.plan)
-		f.allocator.Doubt(sent.node, sent.plan)
+		sent.reservation.End(sent.plan, nil, quota.Unanswered)
 	default:
-		if written := f.apply(sent.node, sent.plan); written != nil {
-			f.written[name] = written
-			f.succeeded(written)
-		} else {
-			f.allocator.Failed(name)
-		}
+		f.end(sent)
 	}
 }
 
-func (f *fleet) limit(obj *corev1.Node, node *noderule.Node, verdicts []noderule.Verdict) {
-	if f.allocator.Unsure(f.book, node, verdicts) {
-		_ = f.allocator.Survey(func(see func(*corev1.Node)) error {
-			for _, node := range f.truth {
-				see(node)
-			}
-			return nil
-		})
+// end applies a write, and ends its reservation.
+func (f *fleet) end(sent late) {
+	if written := f.apply(sent.node, sent.plan); written != nil {
+		f.written[sent.node.Name] = written
+		sent.reservation.End(sent.plan, written, quota.Written)
+	} else {
+		sent.reservation.End(sent.plan, nil, quota.NotWritten)
 	}
-	f.allocator.Limit(f.book, obj, verdicts)
 }
 
 // lateWrite carries a write out that got no answer, or not: the API server gives up after a while.
@@ -357,10 +395,6 @@ func (f *fleet) lateWrite() {
 	if f.clock.Now().Before(l.ends) {
 		f.apply(l.node, l.plan)
 	}
-}
-
-func (f *fleet) succeeded(node *corev1.Node) {
-	f.allocator.Written(node.Name, func() *corev1.Node { return node })
 }
 
 // apply writes the plan if the node has the taints that it was made for, as the API server does,
@@ -444,20 +478,14 @@ func (f *fleet) settle() {
 		f.tellOne()
 		names := slices.Sorted(maps.Keys(f.cache))
 		obj := f.read(names[f.random.IntN(len(names))])
-		if doubt, _ := f.allocator.Doubts(obj.Name); doubt && f.truth[obj.Name] != nil {
-			obj = f.truth[obj.Name]
-			f.allocator.Resolve(obj)
-		}
-		node := noderule.NodeOf(obj)
-		verdicts := f.book.Verdicts(node, f.clock.Now())
-		f.limit(obj, node, verdicts)
-		if plan := noderule.PlanFor(node, verdicts, nil, f.clock.Now()); !plan.Empty() && f.allocator.Send(node, plan) {
-			if written := f.apply(node, plan); written != nil {
-				f.written[node.Name] = written
-				f.succeeded(written)
-			} else {
-				f.allocator.Failed(node.Name)
+		if f.truth[obj.Name] != nil {
+			var err error
+			if obj, err = f.allocator.Read(f.t.Context(), obj.Name); err != nil {
+				f.t.Fatal(err)
 			}
+		}
+		if r, plan := f.decideOn(f.book, obj); !plan.Empty() && r.Begin(plan) {
+			f.end(late{reservation: r.Reservation, node: r.node, plan: plan})
 		}
 	}
 	if s := noderule.Summarize(f.book.Rules()[0], f.fleetNodes(), f.clock.Now(), 0); s.Unsettled > 0 {
@@ -472,23 +500,15 @@ func (f *fleet) say(name string, status corev1.ConditionStatus) {
 	f.write(node)
 }
 
-// decide is the plan of a manager that looks at the node as it is, with this book.
-func (f *fleet) decide(book *noderule.Rulebook, name string) (*noderule.Node, *noderule.Plan) {
-	obj := f.truth[name]
-	node := noderule.NodeOf(obj)
-	verdicts := book.Verdicts(node, f.clock.Now())
-	if f.allocator.Unsure(book, node, verdicts) {
-		if err := f.allocator.Survey(func(see func(*corev1.Node)) error {
-			for _, node := range f.truth {
-				see(node)
-			}
-			return nil
-		}); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-	f.allocator.Limit(book, obj, verdicts)
-	return node, noderule.PlanFor(node, verdicts, nil, f.clock.Now())
+// decide reserves and plans for the current state of a node.
+func (f *fleet) decide(book *noderule.Rulebook, name string) (decided, *noderule.Plan) {
+	return f.decideOn(book, f.truth[name])
+}
+
+// holds reports whether the manager begins to hold the node.
+func (f *fleet) holds(name string) (late, bool) {
+	r, plan := f.decide(f.book, name)
+	return late{reservation: r.Reservation, node: r.node, plan: plan}, !plan.Empty() && r.Begin(plan)
 }
 
 // unlimited is a fleet of a rule that has no limit yet, whose nodes are all to be taken away.
@@ -509,135 +529,158 @@ func (f *fleet) limitTo(limit int) {
 	f.turnPage()
 }
 
-func TestAWriteUnderWayCountsWhenALimitComes(t *testing.T) {
+func TestAWriteInFlightCountsForANewLimit(t *testing.T) {
 	f := unlimited(t)
-	node, plan := f.decide(f.book, "n0")
-	if plan.Empty() || !f.allocator.Send(noderule.NodeOf(f.truth["n0"]), plan) {
-		t.Fatal("n0 is not taken away, though nothing limits that")
+	write, ok := f.holds("n0")
+	if !ok {
+		t.Fatal("n0 is not held, although the rule has no limit")
 	}
 	f.limitTo(1)
-	if _, plan := f.decide(f.book, "n1"); !plan.Empty() && f.allocator.Send(noderule.NodeOf(f.truth["n1"]), plan) {
-		t.Error("n1 is taken away beside n0, whose write is under way")
+	if _, ok := f.holds("n1"); ok {
+		t.Error("n1 is held while the write of n0 is in flight")
 	}
-	f.succeeded(f.apply(node, plan))
-	if _, plan := f.decide(f.book, "n1"); !plan.Empty() && f.allocator.Send(noderule.NodeOf(f.truth["n1"]), plan) {
-		t.Error("n1 is taken away beside n0, which is away")
+	f.end(write)
+	if _, ok := f.holds("n1"); ok {
+		t.Error("n1 is held in addition to n0")
 	}
 }
 
-func TestWhatAWriteMadeIsAskedOnlyWhereALimitCountsIt(t *testing.T) {
-	f, asked := unlimited(t), 0
-	written := func() {
-		f.allocator.Written("n0", func() *corev1.Node { asked++; return f.truth["n0"] })
+// The response to a write is reduced only if a rule has a limit.
+func TestAResponseIsReducedOnlyForALimit(t *testing.T) {
+	f := unlimited(t)
+	write, _ := f.holds("n0")
+	write.reservation.End(write.plan, f.truth[write.node.Name], quota.Written)
+	if f.reduced != 0 {
+		t.Error("reduced without a limit")
 	}
-	written()
-	if asked != 0 {
-		t.Error("asked, though nothing limits")
-	}
-	f.limitTo(1)
-	f.decide(f.book, "n0") // who decides learns of the limit
-	written()
-	if asked != 1 {
-		t.Errorf("asked %d times, must be once", asked)
+	f.limitTo(9)
+	write, _ = f.holds("n1")
+	write.reservation.End(write.plan, f.truth[write.node.Name], quota.Written)
+	if f.reduced != 1 {
+		t.Errorf("reduced %d times, want once", f.reduced)
 	}
 }
 
-func TestAPlanOfAnOlderBookIsNotWritten(t *testing.T) {
+func TestAPlanOfAnOlderRulebookIsNotWritten(t *testing.T) {
 	f := unlimited(t)
 	older := f.book
-	_, stale := f.decide(older, "n1") // and the worker is slow
+	slow, stale := f.decide(older, "n1")
 	f.limitTo(1)
-	_, plan := f.decide(f.book, "n0")
-	if plan.Empty() || !f.allocator.Send(noderule.NodeOf(f.truth["n0"]), plan) {
-		t.Fatal("n0 is not taken away, though one may be")
+	if _, ok := f.holds("n0"); !ok {
+		t.Fatal("n0 is not held, although one node may be")
 	}
-	if f.allocator.Send(noderule.NodeOf(f.truth["n1"]), stale) {
-		t.Error("n1 is taken away beside n0, by a plan from before the limit")
+	if slow.Begin(stale) {
+		t.Error("n1 is held in addition to n0, by a plan from before the limit")
 	}
-	if _, plan := f.decide(older, "n2"); !plan.Empty() && f.allocator.Send(noderule.NodeOf(f.truth["n2"]), plan) {
-		t.Error("n2 is taken away by a worker that does not know the limit")
+	if r, plan := f.decide(older, "n2"); !plan.Empty() && r.Begin(plan) {
+		t.Error("n2 is held by a worker with the older rulebook")
 	}
 }
 
-func TestNothingIsTakenWhileWritesOfAnotherManagerMayHappen(t *testing.T) {
+func TestNoNodeIsHeldWhileWritesOfThePredecessorMayTakeEffect(t *testing.T) {
 	f := newFleet(t, 0, "1")
-	f.feared = f.clock.Now().Add(time.Minute)
+	f.predecessorUntil = f.clock.Now().Add(time.Minute)
 	for name := range f.truth {
 		f.say(name, corev1.ConditionFalse)
 	}
 	if _, plan := f.decide(f.book, "n0"); !plan.Empty() {
-		t.Errorf("n0 is taken away: %+v", plan.Changes)
+		t.Errorf("n0 is held: %+v", plan.Changes)
 	}
-	f.clock.SetTime(f.feared)
+	f.clock.SetTime(f.predecessorUntil)
 	if _, plan := f.decide(f.book, "n0"); plan.Empty() {
-		t.Error("n0 is not taken away, though nothing is to be feared any more")
+		t.Error("n0 is not held, although no write of the predecessor can take effect anymore")
 	}
 }
 
-func TestAWriteWithoutAnAnswerCountsForAsLongAsItMayHappen(t *testing.T) {
+func TestAnUnansweredWriteCountsWhileItMayTakeEffect(t *testing.T) {
 	f := newFleet(t, 0, "1")
 	f.say("n0", corev1.ConditionFalse)
 	f.say("n1", corev1.ConditionFalse)
-	node, plan := f.decide(f.book, "n0")
-	if plan.Empty() || !f.allocator.Send(node, plan) {
-		t.Fatal("n0 is not held, though one may be")
+	write, ok := f.holds("n0")
+	if !ok {
+		t.Fatal("n0 is not held, although one node may be")
 	}
-	f.allocator.Doubt(node, plan)
+	write.reservation.End(write.plan, nil, quota.Unanswered)
+	read := func() {
+		t.Helper()
+		if _, err := f.allocator.Read(t.Context(), "n0"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.clock.SetTime(f.clock.Now().Add(unanswered - time.Second))
-	f.allocator.Resolve(f.truth["n0"])
+	read()
 	if _, plan := f.decide(f.book, "n1"); !plan.Empty() {
 		t.Error("n1 is held while n0 may still be")
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
-	f.allocator.Resolve(f.truth["n0"])
-	if doubted, _ := f.allocator.Doubts("n0"); doubted {
-		t.Error("the write still counts, though it can no longer happen")
+	read()
+	if r, _ := f.decide(f.book, "n2"); !r.RetryAt.IsZero() {
+		t.Error("n2 waits for a write")
+	}
+	if r, _ := f.decide(f.book, "n0"); !r.RetryAt.IsZero() {
+		t.Error("the write still counts, although it can no longer take effect")
 	}
 }
 
-// A write of a node that is gone can happen no more, though nobody heard what became of it.
-func TestANodeThatIsGoneTakesNoPlace(t *testing.T) {
-	f := unlimited(t)
-	_, plan := f.decide(f.book, "n0")
-	if !f.allocator.Send(noderule.NodeOf(f.truth["n0"]), plan) {
-		t.Fatal("n0 is not taken away, though nothing limits that")
+func TestAnAbortedReservationTakesNoPlace(t *testing.T) {
+	f := newFleet(t, 0, "1")
+	f.say("n0", corev1.ConditionFalse)
+	f.say("n1", corev1.ConditionFalse)
+	r, plan := f.decide(f.book, "n0")
+	if plan.Empty() {
+		t.Fatal("n0 is not held, although one node may be")
 	}
-	gone := f.truth["n0"]
+	r.Abort()
+	if _, ok := f.holds("n1"); !ok {
+		t.Error("n1 is not held, although n0 is not written")
+	}
+}
+
+// A write of a deleted node cannot take effect, although it has no response.
+func TestADeletedNodeTakesNoPlace(t *testing.T) {
+	f := unlimited(t)
+	write, ok := f.holds("n0")
+	if !ok {
+		t.Fatal("n0 is not held, although the rule has no limit")
+	}
+	deleted := f.truth["n0"]
 	delete(f.truth, "n0")
 	delete(f.cache, "n0")
-	f.allocator.Gone(gone)
-	f.allocator.Doubt(noderule.NodeOf(gone), plan)
-	f.allocator.Absent("n0")
+	f.allocator.Forget(deleted)
+	write.reservation.End(write.plan, nil, quota.Unanswered)
+	if _, err := f.allocator.Read(t.Context(), "n0"); !apierrors.IsNotFound(err) {
+		t.Fatalf("n0: %v", err)
+	}
 	f.limitTo(1)
-	if _, plan := f.decide(f.book, "n1"); plan.Empty() || !f.allocator.Send(noderule.NodeOf(f.truth["n1"]), plan) {
-		t.Error("n1 is not taken away: n0, which does not exist, has the one place")
+	if _, ok := f.holds("n1"); !ok {
+		t.Error("n1 is not held: n0, which does not exist, has the only place")
 	}
 }
 
-// A new node that is being held when a limit comes is not one of those that were in use.
-func TestANewNodeThatIsBeingHeldTakesNoPlace(t *testing.T) {
-	for name, end := range map[string]func(f *fleet, node *noderule.Node, plan *noderule.Plan){
-		"it is written":   func(f *fleet, node *noderule.Node, plan *noderule.Plan) { f.succeeded(f.apply(node, plan)) },
-		"nobody knows it": func(f *fleet, node *noderule.Node, plan *noderule.Plan) { f.allocator.Doubt(node, plan) },
+// A new node that is being held when the rule gets a limit is not in use.
+func TestANewNodeTakesNoPlace(t *testing.T) {
+	for name, end := range map[string]func(*fleet, late){
+		"written":    (*fleet).end,
+		"unanswered": func(_ *fleet, write late) { write.reservation.End(write.plan, nil, quota.Unanswered) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := unlimited(t)
 			f.join("new", f.clock.Now().Add(time.Minute))
-			late := f.truth["new"].DeepCopy()
-			for i := range late.Status.Conditions {
-				late.Status.Conditions[i].Status = corev1.ConditionFalse // not Ready either
+			node := f.truth["new"].DeepCopy()
+			for i := range node.Status.Conditions {
+				node.Status.Conditions[i].Status = corev1.ConditionFalse // not Ready either
 			}
-			f.write(late)
-			node, plan := f.decide(f.book, "new")
-			if plan.Empty() || !f.allocator.Send(node, plan) {
+			f.write(node)
+			write, ok := f.holds("new")
+			if !ok {
 				t.Fatal("the new node is not held")
 			}
 			f.limitTo(1)
-			f.allocator.See(f.book, f.truth["n0"])
-			f.rule.Spec.MaxUnavailable = ptr.To(intstr.FromInt(9)) // for the check of the fleet, which knows no limit that comes
-			end(f, node, plan)
-			if node, plan := f.decide(f.book, "n0"); plan.Empty() || !f.allocator.Send(node, plan) {
-				t.Error("n0 is not taken away: a node that was never in use has the one place")
+			f.allocator.Observe(f.book, f.truth["n0"])
+			f.rule.Spec.MaxUnavailable = ptr.To(intstr.FromInt(9)) // for the check of the fleet, which ignores when the limit was set
+			end(f, write)
+			if _, ok := f.holds("n0"); !ok {
+				t.Error("n0 is not held: a node that was never in use has the only place")
 			}
 		})
 	}

@@ -34,10 +34,10 @@ func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
 	}
 }
 
-// checkDependencies looks for names that no rule has: they wait for nobody.
+// checkDependencies reports names in dependsOn that no rule has: the rule does not wait for them.
 func (r *Report) checkDependencies(at document, book *noderule.Rulebook, rule *noderule.Rule) {
-	if strangers := book.Strangers(rule); len(strangers) > 0 {
-		r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files has the name %s: the rule does not wait for it unless it is in the cluster", strings.Join(strangers, " or ")),
+	if unknown := book.UnknownDependencies(rule); len(unknown) > 0 {
+		r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files has the name %s: the rule does not wait for it unless it is in the cluster", strings.Join(unknown, " or ")),
 			"compare the spelling, or lint the rules together")
 	}
 }

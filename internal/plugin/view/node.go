@@ -120,7 +120,7 @@ func (b *Book) node(obj *corev1.Node, now time.Time, limited func(*noderule.Rule
 		if standing.State == noderule.NotSelected && !standing.Owned {
 			continue
 		}
-		if standing.Takes(node) && limited(rule, node) {
+		if standing.Takes() && limited(rule, node) {
 			standing.Limit()
 		}
 		s := standingOf(standing, node, now)
@@ -190,7 +190,7 @@ func standingOf(s noderule.Standing, node *noderule.Node, now time.Time) Standin
 }
 
 func missingOf(o noderule.Observation) Missing {
-	return Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: o.Since, Doubt: o.Doubts()}
+	return Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: o.Since, Doubt: o.WhyUnknown()}
 }
 
 func allMet(rule *noderule.Rule, node *noderule.Node, now time.Time) bool {

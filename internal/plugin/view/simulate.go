@@ -99,14 +99,10 @@ func (b *Book) limits(nodes []*corev1.Node, now time.Time) noderule.Limits {
 
 // plan is what a manager would do to the node.
 func (b *Book) plan(node *noderule.Node, limits noderule.Limits, listed noderule.RuleTaints, now time.Time) *noderule.Plan {
-	verdicts := b.compiled.Verdicts(node, now)
-	for i := range verdicts {
-		if limits.Hit(verdicts[i].Rule, node) {
-			verdicts[i].Limit()
-		}
-	}
-	noderule.Defer(verdicts, node)
-	return noderule.PlanFor(node, verdicts, listed, now)
+	e := b.compiled.Evaluate(node, now)
+	e.ApplyLimits(limits)
+	e.ApplyDependencies()
+	return e.Plan(listed)
 }
 
 func (b *Book) effect(change noderule.Change, node *noderule.Node, now time.Time) Effect {

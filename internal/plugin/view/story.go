@@ -135,7 +135,7 @@ func requirementOf(o noderule.Observation, node *noderule.Node, writers map[stri
 	r := Requirement{
 		Type: o.Requirement.Type, Required: o.Requirement.RequiredStatus, Current: o.Current, Met: o.Met(),
 		Absent: o.Missing, Default: o.Missing && o.Requirement.DefaultStatus != "",
-		Writer: writers[o.Requirement.Type], Doubt: o.Doubts(),
+		Writer: writers[o.Requirement.Type], Doubt: o.WhyUnknown(),
 	}
 	if c := condition(node.Conditions, o.Requirement.Type); c != nil {
 		r.Reason, r.Message = c.Reason, c.Message
