@@ -54,7 +54,8 @@ func (f *facts) evaluate(now time.Time) outcome {
 		return alone
 	}
 	return f.afterDependencies(alone, func(other *Rule) bool {
-		g := decode(other, f.node)
+		var g facts
+		g.decode(other, f.node)
 		return g.blocks(g.evaluateAlone(now))
 	})
 }
@@ -86,7 +87,7 @@ func firstBlocking(rule *Rule, blocks func(*Rule) bool) *Rule {
 // whileWaiting is the state of a node while the rule waits for another one: unchanged. A rule with bootstrapScope
 // Boot that would hold the node holds it: only conditions that are reported from now on count.
 func (f *facts) whileWaiting(alone State) State {
-	if f.owned || f.rule.Boot && alone == Held {
+	if f.owned() || f.rule.Boot && alone == Held {
 		return Held
 	}
 	return Released
@@ -124,7 +125,7 @@ func (f *facts) evaluateTimed(now time.Time) outcome {
 		o.cause, o.until, o.ready = CauseMinReady, earlier(o.until, ready), ready
 	case met.all:
 		return outcome{state: Released, until: met.until}
-	case rule.recordsExpiry() && f.decoded().memory.Expired != "":
+	case rule.recordsExpiry() && f.memory().Expired != "":
 		return outcome{state: Released, cause: CauseDeadline}
 	}
 	return f.withDeadline(o, now)
@@ -193,7 +194,7 @@ func (f *facts) requirements(now time.Time) met {
 // conditions. For a held node it is the time at which the manager first observed it: transition times come from
 // other components, and the age of a heartbeat at that time is not known.
 func (f *facts) metSince(transition, now time.Time) time.Time {
-	held := f.owned || f.tainted
+	held := f.owned() || f.tainted()
 	if !held && (!f.rule.Bootstrap || f.node.Created.Before(f.rule.Created)) {
 		return time.Time{} // the node is in use and was not held
 	}

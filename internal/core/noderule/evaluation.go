@@ -13,15 +13,17 @@ type Evaluation struct {
 	Verdicts []Verdict
 
 	now   time.Time
+	rules []*Rule
 	facts []facts
+	plan  Plan
 }
 
 // Evaluate returns the verdicts of all rules for the node at a time.
 func (b *Rulebook) Evaluate(node *Node, now time.Time) *Evaluation {
-	e := &Evaluation{Node: node, Verdicts: make([]Verdict, len(b.rules)), now: now, facts: make([]facts, len(b.rules))}
+	e := &Evaluation{Node: node, Verdicts: make([]Verdict, len(b.rules)), now: now, rules: b.rules, facts: make([]facts, len(b.rules))}
 	for i, rule := range b.rules {
 		f := &e.facts[i]
-		*f = decode(rule, node)
+		f.decode(rule, node)
 		e.Verdicts[i] = f.verdict(f.evaluate(now), now)
 	}
 	return e
@@ -51,13 +53,10 @@ func (e *Evaluation) ApplyDependencies() []int {
 // Plan returns the change that the verdicts require. A record of any other rule is of one that does not exist, and is
 // removed if the list has that rule with that taint.
 func (e *Evaluation) Plan(listed RuleTaints) *Plan {
-	p := planner{node: e.Node, listed: listed, now: e.now, evaluation: e}
-	p.rules = make([]*Rule, len(e.Verdicts))
-	for i := range e.Verdicts {
-		p.rules[i] = e.Verdicts[i].Rule
-	}
+	p := planner{node: e.Node, rules: e.rules, listed: listed, now: e.now, evaluation: e}
 	p.run()
-	return &p.plan
+	e.plan = p.plan
+	return &e.plan
 }
 
 // ApplyLimits limits the verdicts that maxUnavailable leaves released, according to the states of all nodes.

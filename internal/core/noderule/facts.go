@@ -9,23 +9,39 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// facts are what a node contains about one rule. They are decoded once; evaluation and planning read them
-// instead of the annotations of the node.
+// facts are what a node contains about one rule. Each taint and annotation is looked up, and each record is decoded, at
+// most once: evaluation and planning read the facts instead of the node.
 type facts struct {
 	rule *Rule
 	node *Node
 
-	selected bool
-	// tainted means that the node has the rule's taint, and owned that it has the rule's ownership record.
-	tainted, owned bool
 	// completion is the value of the completion record. hasOlderCompletion means that the node has a completion
 	// record of the older form, which ends in the name of the rule.
 	completion                        string
 	hasCompletion, hasOlderCompletion bool
-	hasMemory                         bool
+
+	selected bool
+	// taint and record are whether the node has the rule's taint and its ownership record.
+	taint, record lookup
 
 	// records is nil if the rule needs no record, or the node has none.
 	records *records
+}
+
+// lookup is the result of a lookup.
+type lookup int8
+
+const (
+	notLookedUp lookup = iota
+	absent
+	present
+)
+
+func lookupOf(found bool) lookup {
+	if found {
+		return present
+	}
+	return absent
 }
 
 // records are the decoded annotations of one rule on a node. The record is that of the boot in which the node is now.
@@ -37,32 +53,59 @@ type records struct {
 // noRecords are the records of a node that has none.
 var noRecords records
 
-// decode returns the facts of a node for one rule. It does not allocate unless there is a record to decode.
-func decode(rule *Rule, node *Node) facts {
-	f := facts{rule: rule, node: node, selected: rule.Selects(node), tainted: node.Has(rule.ID()), owned: owns(rule, node)}
-	if rule.Bootstrap || rule.Deleting {
+// decode sets the facts of a node for one rule. It does not allocate unless there is a record to decode.
+func (f *facts) decode(rule *Rule, node *Node) {
+	*f = facts{rule: rule, node: node, selected: rule.Selects(node)}
+	if rule.Bootstrap {
 		f.completion, f.hasCompletion = node.Annotations[rule.completedKey]
-		f.hasOlderCompletion = has(node.Annotations, rule.olderCompletedKey)
+		f.hasOlderCompletion = !f.hasCompletion && has(node.Annotations, rule.olderCompletedKey)
 	}
-	f.hasMemory = has(node.Annotations, rule.memoryKey)
-	if rule.timed && (has(node.Annotations, rule.holdKey) || rule.Boot && node.BootID != "") || f.hasMemory {
+	if !rule.timed && !rule.keepsMemory() {
+		return
+	}
+	hold := rule.timed && (f.owned() || rule.Boot && node.BootID != "")
+	if memory := rule.keepsMemory() && has(node.Annotations, rule.memoryKey); hold || memory {
 		f.records = &records{memory: decodeMemory(rule, node)}
-		if rule.timed {
-			f.records.hold = f.decodeHold()
-		}
 	}
-	return f
+	if hold {
+		f.records.hold = f.decodeHold()
+	}
 }
 
 // hold is the rule's ownership record for the current boot of the node; empty if there is none or the rule is not
 // timed.
-func (f *facts) hold() *record { return &f.decoded().hold }
-
-func (f *facts) decoded() *records {
+func (f *facts) hold() *record {
 	if f.records == nil {
-		return &noRecords
+		return &noRecords.hold
 	}
-	return f.records
+	return &f.records.hold
+}
+
+// memory is the rule's memory annotation; empty if there is none.
+func (f *facts) memory() memory {
+	if f.records != nil {
+		return f.records.memory
+	}
+	return decodeMemory(f.rule, f.node)
+}
+
+// hasMemory reports whether the node has the rule's memory annotation.
+func (f *facts) hasMemory() bool { return has(f.node.Annotations, f.rule.memoryKey) }
+
+// tainted reports whether the node has the rule's taint.
+func (f *facts) tainted() bool {
+	if f.taint == notLookedUp {
+		f.taint = lookupOf(f.node.Has(f.rule.ID()))
+	}
+	return f.taint == present
+}
+
+// owned reports whether the node has the rule's ownership record.
+func (f *facts) owned() bool {
+	if f.record == notLookedUp {
+		f.record = lookupOf(owns(f.rule, f.node))
+	}
+	return f.record == present
 }
 
 // owns reports whether the node has the rule's ownership record. A record that names another taint is not the
@@ -77,15 +120,15 @@ func owns(rule *Rule, node *Node) bool {
 }
 
 // holding reports whether the node has the taint because of the rule.
-func (f *facts) holding() bool { return f.tainted && f.owned }
+func (f *facts) holding() bool { return f.tainted() && f.owned() }
 
 // inherited reports whether the node has the taint of a rule that was deleted before Readygate first observed it.
 // Another controller added the taint, without a record.
-func (f *facts) inherited() bool { return f.rule.Inherited && f.selected && f.tainted }
+func (f *facts) inherited() bool { return f.rule.Inherited && f.selected && f.tainted() }
 
 // carries reports whether the node has anything of the rule.
 func (f *facts) carries() bool {
-	return f.owned || f.inherited() || f.hasMemory || has(f.node.Annotations, f.rule.completedKey)
+	return f.owned() || f.inherited() || f.hasMemory() || has(f.node.Annotations, f.rule.completedKey)
 }
 
 // completed reports whether the node has a completion record of a bootstrap-only rule that counts. A record of the
@@ -101,18 +144,18 @@ func (f *facts) completed() bool {
 // inUse reports whether the node counts as in use for a rule with maxUnavailable: the rule released it before, it
 // is older than the rule, or it accepts pods now.
 func (f *facts) inUse() bool {
-	return f.node.Created.Before(f.rule.Created) || f.decoded().memory.InUse != "" ||
-		f.node.ready() && !f.owned && !f.tainted
+	return f.node.Created.Before(f.rule.Created) || f.memory().InUse != "" ||
+		f.node.ready() && !f.owned() && !f.tainted()
 }
 
 // takes reports whether holding the node removes a node in use, for a rule with maxUnavailable.
-func (f *facts) takes() bool { return f.rule.MaxUnavailable != nil && !f.tainted && f.inUse() }
+func (f *facts) takes() bool { return f.rule.MaxUnavailable != nil && !f.tainted() && f.inUse() }
 
 // createdLate reports whether the admission policy added the rule's taint when the node was created, although the
 // rule was in dry run by then: a change of a rule takes time to reach all API servers.
 func (f *facts) createdLate() bool {
 	return !f.rule.DryRunSince.IsZero() && !f.node.Created.Before(f.rule.DryRunSince) &&
-		f.owned && originIn(f.node.Annotations[f.rule.holdKey]) == OriginBorn
+		f.owned() && originIn(f.node.Annotations[f.rule.holdKey]) == OriginBorn
 }
 
 // decodeHold decodes the ownership record, and adapts it to the current boot of the node.
@@ -136,13 +179,15 @@ func (f *facts) decodeHold() record {
 
 // InUse reports whether the node counts as in use for a rule with maxUnavailable.
 func InUse(rule *Rule, node *Node) bool {
-	f := decode(rule, node)
+	var f facts
+	f.decode(rule, node)
 	return f.inUse()
 }
 
 // Carries reports whether the node has anything that the rule added.
 func Carries(rule *Rule, node *Node) bool {
-	f := decode(rule, node)
+	var f facts
+	f.decode(rule, node)
 	return f.carries()
 }
 

@@ -23,20 +23,22 @@ type planner struct {
 	plan   Plan
 }
 
-// decision returns the facts and the outcome of a rule.
-func (p *planner) decision(i int) (facts, outcome) {
+// decision sets the facts of a rule, and returns its outcome.
+func (p *planner) decision(i int, f *facts) outcome {
 	if e := p.evaluation; e != nil {
-		return e.facts[i], e.Verdicts[i].outcome()
+		*f = e.facts[i]
+		return e.Verdicts[i].outcome()
 	}
-	f := decode(p.rules[i], p.node)
-	return f, f.evaluate(p.now)
+	f.decode(p.rules[i], p.node)
+	return f.evaluate(p.now)
 }
 
 func (p *planner) run() {
 	p.plan.Taints = p.node.Taints
+	var f facts
 	for i := range p.rules {
-		f, o := p.decision(i)
-		p.apply(&f, o)
+		o := p.decision(i, &f)
+		p.apply(&f, &o)
 	}
 	p.removeOrphans()
 }
@@ -53,7 +55,7 @@ func claimOf(rule *Rule) claim {
 	return claim{rule: rule.Name, uid: rule.UID, taint: rule.ID(), record: rule.holdKey}
 }
 
-func (p *planner) apply(f *facts, o outcome) {
+func (p *planner) apply(f *facts, o *outcome) {
 	rule := f.rule
 	switch {
 	case rule.dryRun() && f.createdLate():
@@ -72,14 +74,14 @@ func (p *planner) apply(f *facts, o outcome) {
 	}
 }
 
-func (p *planner) hold(f *facts, o outcome) {
+func (p *planner) hold(f *facts, o *outcome) {
 	rule := f.rule
 	switch {
 	case !contains(p.plan.Taints, rule.ID()):
 		p.plan.Taints = append(p.copyTaints(), rule.Taint)
 		p.change(Added, claimOf(rule))
 		p.writeRecord(f, o, newRecord(rule, OriginAdded, p.now))
-	case !f.owned:
+	case !f.owned():
 		p.change(Adopted, claimOf(rule))
 		p.writeRecord(f, o, newRecord(rule, OriginAdopted, p.now))
 	case rule.timed:
@@ -88,18 +90,18 @@ func (p *planner) hold(f *facts, o outcome) {
 }
 
 // writeRecord writes the ownership record of a node that the rule holds.
-func (p *planner) writeRecord(f *facts, o outcome, rec record) {
+func (p *planner) writeRecord(f *facts, o *outcome, rec record) {
 	if f.rule.timed {
 		p.updateRecord(&rec, f, o)
 	}
 	p.set(f.rule.holdKey, rec.String(), claimOf(f.rule))
-	if f.rule.MaxUnavailable != nil || f.hasMemory {
+	if f.rule.MaxUnavailable != nil || f.hasMemory() {
 		p.writeMemory(f, o, f.inUse())
 	}
 }
 
 // updateRecord updates what a record contains about time.
-func (p *planner) updateRecord(rec *record, f *facts, o outcome) {
+func (p *planner) updateRecord(rec *record, f *facts, o *outcome) {
 	rule := f.rule
 	if rule.Boot {
 		known := f.hold()
@@ -129,7 +131,7 @@ func (p *planner) updateRecord(rec *record, f *facts, o outcome) {
 	}
 }
 
-func (p *planner) release(f *facts, o outcome) {
+func (p *planner) release(f *facts, o *outcome) {
 	rule := f.rule
 	if o.cause != CauseLimit {
 		p.removeOwned(f)
@@ -142,15 +144,15 @@ func (p *planner) release(f *facts, o outcome) {
 		p.setAnnotation(key, value)
 		p.change(Completed, claimOf(rule))
 	}
-	if rule.keepsMemory() || f.hasMemory {
-		p.writeMemory(f, o, f.owned || f.tainted || f.inUse())
+	if rule.keepsMemory() || f.hasMemory() {
+		p.writeMemory(f, o, f.owned() || f.tainted() || f.inUse())
 	}
 }
 
 // writeMemory records what the rule must know of the node later: that it is in use, unless it is older than the rule,
 // and that the deadline released it.
-func (p *planner) writeMemory(f *facts, o outcome, used bool) {
-	rule, m := f.rule, f.decoded().memory
+func (p *planner) writeMemory(f *facts, o *outcome, used bool) {
+	rule, m := f.rule, f.memory()
 	m.Rule = rule.Name
 	if rule.MaxUnavailable != nil && used && m.InUse == "" && !p.node.Created.Before(rule.Created) {
 		m.InUse = timeOf(p.now)
@@ -185,7 +187,7 @@ func (p *planner) recordBoot(f *facts) {
 // deleted also removes its other records.
 func (p *planner) disengage(f *facts) {
 	rule := f.rule
-	if f.owned || f.inherited() {
+	if f.owned() || f.inherited() {
 		p.removeOwned(f)
 	}
 	if rule.Deleting {
@@ -264,7 +266,8 @@ func (p *planner) required(id TaintID) bool {
 		if rule.ID() != id || !rule.Active() {
 			continue
 		}
-		if _, o := p.decision(i); o.state == Held {
+		var f facts
+		if o := p.decision(i, &f); o.state == Held {
 			return true
 		}
 	}
@@ -276,7 +279,7 @@ func (p *planner) required(id TaintID) bool {
 func (p *planner) removeOwned(f *facts) {
 	c := claimOf(f.rule)
 	p.removeTaint(c)
-	if f.owned {
+	if f.owned() {
 		p.remove(c.record, c)
 	}
 }

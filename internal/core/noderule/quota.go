@@ -13,7 +13,8 @@ func Takes(rule *Rule, node *Node) bool {
 	if rule.MaxUnavailable == nil {
 		return false
 	}
-	f := decode(rule, node)
+	var f facts
+	f.decode(rule, node)
 	return f.takes()
 }
 
@@ -46,15 +47,16 @@ func NewQuota(rule *Rule) *Quota {
 // Observe updates the quota with a state of a node that is newer than the previous one, and its verdict. A node with the
 // taint counts, whatever added the taint; and a granted node counts until a state shows it.
 func (q *Quota) Observe(node *Node, now time.Time) {
-	f := decode(q.rule, node)
+	var f facts
+	f.decode(q.rule, node)
 	q.observe(&f, f.evaluate(now).state == Held && f.takes())
 }
 
 func (q *Quota) observe(f *facts, wants bool) {
-	name, tainted, used := f.node.Name, f.tainted, f.inUse()
+	name, tainted, used := f.node.Name, f.tainted(), f.inUse()
 	counts := used && f.selected
 	switch was, away := q.away[name]; {
-	case tainted && (counts || away || used && f.owned):
+	case tainted && (counts || away || used && f.owned()):
 		q.away[name] = seen
 	case away && was == seen:
 		delete(q.away, name)

@@ -18,13 +18,12 @@ type evaluated struct {
 	facts facts
 }
 
-func evaluatedOf(rule *Rule, node *Node, now time.Time) evaluated {
-	f := decode(rule, node)
+func (e *evaluated) evaluate(rule *Rule, node *Node, now time.Time) {
+	f := &e.facts
+	f.decode(rule, node)
 	o := f.evaluate(now)
-	return evaluated{facts: f, Standing: Standing{
-		Tainted: f.tainted, Owned: f.owned,
-		Verdict: Verdict{Rule: rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until},
-	}}
+	e.Verdict = Verdict{Rule: rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until}
+	e.Tainted, e.Owned = f.tainted(), f.owned()
 }
 
 // offer adds the node to the list, unless limit other nodes come before it.

@@ -17,8 +17,9 @@ type Standing struct {
 
 // Stand evaluates the rule for the node, and compares the verdict with the node.
 func Stand(rule *Rule, node *Node, now time.Time) Standing {
-	f := decode(rule, node)
-	return Standing{Verdict: f.verdict(f.evaluate(now), now), Tainted: f.tainted, Owned: f.owned}
+	var f facts
+	f.decode(rule, node)
+	return Standing{Verdict: f.verdict(f.evaluate(now), now), Tainted: f.tainted(), Owned: f.owned()}
 }
 
 // Holding reports whether the node has the taint because of the rule.

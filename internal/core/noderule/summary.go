@@ -71,7 +71,8 @@ func summarize(rules []*Rule, nodes iter.Seq[*Node], now time.Time, limit int) [
 	}
 	for node := range nodes {
 		for i, rule := range rules {
-			s := evaluatedOf(rule, node, now)
+			var s evaluated
+			s.evaluate(rule, node, now)
 			if limits.Hit(rule, node) {
 				s.Limit()
 			}

@@ -107,7 +107,8 @@ func (o Observation) WhyUnknown() string {
 
 // Observe compares every requirement of the rule with the node, in the order of the spec.
 func Observe(rule *Rule, node *Node, now time.Time) []Observation {
-	f := decode(rule, node)
+	var f facts
+	f.decode(rule, node)
 	return f.observe(now)
 }
 
@@ -128,7 +129,8 @@ func (f *facts) observe(now time.Time) []Observation {
 // Evaluate returns the verdict of one rule for the node at a time. A rule that is being deleted, is withdrawn or is not
 // accepted selects no node.
 func Evaluate(rule *Rule, node *Node, now time.Time) Verdict {
-	f := decode(rule, node)
+	var f facts
+	f.decode(rule, node)
 	return f.verdict(f.evaluate(now), now)
 }
 
@@ -138,7 +140,8 @@ func (f *facts) verdict(o outcome, now time.Time) Verdict {
 	switch {
 	case o.cause == CauseDependency:
 		verdict.WaitsFor = firstBlocking(f.rule, func(other *Rule) bool {
-			g := decode(other, f.node)
+			var g facts
+			g.decode(other, f.node)
 			return g.blocks(g.evaluateAlone(now))
 		})
 	case o.hasUnmet():
