@@ -19,7 +19,7 @@ const impatience = time.Second
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: demo BINARIES, e.g. demo bin/kube; variables: SCENARIO, ONCE, KUBECONFIG, DEMO_CLUSTER")
+		fmt.Fprintln(os.Stderr, "usage: demo BINARIES, e.g. demo bin/kube; variables: SCENARIO, ONCE")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -27,9 +27,7 @@ func main() {
 	context.AfterFunc(ctx, func() { time.AfterFunc(impatience, stop) })
 	options := &demo.Options{
 		Scenario: os.Getenv("SCENARIO"), Root: ".", Binaries: os.Args[1], Logs: "bin/demo",
-		Existing: os.Getenv("KUBECONFIG") != "", Agreed: os.Getenv("DEMO_CLUSTER") == "yes",
-		Clean: os.Getenv("DEMO_CLUSTER") == "clean",
-		Once:  os.Getenv("ONCE") == "1", In: os.Stdin, Out: os.Stdout,
+		Once: os.Getenv("ONCE") == "1", Out: os.Stdout,
 	}
 	os.Exit(code(options.Run(ctx)))
 }
@@ -44,7 +42,7 @@ func code(err error) int {
 	switch {
 	case errors.Is(err, demo.ErrInterrupted):
 		return 130
-	case errors.As(err, &unknown), errors.Is(err, demo.ErrRefused):
+	case errors.As(err, &unknown):
 		return 2
 	}
 	return 1

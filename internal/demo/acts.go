@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,8 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/api/node/v1alpha1"
-	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/scenario"
 )
 
@@ -25,42 +24,21 @@ const fieldOwner = client.FieldOwner("readygate-demo")
 
 // apply makes or changes a rule, as kubectl apply --server-side does.
 func (d *director) apply(ctx context.Context, apply *scenario.Apply) error {
-	rule := d.confinedRule(apply)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d.script.rules[apply])
 	if err != nil {
 		return err
 	}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	before := d.client.Get(ctx, client.ObjectKeyFromObject(rule), named(rule, ""))
-	err = d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content}), fieldOwner)
+	rule := &unstructured.Unstructured{Object: content}
+	err = d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(rule), fieldOwner)
 	if apply.Refused != "" {
 		return d.refused(apply, err)
 	}
 	if err != nil {
 		return fmt.Errorf("applying rule %s: %w", rule.GetName(), err)
 	}
-	if apierrors.IsNotFound(before) {
-		d.remember(named(rule, rule.GetName()))
-	}
 	return nil
-}
-
-// confinedRule is the rule of a step as it is applied here.
-func (d *director) confinedRule(apply *scenario.Apply) client.Object {
-	rule := d.script.rules[apply].DeepCopyObject().(client.Object)
-	d.confine(rule)
-	return rule
-}
-
-// named is an object of the same kind that has nothing but this name.
-func named(rule client.Object, name string) client.Object {
-	var obj client.Object = &v1alpha1.NodeReadinessRule{}
-	if isPodRule(rule) {
-		obj = &podv1alpha1.PodReadinessRule{}
-	}
-	obj.SetName(name)
-	return obj
 }
 
 // refused expects that the API server said no, and why.
@@ -69,8 +47,6 @@ func (d *director) refused(apply *scenario.Apply, err error) error {
 	switch {
 	case err == nil:
 		p.err = errors.New("the API server took it")
-		rule := d.confinedRule(apply)
-		d.remember(named(rule, rule.GetName()))
 	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), apply.Refused):
 		p.err = fmt.Errorf("the API server says: %w", err)
 	}
@@ -82,9 +58,8 @@ func (d *director) refused(apply *scenario.Apply, err error) error {
 }
 
 func (d *director) deleteRule(ctx context.Context, name string) error {
-	rule := named(d.script.ruleNamed(name), d.rule(name))
-	if err := d.client.Delete(ctx, rule); err != nil {
-		return fmt.Errorf("deleting rule %s: %w", rule.GetName(), err)
+	if err := d.client.Delete(ctx, d.script.ruleNamed(name)); err != nil {
+		return fmt.Errorf("deleting rule %s: %w", name, err)
 	}
 	return nil
 }
@@ -93,11 +68,11 @@ func (d *director) deleteRule(ctx context.Context, name string) error {
 func (d *director) join(ctx context.Context, node *scenario.Node) error {
 	obj := d.newNode(node.Name, node.Labels, taintsOf(node.Taints))
 	if len(node.Components) > 0 {
-		if err := d.reporters.install(obj.Name, node.Components); err != nil {
+		if err := d.reporters.install(node.Name, node.Components); err != nil {
 			return err
 		}
 	}
-	d.witness.joins(obj.Name, obj.DeepCopy().Spec.Taints)
+	d.witness.joins(node.Name, obj.DeepCopy().Spec.Taints)
 	if err := d.create(ctx, obj); err != nil {
 		return err
 	}
@@ -108,21 +83,17 @@ func (d *director) join(ctx context.Context, node *scenario.Node) error {
 	if !node.Reporter || len(node.Components) == 0 {
 		return nil
 	}
-	return d.reporters.run(ctx, obj.Name, true)
+	return d.reporters.run(ctx, node.Name, true)
 }
 
-// newNode is a node of the demo.
+// newNode is a node of the scenario.
 func (d *director) newNode(name string, labels map[string]string, taints []corev1.Taint) *corev1.Node {
-	if d.confined {
-		taints = append(taints, simulatedTaint)
-	}
+	all := map[string]string{corev1.LabelHostname: name}
+	maps.Copy(all, labels)
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: d.node(name), Labels: d.nodeLabels(name, labels),
-			Annotations: map[string]string{kwokAnnotation: "fake", SimulatedLabel: "no machine is behind this node: it is one of the demo's"},
-		},
-		Spec:   corev1.NodeSpec{Taints: taints},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: d.bootID()}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
+		Spec:       corev1.NodeSpec{Taints: taints},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: d.bootID()}},
 	}
 }
 
@@ -141,9 +112,9 @@ func taintsOf(texts []string) []corev1.Taint {
 // KWOK says that there is.
 const nodeCPU = 31000
 
-// deploy asks for pods, which only nodes of the demo can run.
+// deploy creates a Deployment.
 func (d *director) deploy(ctx context.Context, deploy *scenario.Deploy) error {
-	pods := d.podTemplate(deploy.Name, deploy.Where)
+	pods := podTemplate(deploy.Name, deploy.Where)
 	if deploy.PerNode != nil {
 		pods.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nodeCPU / *deploy.PerNode), resource.DecimalSI)}
 	}
@@ -164,19 +135,13 @@ func selectorOf(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: name}}
 }
 
-// podTemplate is for pods that run on nodes of the demo with these labels, and tolerate no taint
-// of a rule. Nodes without agents would keep them waiting: no rule of others is to select them.
-func (d *director) podTemplate(name string, where map[string]string) corev1.PodTemplateSpec {
-	labels := map[string]string{appLabel: name, partOfLabel: partOf}
-	if d.confined && !d.script.gatesPods() {
-		labels[podv1alpha1.OptOutLabel] = podv1alpha1.OptOut
-	}
+// podTemplate is for pods that run on nodes with these labels and tolerate no taint of a rule.
+func podTemplate(name string, where map[string]string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appLabel: name}},
 		Spec: corev1.PodSpec{
 			Containers:                    []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}},
-			NodeSelector:                  d.podSelector(where),
-			Tolerations:                   []corev1.Toleration{{Key: simulatedTaint.Key, Operator: corev1.TolerationOpExists}},
+			NodeSelector:                  where,
 			AutomountServiceAccountToken:  ptr.To(false),
 			TerminationGracePeriodSeconds: ptr.To(int64(0)),
 		},

@@ -49,12 +49,7 @@ func (s *stage) installAgents(ctx context.Context, root string) error {
 	for _, role := range roles {
 		objects = append(objects, role, bindingOf(role, admission.ManagerNamespace, admission.PodgateAccount))
 	}
-	for _, obj := range objects {
-		if err := s.ensure(ctx, obj); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.create(ctx, objects...)
 }
 
 // asAgent is the configuration of the agent of a node: its token says which node that is, and with

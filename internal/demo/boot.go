@@ -14,10 +14,13 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
+// awayAnnotation is on a node that is away for a reboot: KWOK does not make it Ready then.
+const awayAnnotation = "readygate.dev/demo-away"
+
 // boot lets a node go away for a reboot, or be there in another boot. Conditions that reporters
 // wrote stay as they are, as on a machine that reboots.
 func (d *director) boot(ctx context.Context, boot *scenario.Boot) error {
-	node := d.node(boot.Node)
+	node := boot.Node
 	d.reporters.fall(node)
 	if boot.Away {
 		// KWOK must know before it sees that the node is not Ready.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -27,15 +26,13 @@ func (d *director) daemonSet(ctx context.Context, given *scenario.DaemonSet) err
 	if given.Reports == "" {
 		return d.restart(ctx, given.Name)
 	}
-	return d.create(ctx, d.newDaemonSet(given.Name, given.Reports, given.Labels))
+	return d.create(ctx, newDaemonSet(given.Name, given.Reports, given.Labels))
 }
 
-func (d *director) newDaemonSet(name, reports string, labels map[string]string) *appsv1.DaemonSet {
-	all := map[string]string{partOfLabel: partOf}
-	maps.Copy(all, labels)
+func newDaemonSet(name, reports string, labels map[string]string) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: all, Annotations: map[string]string{reporters.ReportsAnnotation: reports}},
-		Spec:       appsv1.DaemonSetSpec{Selector: selectorOf(name), Template: d.podTemplate(name, nil)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: labels, Annotations: map[string]string{reporters.ReportsAnnotation: reports}},
+		Spec:       appsv1.DaemonSetSpec{Selector: selectorOf(name), Template: podTemplate(name, nil)},
 	}
 }
 
@@ -57,7 +54,7 @@ func (d *director) restart(ctx context.Context, name string) error {
 // tolerated asks the API server whether a DaemonSet with these labels would get a toleration of
 // the taint of a rule; none is made.
 func (d *director) tolerated(ctx context.Context, labels map[string]string) (bool, error) {
-	ds := d.newDaemonSet("readygate-unborn", "", labels)
+	ds := newDaemonSet("readygate-unborn", "", labels)
 	if err := d.client.Create(ctx, ds, client.DryRunAll); err != nil {
 		return false, err
 	}

@@ -79,7 +79,7 @@ func (d *director) act(ctx context.Context, act scenario.Act) error {
 	case act.Turn != nil:
 		d.turn(ctx, act.Turn)
 	case act.Reporter != nil:
-		return d.reporters.run(ctx, d.node(act.Reporter.Node), act.Reporter.Run)
+		return d.reporters.run(ctx, act.Reporter.Node, act.Reporter.Run)
 	case act.Boot != nil:
 		return d.boot(ctx, act.Boot)
 	case act.Sandbox != nil:
@@ -146,43 +146,37 @@ func (d *director) stays(ctx context.Context, e *scenario.Expect) error {
 	return nil
 }
 
-// world is the cluster as it is now, in the names of the story.
+// world is the cluster as it is now.
 func (d *director) world(ctx context.Context) scenario.World {
-	world := scenario.World{Rules: map[string]scenario.RuleState{}, Pods: d.pods()}
+	world := scenario.World{Rules: map[string]scenario.RuleState{}, Pods: d.witness.podStates()}
 	world.Running, world.Waiting, _ = d.witness.count()
 	now := time.Now()
 	for _, name := range d.joined {
 		// Not a line of a snapshot, which is as old as the node's last change: time and the status
 		// of rules change nodes too.
-		node, _ := d.fleet.Story(d.node(name), now)
+		node, _ := d.fleet.Story(name, now)
 		world.Nodes = append(world.Nodes, scenario.NodeState{
 			Name:     name,
 			Held:     node.Settled && node.State == noderule.Held,
 			Released: node.Settled && node.State == noderule.Released,
 		})
 	}
-	named := d.script.ruleNames()
-	rules := d.fleet.Snapshot().Rules
-	for _, name := range named {
-		for _, rule := range rules {
-			if rule.Name == d.rule(name) {
-				world.Rules[name] = scenario.RuleState{Standing: rule.Standing, Message: d.told(rule.Message, named)}
-			}
-		}
+	for _, rule := range d.fleet.Snapshot().Rules {
+		world.Rules[rule.Name] = scenario.RuleState{Standing: rule.Standing, Message: rule.Message}
 	}
 	maps.Copy(world.Rules, d.podRules(ctx))
 	world.Why = func(node string) (string, error) { return d.why(ctx, node) }
 	world.WhyPod = func(deploy, node string) (string, error) { return d.whyPod(ctx, deploy, node) }
 	world.BornHeld = func(labels map[string]string) (bool, error) { return d.bornHeld(ctx, labels) }
 	world.BornGated = func(labels map[string]string) (bool, error) { return d.bornGated(ctx, labels) }
-	world.Last = func(node string) ([]string, error) { return d.agents.last(d.node(node)) }
+	world.Last = func(node string) ([]string, error) { return d.agents.last(node) }
 	world.Tolerated = func(labels map[string]string) (bool, error) { return d.tolerated(ctx, labels) }
 	return world
 }
 
 // why is the story of a node, as one text in the names of the story.
 func (d *director) why(ctx context.Context, node string) (string, error) {
-	story, err := d.source.Story(ctx, d.node(node), time.Now)
+	story, err := d.source.Story(ctx, node, time.Now)
 	if err != nil {
 		return "", err
 	}
@@ -193,8 +187,7 @@ func (d *director) why(ctx context.Context, node string) (string, error) {
 	for _, event := range story.Events {
 		said = append(said, event.Note+".")
 	}
-	text := strings.Join(append(said, story.Next...), " ")
-	return d.told(text, append(d.script.ruleNames(), d.joined...)), nil
+	return strings.Join(append(said, story.Next...), " "), nil
 }
 
 // bornHeld asks the API server how a node would be born; none is.

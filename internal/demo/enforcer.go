@@ -18,12 +18,11 @@ type enforcer struct {
 	err    error // when it is done
 }
 
-// runManager runs a manager as this user. With leader election it excludes others, as it must
-// in a cluster that is not the demo's own.
-func runManager(config *rest.Config, elect bool) *enforcer {
+// runManager runs a manager as this user.
+func runManager(config *rest.Config) *enforcer {
 	options := manager.NewOptions()
 	options.RestConfig, options.Registerer, options.HealthAddr = config, prometheus.NewRegistry(), "0"
-	options.LeaderElect, options.LeaseSpace = elect, admission.ManagerNamespace
+	options.LeaderElect, options.LeaseSpace = false, admission.ManagerNamespace
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &enforcer{cancel: cancel, done: make(chan struct{})}
 	go func() {

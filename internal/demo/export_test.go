@@ -20,16 +20,6 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// Confine changes a rule as for a cluster of others, or as for the demo's own.
-func Confine(rule client.Object, confined bool) {
-	names{confined: confined}.confine(rule)
-}
-
-// NodeLabels are those of a node of the demo.
-func NodeLabels(name string, labels map[string]string, confined bool) map[string]string {
-	return names{confined: confined}.nodeLabels(name, labels)
-}
-
 // RulesOf are the rules for nodes that a scenario applies, and PodRulesOf those for pods.
 func RulesOf(root, name string) ([]*v1alpha1.NodeReadinessRule, error) {
 	return rulesOf[*v1alpha1.NodeReadinessRule](root, name)
@@ -51,16 +41,6 @@ func rulesOf[T client.Object](root, name string) ([]T, error) {
 		}
 	}
 	return rules, nil
-}
-
-// Suits says why a story cannot be played in a cluster with a manager and so many rules for pods; -1
-// if it does not know such rules.
-func Suits(root, name string, podRules int) error {
-	s, err := readScript(root, name)
-	if err != nil {
-		return err
-	}
-	return s.suits(surroundings{leader: "theirs", podAPI: podRules >= 0, podRules: max(0, podRules)})
 }
 
 // Witness lets tests be the cluster that is watched.

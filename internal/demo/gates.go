@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,27 +20,13 @@ import (
 // turn changes a component of a node.
 func (d *director) turn(ctx context.Context, turn *scenario.Turn) {
 	if d.programmers.plays(turn.Component) {
-		d.programmers.turn(ctx, d.node(turn.Node), turn.Component, turn.Is)
+		d.programmers.turn(ctx, turn.Node, turn.Component, turn.Is)
 		return
 	}
-	d.endpoints.turn(d.node(turn.Node), turn.Component, turn.Is)
+	d.endpoints.turn(turn.Node, turn.Component, turn.Is)
 }
 
-// pods are the pods of the story, with their nodes in the names of the story.
-func (d *director) pods() []scenario.PodState {
-	called := map[string]string{}
-	for _, name := range d.joined {
-		called[d.node(name)] = name
-	}
-	all := d.witness.podStates()
-	for i := range all {
-		all[i].Node = called[all[i].Node]
-	}
-	return all
-}
-
-// podRules are the rules for pods that the story has applied, as far as they are there, by the names
-// of the story.
+// podRules are the rules for pods, by name.
 func (d *director) podRules(ctx context.Context) map[string]scenario.RuleState {
 	if !d.script.gatesPods() {
 		return nil
@@ -50,16 +35,9 @@ func (d *director) podRules(ctx context.Context) map[string]scenario.RuleState {
 	if d.client.List(ctx, &list) != nil {
 		return nil // the next look may tell
 	}
-	named := d.script.ruleNames()
 	states := map[string]scenario.RuleState{}
-	for _, name := range named {
-		for i := range list.Items {
-			if list.Items[i].Name == d.rule(name) {
-				state := podRuleState(&list.Items[i])
-				state.Message = d.told(state.Message, slices.Concat(named, d.joined))
-				states[name] = state
-			}
-		}
+	for i := range list.Items {
+		states[list.Items[i].Name] = podRuleState(&list.Items[i])
 	}
 	return states
 }
@@ -73,8 +51,7 @@ func podRuleState(rule *podv1alpha1.PodReadinessRule) scenario.RuleState {
 	return scenario.RuleState{Standing: enforced.Reason, Message: enforced.Message}
 }
 
-// whyPod is the story of the first pod of a Deployment on a node, as one text in the names of the
-// story.
+// whyPod is the story of the first pod of a Deployment on a node, as one text.
 func (d *director) whyPod(ctx context.Context, deploy, node string) (string, error) {
 	pods, err := d.podsOf(ctx, deploy, node)
 	if err != nil {
@@ -91,13 +68,12 @@ func (d *director) whyPod(ctx context.Context, deploy, node string) (string, err
 	for _, event := range story.Events {
 		said = append(said, event.Note+".")
 	}
-	text := strings.Join(append(said, story.Next...), " ")
-	return d.told(text, append(d.script.ruleNames(), d.joined...)), nil
+	return strings.Join(append(said, story.Next...), " "), nil
 }
 
 // bornGated asks the API server how a pod would be born; none is.
 func (d *director) bornGated(ctx context.Context, labels map[string]string) (bool, error) {
-	template := d.podTemplate("readygate-unborn", nil)
+	template := podTemplate("readygate-unborn", nil)
 	maps.Copy(template.Labels, labels)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "readygate-unborn", Labels: template.Labels}, Spec: template.Spec}
 	if err := d.client.Create(ctx, pod, client.DryRunAll); err != nil {

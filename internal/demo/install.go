@@ -31,7 +31,7 @@ func (s *stage) installCRDs(ctx context.Context) error {
 		return err
 	}
 	for _, crd := range definitions {
-		if err := s.ensure(ctx, crd); err != nil {
+		if err := s.create(ctx, crd); err != nil {
 			return err
 		}
 	}
@@ -56,12 +56,7 @@ func (s *stage) installManager(ctx context.Context, root string) error {
 	for _, obj := range admission.Installed() {
 		objects = append(objects, obj.(client.Object))
 	}
-	for _, obj := range objects {
-		if err := s.ensure(ctx, obj); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.create(ctx, objects...)
 }
 
 // readRoles reads generated roles: whoever gets them runs with exactly these rights.
@@ -98,20 +93,13 @@ const reporterAccount = "reporter"
 // installReporter makes the namespace of the story, and the account of its reporters, which
 // may do what the guides' may.
 func (s *stage) installReporter(ctx context.Context) error {
-	labels := map[string]string{partOfLabel: partOf}
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: Namespace + "-" + reporterAccount, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: Namespace + "-" + reporterAccount},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}}},
 	}
-	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: labels}},
+	return s.create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: reporterAccount}},
-		role, bindingOf(role, Namespace, reporterAccount),
-	} {
-		if err := s.create(ctx, obj); err != nil {
-			return err
-		}
-	}
-	return nil
+		role, bindingOf(role, Namespace, reporterAccount))
 }

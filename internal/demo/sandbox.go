@@ -46,7 +46,7 @@ func (d *director) podsOf(ctx context.Context, deploy, node string) ([]corev1.Po
 		return nil, err
 	}
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
-		return pod.Spec.NodeName != d.node(node) || pod.DeletionTimestamp != nil
+		return pod.Spec.NodeName != node || pod.DeletionTimestamp != nil
 	})
 	if len(pods) == 0 {
 		return nil, fmt.Errorf("%s has no pod on %s", deploy, node)

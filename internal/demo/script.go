@@ -143,16 +143,6 @@ func playable(rule *podv1alpha1.PodReadinessRule) error {
 	return nil
 }
 
-// ruleNames are the names of all rules that the story applies.
-func (s *script) ruleNames() []string {
-	var all []string
-	for _, rule := range s.rules {
-		all = append(all, rule.GetName())
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // ruleNamed is a rule of this name that the story applies; nil if there is none.
 func (s *script) ruleNamed(name string) client.Object {
 	for _, rule := range s.rules {
@@ -193,4 +183,7 @@ func (s *script) wants() map[string][]want {
 	return all
 }
 
-func isPodRule(rule client.Object) bool { return isA[*podv1alpha1.PodReadinessRule](rule) }
+func isPodRule(rule client.Object) bool {
+	_, is := rule.(*podv1alpha1.PodReadinessRule)
+	return is
+}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 	"github.com/readygate/readygate/internal/plugin/live"
 	"github.com/readygate/readygate/internal/plugin/terminal"
@@ -45,10 +46,7 @@ func (s *show) run(ctx context.Context, stays bool) error {
 	unwatch()
 	s.served.Wait()
 	s.teller.end()
-	// What was started is ended also when the user is impatient.
-	err = errors.Join(err, s.stop(context.WithoutCancel(ctx)))
-	s.teller.end() // it has said more
-	return err
+	return errors.Join(err, s.stop())
 }
 
 // quiet lets nothing but the story onto the screen.
@@ -74,11 +72,9 @@ func (s *show) perform(ctx context.Context, stays bool) error {
 	s.teller.say(lines...)
 	if stays {
 		s.teller.say("", "The cluster goes on, and so does the dashboard: "+s.teller.url)
-		if s.stage.plane != nil {
-			s.teller.say("Look around from another terminal (make build makes the plugin):",
-				"  export KUBECONFIG="+s.stage.kubeconfig, "  export PATH=$PWD/bin:"+s.Binaries+":$PATH", "  kubectl readiness status")
-		}
-		s.teller.say("Ctrl-C ends everything.")
+		s.teller.say("Look around from another terminal (make build makes the plugin):",
+			"  export KUBECONFIG="+s.stage.kubeconfig, "  export PATH=$PWD/bin:"+s.Binaries+":$PATH", "  kubectl readiness status",
+			"Ctrl-C stops the demo and removes everything that it started.")
 		<-ctx.Done()
 	}
 	switch {
@@ -99,11 +95,7 @@ func orInterrupted(ctx context.Context, err error) error {
 
 // start starts everything but the story.
 func (s *show) start(ctx context.Context) error {
-	open := s.openOwn
-	if s.Existing {
-		open = s.openExisting
-	}
-	if err := open(ctx); err != nil {
+	if err := s.openCluster(ctx); err != nil {
 		return err
 	}
 	if err := s.stage.installReporter(ctx); err != nil {
@@ -151,8 +143,8 @@ func (s *show) startPods(ctx context.Context) error {
 	return nil
 }
 
-// openOwn starts a control plane with Readygate on it.
-func (s *show) openOwn(ctx context.Context) error {
+// openCluster starts a control plane with Readygate on it.
+func (s *show) openCluster(ctx context.Context) error {
 	say := func(what string) { s.teller.say(s.teller.style.Dim("demo: " + what)) }
 	var err error
 	if s.stage, err = startPlane(ctx, s.Binaries, s.dir, say); err != nil {
@@ -165,16 +157,11 @@ func (s *show) openOwn(ctx context.Context) error {
 	if err := s.stage.installManager(ctx, s.Root); err != nil {
 		return err
 	}
-	return s.startManager(ctx, false)
-}
-
-// startManager runs a manager with the rights of its role, and no others.
-func (s *show) startManager(ctx context.Context, elect bool) error {
-	config, err := s.stage.asManager(ctx)
+	config, err := s.stage.as(ctx, admission.ManagerNamespace, admission.ManagerAccount, nil)
 	if err != nil {
 		return err
 	}
-	s.manager = runManager(config, elect)
+	s.manager = runManager(config)
 	return nil
 }
 
@@ -221,8 +208,8 @@ func (s *show) serveDashboard(ctx context.Context) error {
 	return nil
 }
 
-// stop ends everything that was started, and takes back what was put into a cluster of others.
-func (s *show) stop(ctx context.Context) error {
+// stop ends everything that was started.
+func (s *show) stop() error {
 	var errs []error
 	if s.director != nil {
 		s.director.agents.stop()
@@ -234,15 +221,11 @@ func (s *show) stop(ctx context.Context) error {
 			errs = append(errs, s.director.endpoints.close())
 		}
 	}
-	if s.stage != nil && s.stage.confined {
-		s.teller.say("", "Taking back everything that the demo has put into the cluster.")
-		errs = append(errs, s.takeBack(ctx))
-	}
 	errs = append(errs, s.manager.stop())
 	if s.kwok != nil {
 		s.kwok.stop()
 	}
-	if s.stage != nil && s.stage.plane != nil {
+	if s.stage != nil {
 		errs = append(errs, s.stage.plane.Stop())
 	}
 	return errors.Join(errs...)

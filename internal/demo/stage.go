@@ -22,14 +22,14 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
-	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// stage is the cluster that a story is played on, and what was put there for it.
-type stage struct {
-	names
-	trail
+// Namespace is the namespace of the pods of a scenario.
+const Namespace = "readygate-demo"
 
+// stage is the cluster on which a scenario is played.
+type stage struct {
+	client     client.Client
 	config     *rest.Config // may do everything that the demo does
 	kubeconfig string       // a file with the same
 	plane      *controlplane.ControlPlane
@@ -53,7 +53,7 @@ func newStage(config *rest.Config) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stage{config: config, trail: trail{client: all}}, nil
+	return &stage{config: config, client: all}, nil
 }
 
 // startPlane starts a control plane of the demo's own, with a scheduler and the controllers of
@@ -121,7 +121,12 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	}, path)
 }
 
-// asManager is the configuration of the manager's account.
-func (s *stage) asManager(ctx context.Context) (*rest.Config, error) {
-	return s.as(ctx, admission.ManagerNamespace, admission.ManagerAccount, nil)
+// create creates objects in this order.
+func (s *stage) create(ctx context.Context, objects ...client.Object) error {
+	for _, obj := range objects {
+		if err := s.client.Create(ctx, obj); err != nil {
+			return fmt.Errorf("creating %T %s: %w", obj, obj.GetName(), err)
+		}
+	}
+	return nil
 }

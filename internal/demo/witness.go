@@ -86,9 +86,7 @@ func (w *witness) follow(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	nodes := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = SimulatedLabel + "=true"
-	}))
+	nodes := informers.NewSharedInformerFactory(client, 0)
 	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(Namespace))
 	_, errNodes := nodes.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { w.sawNode(obj.(*corev1.Node)) },

@@ -68,7 +68,7 @@ func TestAPodThatToleratesTheTaintIsNotEarly(t *testing.T) {
 		}
 	}
 	w := story()
-	w.SawPod(pod("12", "n", corev1.Toleration{Key: demo.SimulatedLabel, Operator: corev1.TolerationOpExists}))
+	w.SawPod(pod("12", "n", corev1.Toleration{Key: "example.com/other", Operator: corev1.TolerationOpExists}))
 	if found, _ := w.Early(); len(found) != 1 {
 		t.Error("a toleration of something else was taken for one of the rule's taint")
 	}

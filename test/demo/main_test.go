@@ -56,13 +56,13 @@ type performance struct {
 	waits map[string]chan struct{}
 }
 
-// start plays a scenario once, with variables besides those of the test.
-func start(t *testing.T, scenario string, env ...string) *performance {
+// start plays a scenario once. KUBECONFIG names a file that does not exist: the demo must ignore it.
+func start(t *testing.T, scenario string) *performance {
 	t.Helper()
 	p := &performance{t: t, temp: t.TempDir(), done: make(chan struct{}), waits: map[string]chan struct{}{}}
 	p.cmd = exec.Command(binary, testenv.Binaries())
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = testenv.Root(), p, p
-	p.cmd.Env = append(os.Environ(), append([]string{"SCENARIO=" + scenario, "ONCE=1", "TMPDIR=" + p.temp, "KUBECONFIG=", "DEMO_CLUSTER="}, env...)...)
+	p.cmd.Env = append(os.Environ(), "SCENARIO="+scenario, "ONCE=1", "TMPDIR="+p.temp, "KUBECONFIG="+filepath.Join(p.temp, "absent"))
 	if err := controlplane.StartChild(p.cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +137,6 @@ func (p *performance) ends(code int, said ...string) {
 
 // interrupt is Ctrl-C.
 func (p *performance) interrupt() { _ = p.cmd.Process.Signal(syscall.SIGINT) }
-
-// kill ends the demo before it can take anything back.
-func (p *performance) kill() {
-	_ = p.cmd.Process.Kill() // what it started ends with it
-	<-p.done
-}
 
 // leavesNothing fails if there is a temporary file, or a process that was started with one.
 func (p *performance) leavesNothing() {

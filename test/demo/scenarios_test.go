@@ -91,34 +91,6 @@ steps:
 	return file
 }
 
-// shortOfPods is a story of one node whose pods wait for their network to the end.
-func shortOfPods(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "pods.yaml")
-	const text = `title: A short one about pods
-about: One node.
-components: {policy: {podCondition: policy.example.com/programmed}}
-steps:
-- apply:
-    manifest: |
-      apiVersion: readygate.dev/v1alpha1
-      kind: PodReadinessRule
-      metadata:
-        name: network
-      spec:
-        components: [{name: policy, podCondition: {type: policy.example.com/programmed}}]
-- join: {name: worker}
-- expect: {rule: network, standing: Enforced}
-- deploy: {name: shop, pods: 2}
-- expect: {running: 2, pods: {gated: 2, waiting: 2}}
-- expect: {why: {pod: shop, node: worker, contains: waiting for policy}}
-`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func TestAWrongExpectationFailsAndIsNamed(t *testing.T) {
 	t.Parallel()
 	p := start(t, short(t, "- expect: {released: all, within: 2s}\n- say: Never said.\n"))
