@@ -11,6 +11,9 @@ import (
 //go:embed kwok.yaml
 var kwokConfig []byte
 
+// RebootAnnotation on a node keeps KWOK from making it Ready: it simulates a node that is being rebooted.
+const RebootAnnotation = "readygate.dev/simulated-reboot"
+
 // StartKWOK starts KWOK, which plays the kubelet of every node: nodes become Ready and keep
 // their leases, pods bound to them run. It returns when it is healthy. Stop ends it.
 func (c *ControlPlane) StartKWOK(ctx context.Context) error {

@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/scenario"
 )
-
-// awayAnnotation is on a node that is away for a reboot: KWOK does not make it Ready then.
-const awayAnnotation = "readygate.dev/demo-away"
 
 // boot lets a node go away for a reboot, or be there in another boot. Conditions that reporters
 // wrote stay as they are, as on a machine that reboots.
@@ -71,7 +69,7 @@ func (d *director) writeKubelet(ctx context.Context, node string, status map[str
 
 // markAway puts the annotation on a node, or takes it off if the value is nil.
 func (d *director) markAway(ctx context.Context, node string, value any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{awayAnnotation: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controlplane.RebootAnnotation: value}}})
 	if err != nil {
 		return err
 	}

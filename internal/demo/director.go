@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/core/noderule"
@@ -120,17 +121,15 @@ func (d *director) prove(p proof) {
 
 // await returns nil when everything is as expected; after the patience, what is not.
 func (d *director) await(ctx context.Context, e *scenario.Expect) error {
-	limit := time.Now().Add(e.Patience())
-	for {
-		err := errors.Join(d.manager.lives(), d.agents.lives(), e.Unmet(d.world(ctx)))
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if time.Now().After(limit) {
-			return fmt.Errorf("not within %v: %w", e.Patience(), err)
-		}
-		_ = sleep(ctx, look) // the next look ends it
+	var unmet error
+	err := wait.PollUntilContextTimeout(ctx, look, e.Patience(), true, func(context.Context) (bool, error) {
+		unmet = errors.Join(d.manager.lives(), d.agents.lives(), e.Unmet(d.world(ctx)))
+		return unmet == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not within %v: %w", e.Patience(), unmet)
 	}
+	return nil
 }
 
 // stays looks again and again, as long as it must stay so.

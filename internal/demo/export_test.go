@@ -177,12 +177,6 @@ func SandboxThere(pod *corev1.Pod, n int) map[string]any {
 	return sandboxThere(pod, address(n))
 }
 
-// KWOKConfig is how KWOK plays nodes, and AwayAnnotation on those that it leaves alone.
-var (
-	KWOKConfig     = string(kwokConfig)
-	AwayAnnotation = awayAnnotation
-)
-
 // InvariantFails says whether an invariant that was looked at so often, and broken so often, fails.
 func InvariantFails(looks int, broken ...string) error {
 	return invariantProof("it", broken, looks).err

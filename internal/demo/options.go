@@ -20,7 +20,7 @@ type Options struct {
 	Root string
 	// Binaries is the directory of kube-apiserver, kwok and the others.
 	Binaries string
-	// Logs is the directory of the log of each scenario: what manager, reporters and KWOK say.
+	// Logs is the directory of the log of each scenario: what the manager, the agents and the reporters log.
 	Logs string
 
 	// Once says that the demo ends when the story does, and not when it is interrupted.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -190,19 +191,17 @@ func (p *programmers) current(one program, pod *corev1.Pod) bool {
 	return false
 }
 
-// say sets the condition, and tries again until it is written.
+// say sets the condition, and tries again until it is written or the context ends.
 func (p *programmers) say(ctx context.Context, one program, pod *corev1.Pod, status corev1.ConditionStatus, reason string) {
-	for ctx.Err() == nil {
-		condition := corev1.PodCondition{
+	_ = wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		err := p.write(ctx, one.component, pod, corev1.PodCondition{
 			Type: corev1.PodConditionType(p.components[one.component].PodCondition), Status: status, Reason: reason, LastTransitionTime: metav1.Now(),
+		})
+		if err != nil {
+			slog.Error("setting the condition of a component", "error", fmt.Errorf("pod %s: %w", pod.Name, err))
 		}
-		err := p.write(ctx, one.component, pod, condition)
-		if err == nil {
-			return
-		}
-		slog.Error("setting the condition of a component", "error", fmt.Errorf("pod %s: %w", pod.Name, err))
-		_ = sleep(ctx, look) // the loop ends with the context
-	}
+		return err == nil, nil
+	})
 }
 
 // stop waits until nothing is under way any more. It goes on until the context of follow ends.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 	"github.com/readygate/readygate/internal/plugin/live"
@@ -32,7 +33,6 @@ type show struct {
 
 	stage    *stage
 	manager  *enforcer
-	kwok     *kwok
 	director *director
 	served   sync.WaitGroup
 }
@@ -101,12 +101,9 @@ func (s *show) start(ctx context.Context) error {
 	if err := s.stage.installReporter(ctx); err != nil {
 		return err
 	}
-	var err error
-	if s.kwok, err = startKWOK(ctx, s.Binaries, s.dir, s.stage.kubeconfig, s.log); err != nil {
-		return err
-	}
 	s.director = &director{stage: s.stage, script: s.script, manager: s.manager, teller: s.teller, witness: newWitness(time.Now), programmers: newProgrammers(s.script.Components)}
 	s.director.witness.wants = s.script.wants()
+	var err error
 	if s.director.endpoints, err = serveEndpoints(ctx); err != nil {
 		return err
 	}
@@ -172,7 +169,7 @@ func (s *show) newReporters(ctx context.Context) (*fleetReporters, error) {
 		return nil, err
 	}
 	file := filepath.Join(s.dir, "reporter.kubeconfig")
-	if err := writeKubeconfig(file, config); err != nil {
+	if err := controlplane.WriteKubeconfig(file, config); err != nil {
 		return nil, err
 	}
 	connection, err := nodestatus.FromKubeconfig(file)
@@ -222,9 +219,6 @@ func (s *show) stop() error {
 		}
 	}
 	errs = append(errs, s.manager.stop())
-	if s.kwok != nil {
-		s.kwok.stop()
-	}
 	if s.stage != nil {
 		errs = append(errs, s.stage.plane.Stop())
 	}

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,8 +70,8 @@ func startPlane(ctx context.Context, binaries, dir string, say func(string)) (*s
 }
 
 func stageOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, say func(string)) (*stage, error) {
-	say("starting kube-scheduler and kube-controller-manager")
-	if err := errors.Join(plane.StartScheduler(ctx), plane.StartControllerManager(ctx)); err != nil {
+	say("starting kube-scheduler, kube-controller-manager and KWOK")
+	if err := errors.Join(plane.StartScheduler(ctx), plane.StartControllerManager(ctx), plane.StartKWOK(ctx)); err != nil {
 		return nil, err
 	}
 	admin, err := plane.Admin()
@@ -102,23 +100,6 @@ func (s *stage) as(ctx context.Context, namespace, account string, bound *authen
 	config := rest.AnonymousClientConfig(s.config)
 	config.BearerToken = request.Status.Token
 	return config, nil
-}
-
-// writeKubeconfig writes the configuration of a service account to a file.
-func writeKubeconfig(path string, config *rest.Config) error {
-	full := rest.CopyConfig(config)
-	if err := rest.LoadTLSFiles(full); err != nil {
-		return err
-	}
-	const name = "demo"
-	return clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server: full.Host + full.APIPath, CertificateAuthorityData: full.CAData, InsecureSkipTLSVerify: full.Insecure, TLSServerName: full.ServerName,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: full.BearerToken}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	}, path)
 }
 
 // create creates objects in this order.

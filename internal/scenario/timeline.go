@@ -113,17 +113,6 @@ func (s *Scenario) Length() time.Duration {
 	return length
 }
 
-// Nodes are the names of all nodes that join.
-func (s *Scenario) Nodes() []string {
-	var names []string
-	for i := range s.Steps {
-		if join := s.Steps[i].Join; join != nil {
-			names = append(names, join.names()...)
-		}
-	}
-	return names
-}
-
 func (s *Scenario) node(name string, join *Join) *Node {
 	node := &Node{Name: name, Labels: join.Labels, Taints: join.Taints, Reporter: join.Reporter == nil || *join.Reporter}
 	for name, component := range s.Components {

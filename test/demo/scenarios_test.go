@@ -10,7 +10,6 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Every story of the repository goes as it says, and says what was proven.
 // The example of the guide is a story that plays.
 func TestTheExampleOfTheDocsPlays(t *testing.T) {
 	t.Parallel()
@@ -27,6 +26,7 @@ func TestTheExampleOfTheDocsPlays(t *testing.T) {
 	start(t, file).ends(0, "All ")
 }
 
+// Every scenario of the repository succeeds, and its summary lists every expectation.
 func TestEveryScenarioPlays(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testenv.Root(), "scenarios", "*.yaml"))
 	if err != nil || len(files) == 0 {
