@@ -84,7 +84,7 @@ test-servers:
 	  $(TEST_RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate $$packages
 
 .PHONY: demo
-demo: kube ## Play a story on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
+demo: kube ## Play a scenario on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
 	@mkdir -p bin/demo
 	@$(GO) build -o bin/demo/demo ./hack/demo
 	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))

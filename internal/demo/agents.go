@@ -19,9 +19,9 @@ import (
 	"github.com/readygate/readygate/internal/podgate"
 )
 
-// fleetAgents are the podgate agents of all nodes: the agent's own code, one for each node, in this
-// process. A story without rules for pods has none: nil.
-type fleetAgents struct {
+// nodeAgents are the podgate agents of all nodes: the agent's own code, one for each node, in this
+// process. A scenario without rules for pods has none: nil.
+type nodeAgents struct {
 	// as is the configuration of the agent of a node.
 	as func(context.Context, *corev1.Node) (*rest.Config, error)
 
@@ -38,7 +38,7 @@ type agent struct {
 }
 
 // installAgents makes the account of the agents, which may do what those of a user's cluster may.
-func (s *stage) installAgents(ctx context.Context, root string) error {
+func (s *cluster) installAgents(ctx context.Context, root string) error {
 	roles, err := readRoles(filepath.Join(root, "charts", "readygate", "files", "podgate-role.yaml"))
 	if err != nil {
 		return err
@@ -52,18 +52,18 @@ func (s *stage) installAgents(ctx context.Context, root string) error {
 	return s.create(ctx, objects...)
 }
 
-// asAgent is the configuration of the agent of a node: its token says which node that is, and with
-// any other token it may write nothing.
-func (s *stage) asAgent(ctx context.Context, node *corev1.Node) (*rest.Config, error) {
+// asAgent is the configuration of the agent of a node: its token names the node, and with any other token the
+// agent may write nothing.
+func (s *cluster) asAgent(ctx context.Context, node *corev1.Node) (*rest.Config, error) {
 	return s.as(ctx, admission.ManagerNamespace, admission.PodgateAccount, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
 }
 
-func newAgents(as func(context.Context, *corev1.Node) (*rest.Config, error)) *fleetAgents {
-	return &fleetAgents{as: as, running: map[string]*agent{}}
+func newAgents(as func(context.Context, *corev1.Node) (*rest.Config, error)) *nodeAgents {
+	return &nodeAgents{as: as, running: map[string]*agent{}}
 }
 
 // run starts the agent of a node that has joined.
-func (a *fleetAgents) run(ctx context.Context, node *corev1.Node) error {
+func (a *nodeAgents) run(ctx context.Context, node *corev1.Node) error {
 	if a == nil {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (a *fleetAgents) run(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// lives is an error if an agent has ended by itself.
-func (a *fleetAgents) lives() error {
+// exited returns an error if an agent has ended by itself.
+func (a *nodeAgents) exited() error {
 	if a == nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (a *fleetAgents) lives() error {
 }
 
 // stop ends all of them, and returns when they have ended.
-func (a *fleetAgents) stop() {
+func (a *nodeAgents) stop() {
 	if a == nil {
 		return
 	}
@@ -119,12 +119,11 @@ func (a *fleetAgents) stop() {
 	clear(a.running)
 }
 
-// lastMetric is the counter of an agent that says which component was the last one to say yes.
+// lastMetric is the counter of an agent with the component that was the last one to become ready.
 const lastMetric = "readygate_podgate_last_component_total"
 
-// last are the components that were the last ones to say yes of pods of a node, as the agent's
-// metrics tell.
-func (a *fleetAgents) last(node string) ([]string, error) {
+// last are the components that were the last ones to become ready for pods of a node, by the agent's metrics.
+func (a *nodeAgents) last(node string) ([]string, error) {
 	if a == nil {
 		return nil, nil
 	}

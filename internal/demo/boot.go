@@ -17,9 +17,9 @@ import (
 
 // boot lets a node go away for a reboot, or be there in another boot. Conditions that reporters
 // wrote stay as they are, as on a machine that reboots.
-func (d *director) boot(ctx context.Context, boot *scenario.Boot) error {
+func (d *player) boot(ctx context.Context, boot *scenario.Boot) error {
 	node := boot.Node
-	d.reporters.fall(node)
+	d.reporters.shutDown(node)
 	if boot.Away {
 		// KWOK must know before it sees that the node is not Ready.
 		if err := d.markAway(ctx, node, "true"); err != nil {
@@ -33,7 +33,7 @@ func (d *director) boot(ctx context.Context, boot *scenario.Boot) error {
 	if err := d.markAway(ctx, node, nil); err != nil {
 		return err
 	}
-	return d.reporters.wake(ctx, node)
+	return d.reporters.boot(ctx, node)
 }
 
 // away is the status of a node whose kubelet is not heard of.
@@ -54,8 +54,8 @@ func kubelet(ready corev1.ConditionStatus, reason, message string) corev1.NodeCo
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: ready, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 }
 
-// writeKubelet writes what a kubelet says of its node; the conditions of others are left alone.
-func (d *director) writeKubelet(ctx context.Context, node string, status map[string]any) error {
+// writeKubelet writes the node status as a kubelet does; other conditions stay as they are.
+func (d *player) writeKubelet(ctx context.Context, node string, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *director) writeKubelet(ctx context.Context, node string, status map[str
 }
 
 // markAway puts the annotation on a node, or takes it off if the value is nil.
-func (d *director) markAway(ctx context.Context, node string, value any) error {
+func (d *player) markAway(ctx context.Context, node string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controlplane.RebootAnnotation: value}}})
 	if err != nil {
 		return err

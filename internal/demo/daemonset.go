@@ -22,7 +22,7 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // daemonSet makes a DaemonSet, or restarts one that is there. On a node whose taints it does not
 // tolerate it has no pod at all.
-func (d *director) daemonSet(ctx context.Context, given *scenario.DaemonSet) error {
+func (d *player) daemonSet(ctx context.Context, given *scenario.DaemonSet) error {
 	if given.Reports == "" {
 		return d.restart(ctx, given.Name)
 	}
@@ -37,7 +37,7 @@ func newDaemonSet(name, reports string, labels map[string]string) *appsv1.Daemon
 }
 
 // restart does what kubectl rollout restart does.
-func (d *director) restart(ctx context.Context, name string) error {
+func (d *player) restart(ctx context.Context, name string) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
 		"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)},
 	}}}})
@@ -53,8 +53,8 @@ func (d *director) restart(ctx context.Context, name string) error {
 
 // tolerated asks the API server whether a DaemonSet with these labels would get a toleration of
 // the taint of a rule; none is made.
-func (d *director) tolerated(ctx context.Context, labels map[string]string) (bool, error) {
-	ds := newDaemonSet("readygate-unborn", "", labels)
+func (d *player) tolerated(ctx context.Context, labels map[string]string) (bool, error) {
+	ds := newDaemonSet("readygate-dry-run", "", labels)
 	if err := d.client.Create(ctx, ds, client.DryRunAll); err != nil {
 		return false, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // endpoints are the health endpoints of the components of all nodes, at
-// http://127.0.0.1:PORT/NODE/COMPONENT. One that nobody has spoken of is down.
+// http://127.0.0.1:PORT/NODE/COMPONENT. One whose health was never set is down.
 type endpoints struct {
 	address string
 	server  *http.Server
@@ -46,8 +46,8 @@ func (e *endpoints) url(node, component string) string {
 	return "http://" + e.address + "/" + node + "/" + component
 }
 
-// turn changes how a component answers.
-func (e *endpoints) turn(node, component string, is scenario.Health) {
+// setHealth changes how a component answers.
+func (e *endpoints) setHealth(node, component string, is scenario.Health) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.health["/"+node+"/"+component] = is
@@ -62,7 +62,7 @@ func (e *endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case scenario.Up:
 		w.WriteHeader(http.StatusOK)
 	case scenario.Hangs:
-		<-r.Context().Done() // whoever asked has given up, or the demo ends
+		<-r.Context().Done() // until the client gives up or the demo ends
 	default:
 		http.Error(w, "not ready", http.StatusServiceUnavailable)
 	}

@@ -33,13 +33,13 @@ func TestAComponentAnswersAsTheStorySays(t *testing.T) {
 		}
 	}
 	expect("a", http.StatusServiceUnavailable)
-	e.Turn("a", "net", scenario.Up)
+	e.SetHealth("a", "net", scenario.Up)
 	expect("a", http.StatusOK)
 	expect("b", http.StatusServiceUnavailable)
-	e.Turn("a", "net", scenario.Down)
+	e.SetHealth("a", "net", scenario.Down)
 	expect("a", http.StatusServiceUnavailable)
 
-	e.Turn("a", "net", scenario.Hangs)
+	e.SetHealth("a", "net", scenario.Hangs)
 	hanging := make(chan error)
 	go func() {
 		_, err := ask(t.Context(), "a")

@@ -43,33 +43,33 @@ func rulesOf[T client.Object](root, name string) ([]T, error) {
 	return rules, nil
 }
 
-// Witness lets tests be the cluster that is watched.
-type Witness struct{ *witness }
+// Monitor lets tests be the cluster that is watched.
+type Monitor struct{ *monitor }
 
-func NewWitness(now func() time.Time) Witness { return Witness{newWitness(now)} }
+func NewMonitor(now func() time.Time) Monitor { return Monitor{newMonitor(now)} }
 
-// WitnessOf knows what the components of a scenario's rules for pods have to say.
-func WitnessOf(now func() time.Time, root, name string) (Witness, error) {
+// MonitorOf has the requirements of the rules for pods of a scenario.
+func MonitorOf(now func() time.Time, root, name string) (Monitor, error) {
 	s, err := readScript(root, name)
 	if err != nil {
-		return Witness{}, err
+		return Monitor{}, err
 	}
-	w := newWitness(now)
-	w.wants = s.wants()
-	return Witness{w}, nil
+	w := newMonitor(now)
+	w.requirements = s.requirements()
+	return Monitor{w}, nil
 }
 
-func (w Witness) Unsaid() ([]string, int)        { return w.unsaid() }
-func (w Witness) PodStates() []scenario.PodState { return w.podStates() }
+func (w Monitor) EarlyReady() ([]string, int)    { return w.earlyReady() }
+func (w Monitor) PodStates() []scenario.PodState { return w.podStates() }
 
-func (w Witness) Joins(node string, taints ...corev1.Taint) { w.joins(node, taints) }
-func (w Witness) SawNode(node *corev1.Node)                 { w.sawNode(node) }
-func (w Witness) SawPod(pod *corev1.Pod)                    { w.sawPod(pod) }
-func (w Witness) Early() ([]string, int)                    { return w.early() }
-func (w Witness) Taken() ([]string, int)                    { return w.taken() }
-func (w Witness) Unready() ([]string, int)                  { return w.unready() }
-func (w Witness) Numbers() string                           { return w.numbers() }
-func (w Witness) Count() (int, int, map[string]int)         { return w.count() }
+func (w Monitor) Joins(node string, taints ...corev1.Taint) { w.joins(node, taints) }
+func (w Monitor) ObserveNode(node *corev1.Node)             { w.observeNode(node) }
+func (w Monitor) ObservePod(pod *corev1.Pod)                { w.observePod(pod) }
+func (w Monitor) Early() ([]string, int)                    { return w.earlyPods() }
+func (w Monitor) LostTaints() ([]string, int)               { return w.lostTaints() }
+func (w Monitor) UnheldReboots() ([]string, int)            { return w.unheldReboots() }
+func (w Monitor) Numbers() string                           { return w.numbers() }
+func (w Monitor) Count() (int, int, map[string]int)         { return w.count() }
 
 // Lines is a drawing of these nodes.
 func Lines(nodes []view.Node, pods map[string]int, now time.Time, columns, rows int) []string {
@@ -82,17 +82,17 @@ func LinesOfPods(nodes []view.Node, closed []view.Pod, ready int, now time.Time)
 	return f.lines()
 }
 
-// TellPods writes what is told where there is no terminal when pods wait for these, and then for those.
-func TellPods(w io.Writer, nodes []view.Node, moments ...[]view.Pod) {
-	t, said := &teller{screen: terminal.NewScreen(w, false)}, map[string]string{}
+// PrintPods writes what is printed without a terminal if these pods wait at successive moments.
+func PrintPods(w io.Writer, nodes []view.Node, moments ...[]view.Pod) {
+	t, said := &output{screen: terminal.NewScreen(w, false)}, map[string]string{}
 	for _, closed := range moments {
-		t.sayPods(said, &frame{nodes: nodes, closed: closed})
+		t.printPods(said, &frame{nodes: nodes, closed: closed})
 	}
 }
 
-// Tell writes what is told of a step, and of an expectation with this text.
-func Tell(w io.Writer, step *scenario.Step, expected string) {
-	t := &teller{screen: terminal.NewScreen(w, false)}
+// PrintStep writes what is printed for a step, and for an expectation with this text.
+func PrintStep(w io.Writer, step *scenario.Step, expected string) {
+	t := &output{screen: terminal.NewScreen(w, false)}
 	t.step(step)
 	t.proof(proof{text: expected})
 	t.proof(proof{text: expected, err: errors.New("no")})
@@ -106,12 +106,14 @@ func ServeEndpoints(ctx context.Context) (Endpoints, error) {
 	return Endpoints{e}, err
 }
 
-func (e Endpoints) URL(node, component string) string               { return e.url(node, component) }
-func (e Endpoints) Turn(node, component string, is scenario.Health) { e.turn(node, component, is) }
-func (e Endpoints) Close() error                                    { return e.close() }
+func (e Endpoints) URL(node, component string) string { return e.url(node, component) }
+func (e Endpoints) SetHealth(node, component string, is scenario.Health) {
+	e.setHealth(node, component, is)
+}
+func (e Endpoints) Close() error { return e.close() }
 
-// Reporters are those of a story whose nodes run these components.
-type Reporters struct{ *fleetReporters }
+// Reporters are those of a scenario whose nodes run these components.
+type Reporters struct{ *nodeReporters }
 
 func NewReporters(dir string, e Endpoints, components map[string]scenario.Component) Reporters {
 	return Reporters{newReporters(dir, nodestatus.Connection{}, e.endpoints, components)}
@@ -123,9 +125,9 @@ func (r Reporters) Install(node string, components ...string) error {
 func (r Reporters) Run(ctx context.Context, node string, run bool) error {
 	return r.run(ctx, node, run)
 }
-func (r Reporters) Fall(node string)                            { r.fall(node) }
-func (r Reporters) Wake(ctx context.Context, node string) error { return r.wake(ctx, node) }
-func (r Reporters) Stop()                                       { r.stop() }
+func (r Reporters) ShutDown(node string)                            { r.shutDown(node) }
+func (r Reporters) BootNode(ctx context.Context, node string) error { return r.boot(ctx, node) }
+func (r Reporters) Stop()                                           { r.stop() }
 func (r Reporters) Runs(node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,32 +143,32 @@ func (r Reporters) Config(node string) (*reporter.Config, error) {
 	return reporter.ParseConfig(data)
 }
 
-// Programmers are the components of a story that set conditions of pods.
-type Programmers struct{ *programmers }
+// PodComponents are the components of a scenario that set conditions of pods.
+type PodComponents struct{ *podComponents }
 
-// Said is a condition that a component has set.
-type Said struct {
+// SetCondition is a condition that a component set.
+type SetCondition struct {
 	Component string
 	Pod       string
 	Condition corev1.PodCondition
 }
 
-// NewProgrammers tells what they say on a channel.
-func NewProgrammers(components map[string]scenario.Component, said chan<- Said) Programmers {
-	p := newProgrammers(components)
+// NewPodComponents sends the conditions that they set to a channel.
+func NewPodComponents(components map[string]scenario.Component, said chan<- SetCondition) PodComponents {
+	p := newPodComponents(components)
 	p.write = func(_ context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
-		said <- Said{component, pod.Name, condition}
+		said <- SetCondition{component, pod.Name, condition}
 		return nil
 	}
-	return Programmers{p}
+	return PodComponents{p}
 }
 
-func (p Programmers) Plays(component string) bool              { return p.plays(component) }
-func (p Programmers) Saw(ctx context.Context, pod *corev1.Pod) { p.saw(ctx, pod) }
-func (p Programmers) Turn(ctx context.Context, node, component string, is scenario.Health) {
-	p.turn(ctx, node, component, is)
+func (p PodComponents) Sets(component string) bool                   { return p.sets(component) }
+func (p PodComponents) Observe(ctx context.Context, pod *corev1.Pod) { p.observe(ctx, pod) }
+func (p PodComponents) SetHealth(ctx context.Context, node, component string, is scenario.Health) {
+	p.setHealth(ctx, node, component, is)
 }
-func (p Programmers) Stop() { p.stop() }
+func (p PodComponents) Stop() { p.stop() }
 
 // LastOf are the components that metrics of an agent name as the last ones.
 func LastOf(metrics prometheus.Gatherer) ([]string, error) { return lastOf(metrics) }
@@ -177,7 +179,7 @@ func SandboxThere(pod *corev1.Pod, n int) map[string]any {
 	return sandboxThere(pod, address(n))
 }
 
-// InvariantFails says whether an invariant that was looked at so often, and broken so often, fails.
-func InvariantFails(looks int, broken ...string) error {
-	return invariantProof("it", broken, looks).err
+// InvariantFails is the error of an invariant with this number of observations and these violations.
+func InvariantFails(checks int, broken ...string) error {
+	return invariantProof("it", broken, checks).err
 }

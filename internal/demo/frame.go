@@ -88,7 +88,7 @@ func (f *frame) held() (held, released int) {
 // shown are the nodes that there is room for.
 func (f *frame) shown(room int) []view.Node {
 	nodes := slices.Clone(f.nodes)
-	byName := func(a, b view.Node) int { return naturally(a.Name, b.Name) }
+	byName := func(a, b view.Node) int { return compareNatural(a.Name, b.Name) }
 	slices.SortFunc(nodes, byName)
 	if len(nodes) > min(fewNodes, room) {
 		slices.SortStableFunc(nodes, heldFirst)
@@ -102,8 +102,8 @@ func heldFirst(a, b view.Node) int {
 	return view.CompareNodes(a, b)
 }
 
-// naturally orders worker-2 before worker-10.
-func naturally(a, b string) int {
+// compareNatural orders worker-2 before worker-10.
+func compareNatural(a, b string) int {
 	const digits = "0123456789"
 	return cmp.Or(
 		strings.Compare(strings.TrimRight(a, digits), strings.TrimRight(b, digits)),
@@ -124,18 +124,18 @@ func missing(node view.Node) []view.Missing {
 	return all
 }
 
-// besides is what a held node waits for that is no condition.
-func besides(node view.Node) []string {
+// otherCauses is what a held node waits for that is no condition.
+func otherCauses(node view.Node) []string {
 	var all []string
 	for _, s := range node.Rules {
-		if word := besidesWords[s.Cause]; word != "" && s.Held && !s.Preview && !slices.Contains(all, word) {
+		if word := otherCauseTexts[s.Cause]; word != "" && s.Held && !s.Preview && !slices.Contains(all, word) {
 			all = append(all, word)
 		}
 	}
 	return all
 }
 
-var besidesWords = map[noderule.Cause]string{
+var otherCauseTexts = map[noderule.Cause]string{
 	noderule.CauseMinReady: "its conditions to last",
 	noderule.CauseNotReady: "the node to be Ready",
 }

@@ -172,9 +172,9 @@ func TestANodeSaysWhatItsPodsWaitFor(t *testing.T) {
 func TestWithoutATerminalWhatPodsWaitForIsSaidOnce(t *testing.T) {
 	var out bytes.Buffer
 	policy := []view.Pod{waitingPod("a", "w", "policy (x)")}
-	demo.TellPods(&out, []view.Node{{Name: "w"}, {Name: "x"}}, nil, policy, policy, nil, nil)
+	demo.PrintPods(&out, []view.Node{{Name: "w"}, {Name: "x"}}, nil, policy, policy, nil, nil)
 	if got, want := out.String(), "    w: 1 pod waits for policy\n    w: no pod waits for its network\n"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }
 

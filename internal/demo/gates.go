@@ -17,23 +17,23 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// turn changes a component of a node.
-func (d *director) turn(ctx context.Context, turn *scenario.Turn) {
-	if d.programmers.plays(turn.Component) {
-		d.programmers.turn(ctx, turn.Node, turn.Component, turn.Is)
+// setHealth changes a component of a node.
+func (d *player) setHealth(ctx context.Context, change *scenario.HealthChange) {
+	if d.podComponents.sets(change.Component) {
+		d.podComponents.setHealth(ctx, change.Node, change.Component, change.Is)
 		return
 	}
-	d.endpoints.turn(turn.Node, turn.Component, turn.Is)
+	d.endpoints.setHealth(change.Node, change.Component, change.Is)
 }
 
 // podRules are the rules for pods, by name.
-func (d *director) podRules(ctx context.Context) map[string]scenario.RuleState {
+func (d *player) podRules(ctx context.Context) map[string]scenario.RuleState {
 	if !d.script.gatesPods() {
 		return nil
 	}
 	var list podv1alpha1.PodReadinessRuleList
 	if d.client.List(ctx, &list) != nil {
-		return nil // the next look may tell
+		return nil // the next poll lists again
 	}
 	states := map[string]scenario.RuleState{}
 	for i := range list.Items {
@@ -42,7 +42,7 @@ func (d *director) podRules(ctx context.Context) map[string]scenario.RuleState {
 	return states
 }
 
-// podRuleState is what the condition Enforced says: as for nodes, its reason is Enforced, or why not.
+// podRuleState is the state in the condition Enforced: as for nodes, its reason is Enforced, or why not.
 func podRuleState(rule *podv1alpha1.PodReadinessRule) scenario.RuleState {
 	enforced := meta.FindStatusCondition(rule.Status.Conditions, podv1alpha1.ConditionEnforced)
 	if enforced == nil || enforced.ObservedGeneration != rule.Generation {
@@ -51,8 +51,8 @@ func podRuleState(rule *podv1alpha1.PodReadinessRule) scenario.RuleState {
 	return scenario.RuleState{Standing: enforced.Reason, Message: enforced.Message}
 }
 
-// whyPod is the story of the first pod of a Deployment on a node, as one text.
-func (d *director) whyPod(ctx context.Context, deploy, node string) (string, error) {
+// whyPod is the explanation of the first pod of a Deployment on a node, as one text.
+func (d *player) whyPod(ctx context.Context, deploy, node string) (string, error) {
 	pods, err := d.podsOf(ctx, deploy, node)
 	if err != nil {
 		return "", err
@@ -71,11 +71,11 @@ func (d *director) whyPod(ctx context.Context, deploy, node string) (string, err
 	return strings.Join(append(said, story.Next...), " "), nil
 }
 
-// bornGated asks the API server how a pod would be born; none is.
-func (d *director) bornGated(ctx context.Context, labels map[string]string) (bool, error) {
-	template := podTemplate("readygate-unborn", nil)
+// gatedAtCreation asks the API server by a dry run whether a pod with these labels would be created with a gate.
+func (d *player) gatedAtCreation(ctx context.Context, labels map[string]string) (bool, error) {
+	template := podTemplate("readygate-dry-run", nil)
 	maps.Copy(template.Labels, labels)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "readygate-unborn", Labels: template.Labels}, Spec: template.Spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "readygate-dry-run", Labels: template.Labels}, Spec: template.Spec}
 	if err := d.client.Create(ctx, pod, client.DryRunAll); err != nil {
 		return false, err
 	}
@@ -87,7 +87,7 @@ const bootFile = "/proc/sys/kernel/random/boot_id"
 
 // bootID is that of a node that joins. Agents of the demo run on this machine, and see its boot: where
 // there are any, the nodes have that one, too.
-func (d *director) bootID() string {
+func (d *player) bootID() string {
 	if !d.script.gatesPods() {
 		return string(uuid.NewUUID())
 	}

@@ -22,10 +22,10 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-const crdPatience = time.Minute
+const crdTimeout = time.Minute
 
 // installCRDs makes the API known.
-func (s *stage) installCRDs(ctx context.Context) error {
+func (s *cluster) installCRDs(ctx context.Context) error {
 	definitions, err := crds.Definitions()
 	if err != nil {
 		return err
@@ -35,13 +35,13 @@ func (s *stage) installCRDs(ctx context.Context) error {
 			return err
 		}
 	}
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, crdPatience, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, crdTimeout, true, func(ctx context.Context) (bool, error) {
 		return s.client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil && s.client.List(ctx, &podv1alpha1.PodReadinessRuleList{}) == nil, nil
 	})
 }
 
 // installManager makes what a manager needs: its account and role, and the policies.
-func (s *stage) installManager(ctx context.Context, root string) error {
+func (s *cluster) installManager(ctx context.Context, root string) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerNamespace}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.ManagerAccount}},
@@ -59,7 +59,7 @@ func (s *stage) installManager(ctx context.Context, root string) error {
 	return s.create(ctx, objects...)
 }
 
-// readRoles reads generated roles: whoever gets them runs with exactly these rights.
+// readRoles reads generated roles.
 func readRoles(path string) ([]*unstructured.Unstructured, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -90,9 +90,9 @@ func bindingOf(role client.Object, namespace, account string) client.Object {
 
 const reporterAccount = "reporter"
 
-// installReporter makes the namespace of the story, and the account of its reporters, which
+// installReporter makes the namespace of the scenario, and the account of its reporters, which
 // may do what the guides' may.
-func (s *stage) installReporter(ctx context.Context) error {
+func (s *cluster) installReporter(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: Namespace + "-" + reporterAccount},

@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/terminal"
 )
 
-// Options say what is played.
+// Options configure the demo.
 type Options struct {
 	// Scenario is the name of a scenario, or the path of a file. Empty: the CNI guide.
 	Scenario string
@@ -23,19 +23,19 @@ type Options struct {
 	// Logs is the directory of the log of each scenario: what the manager, the agents and the reporters log.
 	Logs string
 
-	// Once says that the demo ends when the story does, and not when it is interrupted.
+	// Once ends the demo at the end of the scenario, and not only when it is interrupted.
 	Once bool
 
 	Out *os.File
 }
 
-// DefaultScenario is the main story.
+// DefaultScenario is played if Options.Scenario is empty.
 const DefaultScenario = "cni-guide"
 
 // ErrInterrupted is returned if the user stopped the demo before the end of the scenario.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run plays the story. It returns nil if everything that was expected came, and every
+// Run plays the scenario. It returns nil if everything that was expected came, and every
 // invariant held.
 func (o *Options) Run(ctx context.Context) error {
 	if o.Scenario == "" {
@@ -56,9 +56,9 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // only the user's own directory for such things is left
 	isTerminal := terminal.IsTerminal(o.Out)
-	s := &show{
+	s := &session{
 		Options: o, script: script, log: log, dir: dir,
-		teller: &teller{
+		output: &output{
 			screen: terminal.NewScreen(o.Out, isTerminal), style: terminal.NewStyle(isTerminal), draws: isTerminal, title: script.Title,
 		},
 	}

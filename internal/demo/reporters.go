@@ -16,32 +16,32 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// fleetReporters are the reporters of all nodes: the reporter's own code, one for each node, in
+// nodeReporters are the reporters of all nodes: the reporter's own code, one for each node, in
 // this process.
-type fleetReporters struct {
+type nodeReporters struct {
 	dir        string // of their configuration files
 	connection nodestatus.Connection
 	endpoints  *endpoints
 	components map[string]scenario.Component
 
-	mu      sync.Mutex
-	files   map[string]string             // by node
-	checks  map[string][]string           // components that it checks, by node
-	running map[string]context.CancelFunc // by node
-	waking  map[string]bool               // nodes that are down, and whose reporter is to run again
-	booted  map[string]time.Time          // nodes that have booted in the story
-	ended   sync.WaitGroup
+	mu         sync.Mutex
+	files      map[string]string             // by node
+	checks     map[string][]string           // components that it checks, by node
+	running    map[string]context.CancelFunc // by node
+	restarting map[string]bool               // nodes that are down, and whose reporter is to run again
+	booted     map[string]time.Time          // nodes that have booted in the scenario
+	ended      sync.WaitGroup
 }
 
-func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component) *fleetReporters {
-	return &fleetReporters{
+func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component) *nodeReporters {
+	return &nodeReporters{
 		dir: dir, connection: connection, endpoints: endpoints, components: components,
-		files: map[string]string{}, checks: map[string][]string{}, running: map[string]context.CancelFunc{}, waking: map[string]bool{}, booted: map[string]time.Time{},
+		files: map[string]string{}, checks: map[string][]string{}, running: map[string]context.CancelFunc{}, restarting: map[string]bool{}, booted: map[string]time.Time{},
 	}
 }
 
 // install writes what the reporter of a node is to check. It does not run yet.
-func (r *fleetReporters) install(node string, components []string) error {
+func (r *nodeReporters) install(node string, components []string) error {
 	config := reporter.Config{APIVersion: reporter.ConfigAPIVersion, Kind: reporter.ConfigKind}
 	for _, name := range components {
 		component := r.components[name]
@@ -70,10 +70,10 @@ func (r *fleetReporters) install(node string, components []string) error {
 }
 
 // run starts or stops the reporter of a node.
-func (r *fleetReporters) run(ctx context.Context, node string, run bool) error {
+func (r *nodeReporters) run(ctx context.Context, node string, run bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.waking, node)
+	delete(r.restarting, node)
 	if stop, runs := r.running[node]; runs {
 		if !run {
 			stop()
@@ -94,24 +94,24 @@ func (r *fleetReporters) run(ctx context.Context, node string, run bool) error {
 	return nil
 }
 
-// fall ends the reporter of a node that goes down, and everything that it checks.
-func (r *fleetReporters) fall(node string) {
+// shutDown ends the reporter of a node that goes down, and everything that it checks.
+func (r *nodeReporters) shutDown(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stop, runs := r.running[node]; runs {
 		stop()
 		delete(r.running, node)
-		r.waking[node] = true
+		r.restarting[node] = true
 	}
 	for _, component := range r.checks[node] {
-		r.endpoints.turn(node, component, scenario.Down)
+		r.endpoints.setHealth(node, component, scenario.Down)
 	}
 }
 
-// wake starts the reporter of a node that has just booted, if it ran before.
-func (r *fleetReporters) wake(ctx context.Context, node string) error {
+// boot starts the reporter of a node that has just booted, if it ran before.
+func (r *nodeReporters) boot(ctx context.Context, node string) error {
 	r.mu.Lock()
-	due := r.waking[node]
+	due := r.restarting[node]
 	r.booted[node] = time.Now()
 	r.mu.Unlock()
 	if !due {
@@ -121,7 +121,7 @@ func (r *fleetReporters) wake(ctx context.Context, node string) error {
 }
 
 // stop ends all of them, and returns when they have ended.
-func (r *fleetReporters) stop() {
+func (r *nodeReporters) stop() {
 	r.mu.Lock()
 	for _, stop := range r.running {
 		stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// reportersOf are the reporters of a story with these components; they can reach no cluster.
+// reportersOf are the reporters of a scenario with these components; they can reach no cluster.
 func reportersOf(t *testing.T, components map[string]scenario.Component) (demo.Reporters, demo.Endpoints) {
 	t.Helper()
 	e, err := demo.ServeEndpoints(t.Context())
@@ -70,21 +70,21 @@ func TestAfterABootAReporterRunsIfItRanBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range []string{"ran", "quiet"} {
-		r.Fall(node)
-		r.Fall(node) // as it goes, and as it is back
+		r.ShutDown(node)
+		r.ShutDown(node) // as it goes, and as it is back
 		expect(node, false, "while it is down")
-		if err := r.Wake(t.Context(), node); err != nil {
+		if err := r.BootNode(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect("ran", true, "after the boot")
 	expect("quiet", false, "after the boot")
 
-	r.Fall("ran")
+	r.ShutDown("ran")
 	if err := r.Run(t.Context(), "ran", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Wake(t.Context(), "ran"); err != nil {
+	if err := r.BootNode(t.Context(), "ran"); err != nil {
 		t.Fatal(err)
 	}
 	expect("ran", false, "after a step that says so")

@@ -16,8 +16,8 @@ import (
 )
 
 // sandbox takes the sandboxes of the pods of a Deployment on a node away, or gives them new ones, as a
-// kubelet does. Whether they are Ready then, KWOK says, which looks at their gates.
-func (d *director) sandbox(ctx context.Context, sandbox *scenario.Sandbox) error {
+// kubelet does. KWOK sets Ready, depending on their gates.
+func (d *player) sandbox(ctx context.Context, sandbox *scenario.Sandbox) error {
 	pods, err := d.podsOf(ctx, sandbox.Deploy, sandbox.Node)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (d *director) sandbox(ctx context.Context, sandbox *scenario.Sandbox) error
 }
 
 // podsOf are the pods of a Deployment on a node, by name. It is an error if there is none.
-func (d *director) podsOf(ctx context.Context, deploy, node string) ([]corev1.Pod, error) {
+func (d *player) podsOf(ctx context.Context, deploy, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := d.client.List(ctx, &list, client.InNamespace(Namespace), client.MatchingLabels{appLabel: deploy}); err != nil {
 		return nil, err

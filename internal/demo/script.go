@@ -73,13 +73,13 @@ func readScript(root, name string) (*script, error) {
 	return s, nil
 }
 
-// agrees says what keeps a rule from being part of the story.
+// agrees says what keeps a rule from being part of the scenario.
 func (s *script) agrees(rule client.Object) error {
 	if other := s.ruleNamed(rule.GetName()); other != nil && isPodRule(other) != isPodRule(rule) {
 		return fmt.Errorf("rule %s is for nodes and for pods, must have a name of its own for each", rule.GetName())
 	}
 	if isPodRule(rule) && slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Reboot != nil }) {
-		return errors.New("a story with a PodReadinessRule must have no reboot: its agents run on this machine, and know of no other boot")
+		return errors.New("a scenario with a PodReadinessRule must have no reboot: its agents run on this machine, and know of no other boot")
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func playable(rule *podv1alpha1.PodReadinessRule) error {
 	return nil
 }
 
-// ruleNamed is a rule of this name that the story applies; nil if there is none.
+// ruleNamed is a rule of this name that the scenario applies; nil if there is none.
 func (s *script) ruleNamed(name string) client.Object {
 	for _, rule := range s.rules {
 		if rule.GetName() == name {
@@ -153,7 +153,7 @@ func (s *script) ruleNamed(name string) client.Object {
 	return nil
 }
 
-// gatesPods says whether the story has rules for pods, and so agents.
+// gatesPods says whether the scenario has rules for pods, and so agents.
 func (s *script) gatesPods() bool {
 	for _, rule := range s.rules {
 		if isPodRule(rule) {
@@ -164,9 +164,9 @@ func (s *script) gatesPods() bool {
 }
 
 // wants are what components say before a gate may be opened, by gate: those of all rules that the
-// story has for it.
-func (s *script) wants() map[string][]want {
-	all := map[string][]want{}
+// scenario has for it.
+func (s *script) requirements() map[string][]requirement {
+	all := map[string][]requirement{}
 	for _, obj := range s.rules {
 		rule, is := obj.(*podv1alpha1.PodReadinessRule)
 		if !is {
@@ -175,7 +175,7 @@ func (s *script) wants() map[string][]want {
 		gate := cmp.Or(rule.Spec.Gate, podv1alpha1.DefaultGate)
 		for _, component := range rule.Spec.Components {
 			says := cmp.Or(component.PodCondition, component.NodeCondition)
-			all[gate] = append(all[gate], want{
+			all[gate] = append(all[gate], requirement{
 				component: component.Name, condition: says.Type, status: cmp.Or(says.Status, corev1.ConditionTrue), ofNode: component.NodeCondition != nil,
 			})
 		}

@@ -22,7 +22,7 @@ func TestARuleForPodsThatTheDemoCannotPlayIsRefused(t *testing.T) {
 		"a component that only a real pod answers": {
 			apply(fmt.Sprintf(rule, plays+", {name: path, reach: {}}")), "steps[0].apply: spec.components[1], path, has neither podCondition nor nodeCondition",
 		},
-		"a reboot":           {apply(fmt.Sprintf(rule, plays)) + "- join: {name: w}\n- reboot: {nodes: [w]}\n", "steps[0].apply: a story with a PodReadinessRule must have no reboot"},
+		"a reboot":           {apply(fmt.Sprintf(rule, plays)) + "- join: {name: w}\n- reboot: {nodes: [w]}\n", "steps[0].apply: a scenario with a PodReadinessRule must have no reboot"},
 		"a field of nothing": {apply(fmt.Sprintf(rule, plays) + "\nsped: {}"), "sped"},
 		"one name for two": {
 			apply(fmt.Sprintf(rule, plays)) + apply("apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata: {name: a}"),

@@ -12,65 +12,65 @@ import (
 
 // invariants are proofs too: each says how often it was looked at. One that was never looked
 // at proves nothing, and has failed.
-func (d *director) invariants() []proof {
+func (d *player) invariants() []proof {
 	var proofs []proof
 	for _, invariant := range d.script.Always {
 		var broken []string
-		var looks int
+		var checks int
 		switch invariant {
 		case scenario.NoEarlyPod:
-			broken, looks = d.witness.early()
+			broken, checks = d.monitor.earlyPods()
 		case scenario.ForeignTaintsStay:
-			broken, looks = d.witness.taken()
+			broken, checks = d.monitor.lostTaints()
 		case scenario.HeldBeforeBack:
-			broken, looks = d.witness.unready()
+			broken, checks = d.monitor.unheldReboots()
 		case scenario.NoEarlyReady:
-			broken, looks = d.witness.unsaid()
+			broken, checks = d.monitor.earlyReady()
 		}
-		proofs = append(proofs, invariantProof(invariant.Text(), broken, looks))
+		proofs = append(proofs, invariantProof(invariant.Text(), broken, checks))
 	}
 	return proofs
 }
 
-func invariantProof(text string, broken []string, looks int) proof {
-	p := proof{text: fmt.Sprintf("%s (%d observations)", text, looks)}
+func invariantProof(text string, broken []string, checks int) proof {
+	p := proof{text: fmt.Sprintf("%s (%d observations)", text, checks)}
 	switch {
 	case len(broken) > 0:
 		p.err = fmt.Errorf("%d times, first: %s", len(broken), broken[0])
-	case looks == 0:
+	case checks == 0:
 		p.err = errors.New("nothing was observed")
 	}
 	return p
 }
 
-// taken are the taints that nodes joined with and lost, and how often the witness looked.
-func (w *witness) taken() (lost []string, looks int) {
+// lostTaints are the taints that nodes joined with and lost, and how often the monitor looked.
+func (w *monitor) lostTaints() (lost []string, checks int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.lost), w.looks
+	return slices.Clone(w.lost), w.taintChecks
 }
 
-// unready are the nodes that came back from a reboot unheld, and how often one came back.
-func (w *witness) unready() (unheld []string, looks int) {
+// unheldReboots are the nodes that came back from a reboot unheldBoots, and how often one came back.
+func (w *monitor) unheldReboots() (unheldBoots []string, checks int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.unheld), w.backs
+	return slices.Clone(w.unheldBoots), w.reboots
 }
 
 // numbers say how much happened, and how fast.
-func (w *witness) numbers() string {
+func (w *monitor) numbers() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%d nodes, %d holds, %d releases, %d pods bound", len(w.nodes), w.holds, w.releases, len(w.binds))
-	text += spread("from condition True to taint gone", w.delays)
+	text += latencies("from condition True to taint gone", w.delays)
 	if w.opens > 0 {
 		text += fmt.Sprintf("; %d gates opened", w.opens)
 	}
-	return text + spread("from the last component's yes to gate open", w.gateDelays)
+	return text + latencies("from the last component ready to gate open", w.gateDelays)
 }
 
-// spread says how long something took; nothing if it did not happen.
-func spread(what string, times []time.Duration) string {
+// latencies says how long something took; nothing if it did not happen.
+func latencies(what string, times []time.Duration) string {
 	if len(times) == 0 {
 		return ""
 	}
@@ -79,7 +79,7 @@ func spread(what string, times []time.Duration) string {
 }
 
 // summary says what was proven. It is true if nothing failed.
-func (d *director) summary(style terminal.Style, complete bool) (lines []string, ok bool) {
+func (d *player) summary(style terminal.Style, complete bool) (lines []string, ok bool) {
 	proofs := slices.Concat(d.proofs, d.invariants())
 	ok = complete
 	lines = append(lines, "", style.Bold("What was proven: "+d.script.Title))
@@ -87,11 +87,11 @@ func (d *director) summary(style terminal.Style, complete bool) (lines []string,
 		lines = append(lines, "  "+p.line(style))
 		ok = ok && p.err == nil
 	}
-	lines = append(lines, "", "  "+d.witness.numbers())
+	lines = append(lines, "", "  "+d.monitor.numbers())
 	if ok {
 		lines = append(lines, "  "+style.Green(fmt.Sprintf("All %d held.", len(proofs))))
 	} else {
-		lines = append(lines, "  "+style.Red("The story did not go as expected."))
+		lines = append(lines, "  "+style.Red("The scenario failed."))
 	}
 	return lines, ok
 }

@@ -24,8 +24,8 @@ const (
 	taintsColumn
 )
 
-// spared are the columns that a narrow terminal does without, the first one first.
-var spared = []int{taintsColumn, podsColumn}
+// optionalColumns are the columns that a narrow terminal does without, the first one first.
+var optionalColumns = []int{taintsColumn, podsColumn}
 
 // gap is between two columns.
 const gap = "  "
@@ -68,7 +68,7 @@ func (f *frame) widths(rows [][]string) []int {
 	for _, width := range widths {
 		total += width
 	}
-	for _, column := range spared {
+	for _, column := range optionalColumns {
 		if total <= f.columns {
 			break
 		}
@@ -118,15 +118,15 @@ func (f *frame) closedOn(node string) []string {
 	return texts
 }
 
-// whys are what a gate says about the components that it names.
-var whys = regexp.MustCompile(` \([^()]*\)`)
+// details are what a gate says about the components that it names.
+var details = regexp.MustCompile(` \([^()]*\)`)
 
 // closedFor is what a pod waits for in as few words as can be: the names of components.
 func closedFor(pod view.Pod) string {
 	var parts []string
 	for _, gate := range pod.Gates {
 		if !gate.Open {
-			parts = append(parts, whys.ReplaceAllString(gate.For, ""))
+			parts = append(parts, details.ReplaceAllString(gate.For, ""))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -144,7 +144,7 @@ func waitsFor(node view.Node) []string {
 			texts = append(texts, text)
 		}
 	}
-	return append(texts, besides(node)...)
+	return append(texts, otherCauses(node)...)
 }
 
 // short leaves out whose name it is: CalicoReady of projectcalico.org/CalicoReady.

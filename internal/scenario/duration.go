@@ -9,7 +9,7 @@ import (
 // Duration is a time in the form in which people write it, e.g. 500ms or 2m.
 type Duration struct{ time.Duration }
 
-// longest is more than anybody watches.
+// longest bounds a duration.
 const longest = 30 * time.Minute
 
 // UnmarshalJSON reads the text.

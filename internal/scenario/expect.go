@@ -20,11 +20,11 @@ type Expect struct {
 	Held     *Amount `json:"held,omitempty"`
 	Released *Amount `json:"released,omitempty"`
 
-	// running and waiting are how many of the story's pods run, or are bound to no node.
+	// running and waiting are how many of the scenario's pods run, or are bound to no node.
 	Running *int `json:"running,omitempty"`
 	Waiting *int `json:"waiting,omitempty"`
 
-	// pods is what the story's pods say of their gates.
+	// pods is what the scenario's pods say of their gates.
 	Pods *Pods `json:"pods,omitempty"`
 
 	// rule is the name of a rule, standing what it is, e.g. Enforced or Conflict, and says a
@@ -33,20 +33,20 @@ type Expect struct {
 	Standing string `json:"standing,omitempty"`
 	Says     string `json:"says,omitempty"`
 
-	// bornHeld are labels: a node that joins with them is born with the taint of a rule.
-	BornHeld map[string]string `json:"bornHeld,omitempty"`
+	// taintedAtCreation are labels: a node that joins with them is created with the taint of a rule.
+	TaintedAtCreation map[string]string `json:"taintedAtCreation,omitempty"`
 
-	// bornGated are labels: a pod that is created with them gets a readiness gate.
-	BornGated map[string]string `json:"bornGated,omitempty"`
+	// gatedAtCreation are labels: a pod that is created with them gets a readiness gate.
+	GatedAtCreation map[string]string `json:"gatedAtCreation,omitempty"`
 
 	// tolerated are labels: a DaemonSet that is created or changed with them gets a toleration of
 	// the taint of a rule.
 	Tolerated map[string]string `json:"tolerated,omitempty"`
 
-	// last is the component that was the last one to say yes.
+	// last is the component that was the last one to become ready.
 	Last *Last `json:"last,omitempty"`
 
-	// why is what the story of a node, or of a pod, says.
+	// why is a part of the explanation of a node or of a pod.
 	Why *Why `json:"why,omitempty"`
 
 	// within is how long it may take. Absent: 1m.
@@ -55,7 +55,7 @@ type Expect struct {
 	For *Duration `json:"for,omitempty"`
 }
 
-// Pods counts pods of the story.
+// Pods counts pods of the scenario.
 type Pods struct {
 	// gated is how many have a readiness gate, waiting how many have a closed one, and ready how
 	// many are Ready.
@@ -66,17 +66,17 @@ type Pods struct {
 	Reasons map[string]int `json:"reasons,omitempty"`
 }
 
-// Last asks the agent of a node which component was the last one to say yes of each pod there.
+// Last expects that the agent of a node recorded this component as the last one to become ready for its pods.
 type Last struct {
 	Node string `json:"node"`
 	// component is its name in the rule.
 	Component string `json:"component"`
 }
 
-// Why asks for the story of a node, as kubectl readiness why tells it.
+// Why expects a text in the explanation of a node, as kubectl readiness why prints it.
 type Why struct {
 	Node string `json:"node"`
-	// pod is the name of a Deployment: then it is the story of its first pod on the node.
+	// pod is the name of a Deployment: then it is the explanation of its first pod on the node.
 	Pod string `json:"pod,omitempty"`
 	// contains is a part of it: of its headline, of what a rule does, of an event, or of the
 	// advice.
@@ -110,15 +110,15 @@ func (a Amount) String() string {
 
 const defaultWithin = time.Minute
 
-// Patience is how long it may take to come.
-func (e *Expect) Patience() time.Duration { return e.Within.or(defaultWithin) }
+// Timeout is how long it may take.
+func (e *Expect) Timeout() time.Duration { return e.Within.or(defaultWithin) }
 
-// Lasting is how long it must stay.
-func (e *Expect) Lasting() time.Duration { return e.For.or(0) }
+// StableFor is how long it must stay.
+func (e *Expect) StableFor() time.Duration { return e.For.or(0) }
 
 // Unmet says what is not as expected; nil if everything is.
 func (e *Expect) Unmet(world World) error {
-	return errors.Join(e.unmetNodes(world), e.unmetPods(world), e.unmetGates(world), e.unmetRule(world), e.unmetStory(world))
+	return errors.Join(e.unmetNodes(world), e.unmetPods(world), e.unmetGates(world), e.unmetRule(world), e.unmetQueries(world))
 }
 
 func (e *Expect) unmetNodes(world World) error {
@@ -218,8 +218,8 @@ func (e *Expect) unmetRule(world World) error {
 // Gone is the standing of a rule that is not there.
 const Gone = "Gone"
 
-// unmetStory asks whoever has to be asked, until one answer is not as expected.
-func (e *Expect) unmetStory(world World) error {
+// unmetQueries evaluates the expectations that need a query, until one fails.
+func (e *Expect) unmetQueries(world World) error {
 	for _, unmet := range []func(World) error{e.unmetWhy, e.unmetAsked, e.unmetLast} {
 		if err := unmet(world); err != nil {
 			return err
@@ -238,10 +238,10 @@ func (e *Expect) unmetWhy(world World) error {
 	}
 	story, err := tell()
 	if err != nil {
-		return fmt.Errorf("the story of %s: %w", e.Why.subject(), err)
+		return fmt.Errorf("the explanation of %s: %w", e.Why.subject(), err)
 	}
 	if !strings.Contains(story, e.Why.Contains) {
-		return fmt.Errorf("the story of %s is %q, expected %q in it", e.Why.subject(), story, e.Why.Contains)
+		return fmt.Errorf("the explanation of %s is %q, expected %q in it", e.Why.subject(), story, e.Why.Contains)
 	}
 	return nil
 }
@@ -253,9 +253,9 @@ func (e *Expect) unmetAsked(world World) error {
 		ask      func(map[string]string) (bool, error)
 		what, no string
 	}{
-		{e.BornHeld, world.BornHeld, "how a node is born", "a node would be born without the taint"},
-		{e.BornGated, world.BornGated, "how a pod is born", "a pod would be born without a gate"},
-		{e.Tolerated, world.Tolerated, "what a DaemonSet tolerates", "a DaemonSet would get no toleration"},
+		{e.TaintedAtCreation, world.TaintedAtCreation, "for the taints of a new node", "a node would be created without the taint"},
+		{e.GatedAtCreation, world.GatedAtCreation, "for the gates of a new pod", "a pod would be created without a gate"},
+		{e.Tolerated, world.Tolerated, "for the tolerations of a DaemonSet", "a DaemonSet would get no toleration"},
 	} {
 		if question.labels == nil {
 			continue
@@ -280,7 +280,7 @@ func (e *Expect) unmetLast(world World) error {
 		return fmt.Errorf("asking the agent of %s which component was the last one: %w", e.Last.Node, err)
 	}
 	if !slices.Equal(last, []string{e.Last.Component}) {
-		return fmt.Errorf("on %s the last components to say yes were %q, expected %s alone", e.Last.Node, last, e.Last.Component)
+		return fmt.Errorf("on %s the last components to become ready were %q, expected %s alone", e.Last.Node, last, e.Last.Component)
 	}
 	return nil
 }

@@ -21,13 +21,13 @@ func world() scenario.World {
 			{Node: "w-2", Gated: true, Waiting: true},
 			{Node: "w-2", Ready: true}, {}, {},
 		},
-		Rules:    map[string]scenario.RuleState{"net": {Standing: "Conflict", Message: "rule first is older"}},
-		Why:      func(node string) (string, error) { return node + " is held by rule net", nil },
-		BornHeld: func(labels map[string]string) (bool, error) { return labels["pool"] == "workers", nil },
+		Rules:             map[string]scenario.RuleState{"net": {Standing: "Conflict", Message: "rule first is older"}},
+		Why:               func(node string) (string, error) { return node + " is held by rule net", nil },
+		TaintedAtCreation: func(labels map[string]string) (bool, error) { return labels["pool"] == "workers", nil },
 
-		WhyPod:    func(deploy, node string) (string, error) { return deploy + " on " + node + " waits for policy", nil },
-		BornGated: func(labels map[string]string) (bool, error) { return labels["app"] == "shop", nil },
-		Tolerated: func(labels map[string]string) (bool, error) { return labels["app"] == "agent", nil },
+		WhyPod:          func(deploy, node string) (string, error) { return deploy + " on " + node + " waits for policy", nil },
+		GatedAtCreation: func(labels map[string]string) (bool, error) { return labels["app"] == "shop", nil },
+		Tolerated:       func(labels map[string]string) (bool, error) { return labels["app"] == "agent", nil },
 		Last: func(node string) ([]string, error) {
 			return map[string][]string{"w-1": {"policy"}, "w-2": {"flannel", "policy"}}[node], nil
 		},
@@ -36,45 +36,45 @@ func world() scenario.World {
 
 func TestExpectations(t *testing.T) {
 	for expect, complaint := range map[string]string{
-		"{held: 1}":                                          "",
-		"{held: 2}":                                          "1 of 3 nodes are held, expected 2",
-		"{held: all}":                                        "1 of 3 nodes are held, expected all",
-		"{nodes: [w-1], held: all}":                          "",
-		"{nodes: [w-3], released: all}":                      "0 of 1 nodes are released",
-		"{nodes: [w-3], released: 0, held: 0}":               "",
-		"{released: 1, running: 4, waiting: 2}":              "",
-		"{running: 5}":                                       "4 pods run, expected 5",
-		"{waiting: 0, running: 4}":                           "2 pods wait, expected 0",
-		"{rule: net, standing: Conflict, says: first}":       "",
-		"{rule: net, standing: Enforced}":                    "rule net is Conflict (rule first is older), expected Enforced",
-		"{rule: net, says: second}":                          `expected "second" in it`,
-		"{rule: other, standing: Enforced}":                  "there is no rule other",
-		"{rule: other, standing: Gone}":                      "",
-		"{rule: net, standing: Gone}":                        "rule net is Conflict",
-		"{why: {node: w-1, contains: held by rule net}}":     "",
-		"{why: {node: w-1, contains: something else}}":       `the story of w-1 is "w-1 is held by rule net"`,
-		"{bornHeld: {pool: workers}}":                        "",
-		"{bornHeld: {pool: others}}":                         "born without the taint",
-		"{tolerated: {app: agent}}":                          "",
-		"{tolerated: {app: other}}":                          "a DaemonSet would get no toleration",
-		"{held: 1, running: 9, bornHeld: {pool: elsewhere}}": "4 pods run",
+		"{held: 1}":                                                   "",
+		"{held: 2}":                                                   "1 of 3 nodes are held, expected 2",
+		"{held: all}":                                                 "1 of 3 nodes are held, expected all",
+		"{nodes: [w-1], held: all}":                                   "",
+		"{nodes: [w-3], released: all}":                               "0 of 1 nodes are released",
+		"{nodes: [w-3], released: 0, held: 0}":                        "",
+		"{released: 1, running: 4, waiting: 2}":                       "",
+		"{running: 5}":                                                "4 pods run, expected 5",
+		"{waiting: 0, running: 4}":                                    "2 pods wait, expected 0",
+		"{rule: net, standing: Conflict, says: first}":                "",
+		"{rule: net, standing: Enforced}":                             "rule net is Conflict (rule first is older), expected Enforced",
+		"{rule: net, says: second}":                                   `expected "second" in it`,
+		"{rule: other, standing: Enforced}":                           "there is no rule other",
+		"{rule: other, standing: Gone}":                               "",
+		"{rule: net, standing: Gone}":                                 "rule net is Conflict",
+		"{why: {node: w-1, contains: held by rule net}}":              "",
+		"{why: {node: w-1, contains: something else}}":                `the explanation of w-1 is "w-1 is held by rule net"`,
+		"{taintedAtCreation: {pool: workers}}":                        "",
+		"{taintedAtCreation: {pool: others}}":                         "created without the taint",
+		"{tolerated: {app: agent}}":                                   "",
+		"{tolerated: {app: other}}":                                   "a DaemonSet would get no toleration",
+		"{held: 1, running: 9, taintedAtCreation: {pool: elsewhere}}": "4 pods run",
 
-		"{pods: {gated: 3, waiting: 2, ready: 2}}":                     "",
-		"{pods: {gated: 4}}":                                           "3 pods with a gate, expected 4",
-		"{pods: {waiting: 0, ready: 3}}":                               "2 pods with a closed gate, expected 0\n2 pods ready, expected 3",
-		"{nodes: [w-1], pods: {gated: 2, waiting: 1, ready: 1}}":       "",
-		"{nodes: [w-2], pods: {gated: 2}}":                             "1 pod with a gate, expected 2",
-		"{pods: {reasons: {AllComponentsReady: 1, RuleDeleted: 0}}}":   "",
-		"{nodes: [w-2], pods: {reasons: {ComponentsNotReady: 1}}}":     "0 gates because of ComponentsNotReady, expected 1",
-		"{why: {pod: shop, node: w-2, contains: waits for policy}}":    "",
-		"{why: {pod: shop, node: w-2, contains: held}}":                `the story of a pod of shop on w-2 is "shop on w-2 waits for policy"`,
-		"{bornGated: {app: shop}}":                                     "",
-		"{bornGated: {app: other}}":                                    "a pod would be born without a gate",
-		"{last: {node: w-1, component: policy}}":                       "",
-		"{last: {node: w-1, component: flannel}}":                      `were ["policy"], expected flannel alone`,
-		"{last: {node: w-2, component: policy}}":                       `were ["flannel" "policy"], expected policy alone`,
-		"{last: {node: w-3, component: policy}}":                       "were [], expected policy alone",
-		"{held: 2, pods: {ready: 3}, bornGated: {app: anything else}}": "2 pods ready, expected 3",
+		"{pods: {gated: 3, waiting: 2, ready: 2}}":                           "",
+		"{pods: {gated: 4}}":                                                 "3 pods with a gate, expected 4",
+		"{pods: {waiting: 0, ready: 3}}":                                     "2 pods with a closed gate, expected 0\n2 pods ready, expected 3",
+		"{nodes: [w-1], pods: {gated: 2, waiting: 1, ready: 1}}":             "",
+		"{nodes: [w-2], pods: {gated: 2}}":                                   "1 pod with a gate, expected 2",
+		"{pods: {reasons: {AllComponentsReady: 1, RuleDeleted: 0}}}":         "",
+		"{nodes: [w-2], pods: {reasons: {ComponentsNotReady: 1}}}":           "0 gates because of ComponentsNotReady, expected 1",
+		"{why: {pod: shop, node: w-2, contains: waits for policy}}":          "",
+		"{why: {pod: shop, node: w-2, contains: held}}":                      `the explanation of a pod of shop on w-2 is "shop on w-2 waits for policy"`,
+		"{gatedAtCreation: {app: shop}}":                                     "",
+		"{gatedAtCreation: {app: other}}":                                    "a pod would be created without a gate",
+		"{last: {node: w-1, component: policy}}":                             "",
+		"{last: {node: w-1, component: flannel}}":                            `were ["policy"], expected flannel alone`,
+		"{last: {node: w-2, component: policy}}":                             `were ["flannel" "policy"], expected policy alone`,
+		"{last: {node: w-3, component: policy}}":                             "were [], expected policy alone",
+		"{held: 2, pods: {ready: 3}, gatedAtCreation: {app: anything else}}": "2 pods ready, expected 3",
 	} {
 		s := parse(t, story("- deploy: {name: shop, pods: 6}\n- expect: "+expect))
 		err := s.Steps[2].Expect.Unmet(world())
@@ -97,14 +97,14 @@ func TestAllOfNothingIsNotAll(t *testing.T) {
 func TestAnErrorIsNoAnswer(t *testing.T) {
 	w := world()
 	w.Why = func(string) (string, error) { return "held by rule net", errors.New("away") }
-	w.BornHeld = func(map[string]string) (bool, error) { return true, errors.New("away") }
+	w.TaintedAtCreation = func(map[string]string) (bool, error) { return true, errors.New("away") }
 	w.Tolerated = func(map[string]string) (bool, error) { return true, errors.New("away") }
 	w.WhyPod = func(string, string) (string, error) { return "waits for policy", errors.New("away") }
-	w.BornGated = func(map[string]string) (bool, error) { return true, errors.New("away") }
+	w.GatedAtCreation = func(map[string]string) (bool, error) { return true, errors.New("away") }
 	w.Last = func(string) ([]string, error) { return []string{"policy"}, errors.New("away") }
 	for _, expect := range []string{
-		"{why: {node: w-1, contains: held}}", "{bornHeld: {a: b}}", "{tolerated: {a: b}}",
-		"{why: {pod: shop, node: w-1, contains: policy}}", "{bornGated: {a: b}}", "{last: {node: w-1, component: policy}}",
+		"{why: {node: w-1, contains: held}}", "{taintedAtCreation: {a: b}}", "{tolerated: {a: b}}",
+		"{why: {pod: shop, node: w-1, contains: policy}}", "{gatedAtCreation: {a: b}}", "{last: {node: w-1, component: policy}}",
 	} {
 		s := parse(t, story("- deploy: {name: shop, pods: 1}\n- expect: "+expect))
 		if err := s.Steps[2].Expect.Unmet(w); err == nil || !strings.Contains(err.Error(), "away") {
@@ -115,10 +115,10 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 
 func TestPatienceIsAMinuteUnlessSaid(t *testing.T) {
 	s := parse(t, story("- expect: {held: 1}\n- expect: {held: 1, within: 5s, for: 2s}"))
-	if got := s.Steps[1].Expect; got.Patience() != time.Minute || got.Lasting() != 0 {
-		t.Errorf("patience %v, lasting %v", got.Patience(), got.Lasting())
+	if got := s.Steps[1].Expect; got.Timeout() != time.Minute || got.StableFor() != 0 {
+		t.Errorf("patience %v, lasting %v", got.Timeout(), got.StableFor())
 	}
-	if got := s.Steps[2].Expect; got.Patience() != 5*time.Second || got.Lasting() != 2*time.Second {
-		t.Errorf("patience %v, lasting %v", got.Patience(), got.Lasting())
+	if got := s.Steps[2].Expect; got.Timeout() != 5*time.Second || got.StableFor() != 2*time.Second {
+		t.Errorf("patience %v, lasting %v", got.Timeout(), got.StableFor())
 	}
 }

@@ -26,7 +26,7 @@ func TestEveryScenarioOfTheRepositoryIsValid(t *testing.T) {
 		}
 		expectations := 0
 		for _, moment := range s.Timeline() {
-			if moment.Act.Expect != nil {
+			if moment.Action.Expect != nil {
 				expectations++
 			}
 		}
@@ -42,7 +42,7 @@ func TestTheExampleIsValid(t *testing.T) {
 	}
 }
 
-// story is a valid beginning, with these steps.
+// scenario is a valid beginning, with these steps.
 func story(steps string) string {
 	return "title: t\nabout: a\ncomponents: {net: {condition: example.com/NetworkReady}}\nsteps:\n- join: {name: w, count: 3}\n" + steps
 }

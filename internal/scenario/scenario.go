@@ -1,10 +1,10 @@
 package scenario
 
-// Scenario is a story: the content of a file.
+// Scenario is the content of a scenario file.
 type Scenario struct {
 	// title is a short name, e.g. The CNI guide.
 	Title string `json:"title"`
-	// about says in a sentence or two what there is to see.
+	// about describes the scenario in a sentence or two.
 	About string `json:"about"`
 	// components run on nodes, and reporters report their health. By name, e.g. calico.
 	Components map[string]Component `json:"components,omitempty"`
@@ -14,11 +14,11 @@ type Scenario struct {
 	Steps []Step `json:"steps"`
 }
 
-// Component is something on a node that has to be healthy. It is down until a step says that
-// it is up. A reporter says how it is by a condition of the node, or it says itself, by a condition
-// of each pod there, that the pod's network is ready: it has either condition or podCondition.
+// Component is something on a node that has to be healthy. It is down until a step sets it
+// up. Either a reporter reports its health as a condition of the node (condition), or the component sets
+// a condition on each pod of the node when the pod's network is ready (podCondition).
 type Component struct {
-	// condition is the type of the node condition that says how it is, e.g.
+	// condition is the type of the node condition of its health, e.g.
 	// projectcalico.org/CalicoReady.
 	Condition string `json:"condition,omitempty"`
 	// interval, failureThreshold and holdDown are those of the reporter's check. Absent: the
@@ -26,11 +26,11 @@ type Component struct {
 	Interval         *Duration `json:"interval,omitempty"`
 	FailureThreshold *int      `json:"failureThreshold,omitempty"`
 	HoldDown         *Duration `json:"holdDown,omitempty"`
-	// heartbeat is how often the reporter says that nothing has changed; of several components
+	// heartbeat is how often the reporter writes unchanged conditions; of several components
 	// on a node the shortest counts. Absent: the reporter's own, 5m.
 	Heartbeat *Duration `json:"heartbeat,omitempty"`
 
-	// podCondition is the type of the condition that it sets on pods of the story, once for each
+	// podCondition is the type of the condition that it sets on pods of the scenario, once for each
 	// sandbox, e.g. policy.example.com/programmed.
 	PodCondition string `json:"podCondition,omitempty"`
 	// takes is how long it needs for a pod before it sets podCondition. Absent: no time.
@@ -41,21 +41,21 @@ type Component struct {
 type Invariant string
 
 const (
-	// NoEarlyPod says that no pod is bound to a node while a rule's NoSchedule taint is on it,
+	// NoEarlyPod: no pod is bound to a node while a rule's NoSchedule taint is on it,
 	// unless it tolerates that taint.
 	NoEarlyPod Invariant = "noEarlyPod"
-	// ForeignTaintsStay says that taints that nodes joined with, and that are of no rule, are
-	// there whenever somebody looks.
+	// ForeignTaintsStay: taints with which nodes joined, and which no rule manages, are in every version of
+	// the node.
 	ForeignTaintsStay Invariant = "foreignTaintsStay"
-	// HeldBeforeBack says that a node that was away for a reboot has the taint of a rule when it
+	// HeldBeforeBack: a node that was away for a reboot has the taint of a rule when it
 	// is seen in its new boot for the first time.
 	HeldBeforeBack Invariant = "heldBeforeBack"
-	// NoEarlyReady says that no pod with a readiness gate is Ready while a gate is not True, and
-	// that no gate is said to be open because all components said yes while one had not.
+	// NoEarlyReady: no pod with a readiness gate is Ready while a gate is not True, and no gate has the reason
+	// AllComponentsReady while a component is not ready.
 	NoEarlyReady Invariant = "noEarlyReady"
 )
 
-// Text says the invariant in words.
+// Text describes the invariant.
 func (i Invariant) Text() string {
 	return map[Invariant]string{
 		NoEarlyPod:        "no pod was bound to a node while a rule held it",
@@ -67,7 +67,7 @@ func (i Invariant) Text() string {
 
 // Step is one thing that happens. Exactly one field is set.
 type Step struct {
-	// say tells the reader what is going on.
+	// say prints a text.
 	Say string `json:"say,omitempty"`
 	// pause lets time pass.
 	Pause *Duration `json:"pause,omitempty"`
@@ -85,11 +85,11 @@ type Step struct {
 	Component *Change `json:"component,omitempty"`
 	// reporters start or stop.
 	Reporters *Reporters `json:"reporters,omitempty"`
-	// reboot boots nodes anew.
+	// reboot reboots nodes.
 	Reboot *Reboot `json:"reboot,omitempty"`
 	// newSandbox gives pods a new sandbox.
 	NewSandbox *NewSandbox `json:"newSandbox,omitempty"`
-	// expect waits until something is so. If it does not come, the story has failed.
+	// expect waits for a state. If it does not come, the scenario fails.
 	Expect *Expect `json:"expect,omitempty"`
 }
 
@@ -100,7 +100,7 @@ type Apply struct {
 	File string `json:"file,omitempty"`
 	// manifest is the text of one rule.
 	Manifest string `json:"manifest,omitempty"`
-	// refused says that the API server must refuse it, with this in its answer.
+	// refused is a part of the error with which the API server must reject it.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -122,7 +122,7 @@ type Join struct {
 	Taints []string          `json:"taints,omitempty"`
 	// runs are the components on the node. Absent: all.
 	Runs *[]string `json:"runs,omitempty"`
-	// reporter false says that no reporter runs there. Absent: one does.
+	// reporter is whether a reporter runs there. Absent: true.
 	Reporter *bool `json:"reporter,omitempty"`
 }
 
@@ -153,7 +153,7 @@ type Change struct {
 	Name string `json:"name"`
 	// nodes are names or patterns, e.g. worker-*.
 	Nodes []string `json:"nodes"`
-	// is says how it is from now on: up, down, or hangs.
+	// is is its health from now on: up, down, or hangs.
 	Is Health `json:"is"`
 	// every is the time between two nodes. Absent: all at once.
 	Every *Duration `json:"every,omitempty"`
@@ -175,12 +175,12 @@ const (
 type Reporters struct {
 	// nodes are names or patterns.
 	Nodes []string `json:"nodes"`
-	// run says whether they run from now on.
+	// run is whether they run from now on.
 	Run bool `json:"run"`
 }
 
-// Reboot boots nodes anew. Components are down after it until a step says that they are up, and
-// conditions say what they said before. A reporter that ran runs again at the boot.
+// Reboot reboots nodes. Components are down after it until a step sets them up, and conditions stay
+// as they were. A reporter that ran runs again at the boot.
 type Reboot struct {
 	// nodes are names or patterns.
 	Nodes []string `json:"nodes"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Text says in words what happens in the step.
+// Text describes the step.
 func (s *Step) Text() string {
 	switch {
 	case s.Pause != nil:
@@ -82,7 +82,7 @@ func (r *Reboot) text() string {
 	return fmt.Sprintf("%s, away for %v", text, r.Takes.Duration)
 }
 
-// Text says in words what is expected.
+// Text describes what is expected.
 func (e *Expect) Text() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -105,26 +105,26 @@ func (e *Expect) Text() string {
 	if e.Says != "" {
 		add("it says %q", e.Says)
 	}
-	if e.BornHeld != nil {
-		add("a new node is born held")
+	if e.TaintedAtCreation != nil {
+		add("a new node is tainted at creation")
 	}
 	if e.Tolerated != nil {
 		add("a DaemonSet gets a toleration")
 	}
 	if e.Last != nil {
-		add("on %s %s was the last component to say yes", e.Last.Node, e.Last.Component)
+		add("on %s %s was the last component to become ready", e.Last.Node, e.Last.Component)
 	}
 	if e.Why != nil {
-		add("the story of %s says %q", e.Why.subject(), e.Why.Contains)
+		add("the explanation of %s contains %q", e.Why.subject(), e.Why.Contains)
 	}
 	text := strings.Join(parts, ", ")
-	if lasting := e.Lasting(); lasting > 0 {
-		text += fmt.Sprintf(", and so it stays for %v", lasting)
+	if stable := e.StableFor(); stable > 0 {
+		text += fmt.Sprintf(", and so it stays for %v", stable)
 	}
 	return text
 }
 
-// gates say what is expected of pods and their gates.
+// gates describe what is expected of pods and their gates.
 func (e *Expect) gates() []string {
 	var parts []string
 	count := func(n *int, what string) {
@@ -143,8 +143,8 @@ func (e *Expect) gates() []string {
 	if len(parts) > 0 && len(e.Nodes) > 0 {
 		parts[len(parts)-1] += " on " + strings.Join(e.Nodes, ", ")
 	}
-	if e.BornGated != nil {
-		parts = append(parts, "a new pod is born with a gate")
+	if e.GatedAtCreation != nil {
+		parts = append(parts, "a new pod gets a gate at creation")
 	}
 	return parts
 }

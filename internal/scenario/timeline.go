@@ -9,19 +9,19 @@ import (
 
 // Moment is one thing that happens, so long after its step began.
 type Moment struct {
-	Step  int
-	After time.Duration
-	Act   Act
+	Step   int
+	After  time.Duration
+	Action Action
 }
 
-// Act is what happens in a moment. One field is set; a step that only tells or waits has none.
-type Act struct {
+// Action is what happens in a moment. One field is set; a step that only prints or waits has none.
+type Action struct {
 	Apply     *Apply
 	Delete    *Delete
 	Join      *Node
 	Deploy    *Deploy
 	DaemonSet *DaemonSet
-	Turn      *Turn
+	Health    *HealthChange
 	Reporter  *Reporter
 	Boot      *Boot
 	Sandbox   *Sandbox
@@ -37,8 +37,8 @@ type Node struct {
 	Reporter   bool
 }
 
-// Turn is a change of a component on one node.
-type Turn struct {
+// HealthChange is a change of a component on one node.
+type HealthChange struct {
 	Node, Component string
 	Is              Health
 }
@@ -62,43 +62,45 @@ type Sandbox struct {
 	Gone         bool
 }
 
-// Timeline is the story, moment by moment, with every pattern replaced by names. How long an
-// expectation takes nobody knows before: a step begins when the one before it is over.
+// Timeline is the scenario, moment by moment, with every pattern replaced by names. The duration of an
+// expectation is unknown: a step begins when the one before it is over.
 func (s *Scenario) Timeline() []Moment {
 	var moments []Moment
 	var joined []string
 	for i := range s.Steps {
 		step := &s.Steps[i]
-		add := func(after time.Duration, act Act) { moments = append(moments, Moment{Step: i, After: after, Act: act}) }
+		add := func(after time.Duration, action Action) {
+			moments = append(moments, Moment{Step: i, After: after, Action: action})
+		}
 		switch {
 		case step.Join != nil:
 			names := step.Join.names()
 			joined = append(joined, names...)
 			for n, name := range names {
-				add(times(n, step.Join.Every), Act{Join: s.node(name, step.Join)})
+				add(times(n, step.Join.Every), Action{Join: s.node(name, step.Join)})
 			}
 		case step.Component != nil:
 			for n, name := range matching(step.Component.Nodes, joined) {
-				add(times(n, step.Component.Every), Act{Turn: &Turn{Node: name, Component: step.Component.Name, Is: step.Component.Is}})
+				add(times(n, step.Component.Every), Action{Health: &HealthChange{Node: name, Component: step.Component.Name, Is: step.Component.Is}})
 			}
 		case step.Reporters != nil:
 			for _, name := range matching(step.Reporters.Nodes, joined) {
-				add(0, Act{Reporter: &Reporter{Node: name, Run: step.Reporters.Run}})
+				add(0, Action{Reporter: &Reporter{Node: name, Run: step.Reporters.Run}})
 			}
 		case step.Reboot != nil:
-			step.Reboot.boots(matching(step.Reboot.Nodes, joined), add)
+			step.Reboot.addBoots(matching(step.Reboot.Nodes, joined), add)
 		case step.NewSandbox != nil:
-			step.NewSandbox.sandboxes(matching(step.NewSandbox.Nodes, joined), add)
+			step.NewSandbox.addSandboxes(matching(step.NewSandbox.Nodes, joined), add)
 		case step.Pause != nil:
-			add(step.Pause.Duration, Act{})
+			add(step.Pause.Duration, Action{})
 		default:
-			add(0, Act{Apply: step.Apply, Delete: step.Delete, Deploy: step.Deploy, DaemonSet: step.DaemonSet, Expect: step.Expect})
+			add(0, Action{Apply: step.Apply, Delete: step.Delete, Deploy: step.Deploy, DaemonSet: step.DaemonSet, Expect: step.Expect})
 		}
 	}
 	return moments
 }
 
-// Length is how long the story takes at least: pauses, and what must stay so for a time.
+// Length is the minimum duration of the scenario: pauses, and what must stay so for a time.
 func (s *Scenario) Length() time.Duration {
 	var length time.Duration
 	moments := s.Timeline()
@@ -106,8 +108,8 @@ func (s *Scenario) Length() time.Duration {
 		if i+1 == len(moments) || moments[i+1].Step != moment.Step {
 			length += moment.After
 		}
-		if moment.Act.Expect != nil {
-			length += moment.Act.Expect.Lasting()
+		if moment.Action.Expect != nil {
+			length += moment.Action.Expect.StableFor()
 		}
 	}
 	return length
@@ -124,28 +126,28 @@ func (s *Scenario) node(name string, join *Join) *Node {
 	return node
 }
 
-// boots adds what happens to the nodes: all of them go, and all of them come back.
-func (r *Reboot) boots(nodes []string, add func(time.Duration, Act)) {
+// addBoots adds what happens to the nodes: all of them go, and all of them come back.
+func (r *Reboot) addBoots(nodes []string, add func(time.Duration, Action)) {
 	if r.Takes != nil {
 		for _, name := range nodes {
-			add(0, Act{Boot: &Boot{Node: name, Away: true}})
+			add(0, Action{Boot: &Boot{Node: name, Away: true}})
 		}
 	}
 	for _, name := range nodes {
-		add(r.Takes.or(0), Act{Boot: &Boot{Node: name}})
+		add(r.Takes.or(0), Action{Boot: &Boot{Node: name}})
 	}
 }
 
 // defaultAbsence is how long a pod has no sandbox: time enough to see that it has none.
 const defaultAbsence = 3 * time.Second
 
-// sandboxes adds what happens to the pods on these nodes: all lose theirs, and all get new ones.
-func (s *NewSandbox) sandboxes(nodes []string, add func(time.Duration, Act)) {
+// addSandboxes adds what happens to the pods on these nodes: all lose theirs, and all get new ones.
+func (s *NewSandbox) addSandboxes(nodes []string, add func(time.Duration, Action)) {
 	for _, name := range nodes {
-		add(0, Act{Sandbox: &Sandbox{Node: name, Deploy: s.Deploy, Gone: true}})
+		add(0, Action{Sandbox: &Sandbox{Node: name, Deploy: s.Deploy, Gone: true}})
 	}
 	for _, name := range nodes {
-		add(s.Takes.or(defaultAbsence), Act{Sandbox: &Sandbox{Node: name, Deploy: s.Deploy}})
+		add(s.Takes.or(defaultAbsence), Action{Sandbox: &Sandbox{Node: name, Deploy: s.Deploy}})
 	}
 }
 

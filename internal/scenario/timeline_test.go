@@ -25,20 +25,20 @@ func told(moments []scenario.Moment) []string {
 	for _, m := range moments {
 		what := "nothing"
 		switch {
-		case m.Act.Join != nil:
-			what = fmt.Sprintf("join %s %v %v", m.Act.Join.Name, m.Act.Join.Components, m.Act.Join.Reporter)
-		case m.Act.Turn != nil:
-			what = fmt.Sprintf("%s on %s %s", m.Act.Turn.Component, m.Act.Turn.Node, m.Act.Turn.Is)
-		case m.Act.Reporter != nil:
-			what = fmt.Sprintf("reporter on %s %v", m.Act.Reporter.Node, m.Act.Reporter.Run)
-		case m.Act.Boot != nil:
-			what = fmt.Sprintf("boot of %s away %v", m.Act.Boot.Node, m.Act.Boot.Away)
-		case m.Act.DaemonSet != nil:
-			what = "DaemonSet " + m.Act.DaemonSet.Name
-		case m.Act.Sandbox != nil:
-			what = fmt.Sprintf("sandboxes of %s on %s gone %v", m.Act.Sandbox.Deploy, m.Act.Sandbox.Node, m.Act.Sandbox.Gone)
-		case m.Act.Expect != nil:
-			what = m.Act.Expect.Text()
+		case m.Action.Join != nil:
+			what = fmt.Sprintf("join %s %v %v", m.Action.Join.Name, m.Action.Join.Components, m.Action.Join.Reporter)
+		case m.Action.Health != nil:
+			what = fmt.Sprintf("%s on %s %s", m.Action.Health.Component, m.Action.Health.Node, m.Action.Health.Is)
+		case m.Action.Reporter != nil:
+			what = fmt.Sprintf("reporter on %s %v", m.Action.Reporter.Node, m.Action.Reporter.Run)
+		case m.Action.Boot != nil:
+			what = fmt.Sprintf("boot of %s away %v", m.Action.Boot.Node, m.Action.Boot.Away)
+		case m.Action.DaemonSet != nil:
+			what = "DaemonSet " + m.Action.DaemonSet.Name
+		case m.Action.Sandbox != nil:
+			what = fmt.Sprintf("sandboxes of %s on %s gone %v", m.Action.Sandbox.Deploy, m.Action.Sandbox.Node, m.Action.Sandbox.Gone)
+		case m.Action.Expect != nil:
+			what = m.Action.Expect.Text()
 		}
 		lines = append(lines, fmt.Sprintf("%d %v %s", m.Step, m.After, what))
 	}
@@ -74,7 +74,7 @@ steps:
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := s.Length(); got != 13*time.Second {
-		t.Errorf("the story takes at least %v, want 13s", got)
+		t.Errorf("the scenario takes at least %v, want 13s", got)
 	}
 }
 
@@ -89,8 +89,8 @@ steps:
 - join: {name: w-2}
 `)
 	for _, m := range s.Timeline() {
-		if m.Act.Turn != nil && m.Act.Turn.Node != "w-1" {
-			t.Errorf("%s has not joined yet", m.Act.Turn.Node)
+		if m.Action.Health != nil && m.Action.Health.Node != "w-1" {
+			t.Errorf("%s has not joined yet", m.Action.Health.Node)
 		}
 	}
 }
@@ -116,7 +116,7 @@ steps:
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := s.Length(); got != 5*time.Second {
-		t.Errorf("the story takes at least %v, want 5s", got)
+		t.Errorf("the scenario takes at least %v, want 5s", got)
 	}
 }
 
@@ -141,7 +141,7 @@ steps:
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := s.Length(); got != 8*time.Second {
-		t.Errorf("the story takes at least %v, want 8s", got)
+		t.Errorf("the scenario takes at least %v, want 8s", got)
 	}
 }
 
@@ -183,10 +183,10 @@ steps:
 - reboot: {nodes: [x]}
 - pause: 2s
 - expect: {held: 2, running: 1, waiting: 0, rule: a-rule, standing: Conflict, says: other}
-- expect: {bornHeld: {a: b}, why: {node: x, contains: nobody}}
+- expect: {taintedAtCreation: {a: b}, why: {node: x, contains: nobody}}
 - expect: {tolerated: {a: b}, for: 2s}
 - newSandbox: {deploy: shop, nodes: [x, "w-*"]}
-- expect: {nodes: [x], pods: {gated: 3, waiting: 1, ready: 2, reasons: {B: 1, A: 2}}, bornGated: {}}
+- expect: {nodes: [x], pods: {gated: 3, waiting: 1, ready: 2, reasons: {B: 1, A: 2}}, gatedAtCreation: {}}
 - expect: {last: {node: x, component: net}, why: {pod: shop, node: x, contains: nobody}}
 `)
 	want := []string{
@@ -195,11 +195,11 @@ steps:
 		"apply DaemonSet agent, which reports example.com/N", "restart DaemonSet agent", "reporters stop on x", "reporters start on x",
 		"reboot x, w-*, away for 5s", "reboot x, too quickly to be noticed", "2s pass",
 		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, it says "other"`,
-		`a new node is born held, the story of x says "nobody"`,
+		`a new node is tainted at creation, the explanation of x contains "nobody"`,
 		"a DaemonSet gets a toleration, and so it stays for 2s",
 		"the pods of shop on x, w-* get a new sandbox",
-		"3 pods with a gate, 1 pod with a closed gate, 2 pods ready, 2 gates because of A, 1 gate because of B on x, a new pod is born with a gate",
-		`on x net was the last component to say yes, the story of a pod of shop on x says "nobody"`,
+		"3 pods with a gate, 1 pod with a closed gate, 2 pods ready, 2 gates because of A, 1 gate because of B on x, a new pod gets a gate at creation",
+		`on x net was the last component to become ready, the explanation of a pod of shop on x contains "nobody"`,
 	}
 	for i := range s.Steps {
 		if got := s.Steps[i].Text(); got != want[i] {

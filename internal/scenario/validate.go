@@ -151,7 +151,7 @@ func (v *validation) known(component string) error {
 	return nil
 }
 
-// nodes says that some patterns fit no node that has joined before this step.
+// nodes returns an error if a pattern fits no node that has joined before this step.
 func (v *validation) nodes(patterns []string) error {
 	if len(patterns) == 0 {
 		return errors.New(".nodes is empty, must be names or patterns, e.g. [worker-*]")
@@ -178,7 +178,7 @@ func (v *validation) deploy(step *Step) error {
 	return nil
 }
 
-// deployed says that a name is not one of a Deployment of a step before.
+// deployed returns an error if a name is not one of a Deployment of a step before.
 func (v *validation) deployed(name string) error {
 	if !slices.Contains(v.deployments, name) {
 		return fmt.Errorf("is %q, must be the name of a deploy before, e.g. shop", name)
@@ -209,7 +209,7 @@ func (v *validation) change(step *Step) error {
 		return fmt.Errorf(".is is %q, must be %s, %s or %s", step.Component.Is, Up, Down, Hangs)
 	}
 	if step.Component.Is == Hangs && v.Components[step.Component.Name].PodCondition != "" {
-		return fmt.Errorf(".is is %q, must be %s or %s: nobody asks a component that sets podCondition", Hangs, Up, Down)
+		return fmt.Errorf(".is is %q, must be %s or %s: a component that sets podCondition has no endpoint", Hangs, Up, Down)
 	}
 	return v.nodes(step.Component.Nodes)
 }
@@ -221,7 +221,7 @@ const minAway = time.Second
 
 func (v *validation) reboot(step *Step) error {
 	if takes := step.Reboot.Takes; takes != nil && takes.Duration < minAway {
-		return fmt.Errorf(".takes is %v, must be at least %v, e.g. 5s, or absent for a reboot that nobody notices", takes.Duration, minAway)
+		return fmt.Errorf(".takes is %v, must be at least %v, e.g. 5s, or absent for a reboot that Kubernetes does not notice", takes.Duration, minAway)
 	}
 	return v.nodes(step.Reboot.Nodes)
 }
@@ -244,7 +244,7 @@ func (v *validation) expect(step *Step) error {
 	timeless := *e
 	timeless.For = nil
 	if timeless.Text() == "" {
-		return errors.New(" expects nothing, must name at least one of held, released, running, waiting, pods, rule, bornHeld, bornGated, tolerated, last, why")
+		return errors.New(" expects nothing, must name at least one of held, released, running, waiting, pods, rule, taintedAtCreation, gatedAtCreation, tolerated, last, why")
 	}
 	if (e.Standing != "" || e.Says != "") != (e.Rule != "") {
 		return errors.New(" must have rule together with standing or says, e.g. rule: network-readiness-rule and standing: Enforced")
@@ -263,7 +263,7 @@ func (v *validation) why(why *Why) error {
 		return nil
 	}
 	if why.Contains == "" {
-		return errors.New(".why.contains is empty, must be a part of the story")
+		return errors.New(".why.contains is empty, must be a part of the explanation")
 	}
 	if why.Pod != "" {
 		if err := v.deployed(why.Pod); err != nil {
@@ -283,7 +283,7 @@ func (v *validation) last(last *Last) error {
 	return v.here(".last.node", last.Node)
 }
 
-// here says that a node has not joined before this step.
+// here returns an error if a node has not joined before this step.
 func (v *validation) here(field, node string) error {
 	if !slices.Contains(v.joined, node) {
 		return fmt.Errorf("%s is %q, which has not joined before", field, node)

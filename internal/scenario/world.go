@@ -2,24 +2,24 @@ package scenario
 
 // World is what an expectation is about, as it is at one moment.
 type World struct {
-	// Nodes are those of the story.
+	// Nodes are those of the scenario.
 	Nodes []NodeState
-	// Running and Waiting count the pods of the story.
+	// Running and Waiting count the pods of the scenario.
 	Running, Waiting int
-	// Pods are those of the story.
+	// Pods are those of the scenario.
 	Pods  []PodState
 	Rules map[string]RuleState
-	// Why is the story of a node, and WhyPod that of the first pod of a Deployment there; BornHeld
-	// is whether a node with these labels would be born held, BornGated whether a pod with these
+	// Why is the explanation of a node, and WhyPod that of the first pod of a Deployment there; TaintedAtCreation
+	// is whether a node with these labels would be created with the taint of a rule, GatedAtCreation whether a pod with these
 	// would get a gate, and Tolerated whether a DaemonSet with these would get a toleration; Last
-	// are the components that were the last ones to say yes of pods of a node. They are asked only
+	// are the components that were the last ones to become ready for pods of a node. They are asked only
 	// if the expectation is about them.
-	Why       func(node string) (string, error)
-	WhyPod    func(deploy, node string) (string, error)
-	BornHeld  func(labels map[string]string) (bool, error)
-	BornGated func(labels map[string]string) (bool, error)
-	Tolerated func(labels map[string]string) (bool, error)
-	Last      func(node string) ([]string, error)
+	Why               func(node string) (string, error)
+	WhyPod            func(deploy, node string) (string, error)
+	TaintedAtCreation func(labels map[string]string) (bool, error)
+	GatedAtCreation   func(labels map[string]string) (bool, error)
+	Tolerated         func(labels map[string]string) (bool, error)
+	Last              func(node string) ([]string, error)
 }
 
 // NodeState is one node. One that is neither is about to become one of both.
@@ -32,7 +32,7 @@ type NodeState struct {
 type PodState struct {
 	// Node is empty if it is bound to none.
 	Node string
-	// Gated says that it has a readiness gate, Waiting that one of them is closed.
+	// Gated is whether it has a readiness gate, Waiting whether one of them is closed.
 	Gated, Waiting, Ready bool
 	// Reasons are those of its gates, as far as there are any.
 	Reasons []string

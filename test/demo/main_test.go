@@ -23,7 +23,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // what fails, a test says
+	log.SetLogger(logr.Discard()) // tests report failures
 	klog.SetLogger(logr.Discard())
 	os.Exit(run(m))
 }
@@ -74,7 +74,7 @@ func start(t *testing.T, scenario string) *performance {
 		_ = p.cmd.Process.Kill() // it has ended, unless the test has failed
 		<-p.done
 		if t.Failed() {
-			t.Logf("the demo said:\n%s", p.text())
+			t.Logf("the demo printed:\n%s", p.text())
 		}
 	})
 	return p
@@ -100,7 +100,7 @@ func (p *performance) text() string {
 	return p.out.String()
 }
 
-// says waits until the demo has said something.
+// says waits until the demo has printed a text.
 func (p *performance) says(text string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -115,7 +115,7 @@ func (p *performance) says(text string) {
 	case <-waits:
 	case <-p.done:
 		if !strings.Contains(p.text(), text) {
-			p.t.Fatalf("the demo ended without saying %q", text)
+			p.t.Fatalf("the demo ended without printing %q", text)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (p *performance) ends(code int, said ...string) {
 	}
 	for _, text := range said {
 		if !strings.Contains(p.text(), text) {
-			p.t.Errorf("it did not say %q", text)
+			p.t.Errorf("the output lacks %q", text)
 		}
 	}
 	p.leavesNothing()

@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// The example of the guide is a story that plays.
+// The example of docs/demo.md is a scenario that succeeds.
 func TestTheExampleOfTheDocsPlays(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "demo.md"))
@@ -48,19 +48,19 @@ func TestEveryScenarioPlays(t *testing.T) {
 			p.ends(0, "What was proven: "+s.Title, "The dashboard: http://127.0.0.1:", "All ")
 			for _, invariant := range s.Always {
 				if !strings.Contains(p.text(), "✓ "+invariant.Text()) {
-					t.Errorf("it is not said that %s", invariant.Text())
+					t.Errorf("the summary lacks %q", invariant.Text())
 				}
 			}
 			for i := range s.Steps {
 				if e := s.Steps[i].Expect; e != nil && strings.Count(p.text(), "✓ "+e.Text()) < 2 {
-					t.Errorf("not proven, in the story and in the summary: %s", e.Text())
+					t.Errorf("not printed as passed during the scenario and in the summary: %s", e.Text())
 				}
 			}
 		})
 	}
 }
 
-// short is a story of one node, with these steps after it is held.
+// short is a scenario of one node, with these steps after it is held.
 func short(t *testing.T, steps string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "short.yaml")
@@ -80,7 +80,7 @@ steps:
         taint: {key: readiness.k8s.io/NetworkReady, effect: NoSchedule, value: pending}
         enforcementMode: continuous
         nodeSelector: {matchLabels: {node-role.kubernetes.io/worker: ""}}
-- expect: {bornHeld: {node-role.kubernetes.io/worker: ""}}
+- expect: {taintedAtCreation: {node-role.kubernetes.io/worker: ""}}
 - deploy: {name: shop, pods: 2}
 - join: {name: worker, count: 1, labels: {node-role.kubernetes.io/worker: ""}, taints: ["example.com/team=blue:PreferNoSchedule"]}
 - expect: {held: all, waiting: 2}
@@ -94,9 +94,9 @@ steps:
 func TestAWrongExpectationFailsAndIsNamed(t *testing.T) {
 	t.Parallel()
 	p := start(t, short(t, "- expect: {released: all, within: 2s}\n- say: Never said.\n"))
-	p.ends(1, "✗ all nodes released: not within 2s: 0 of 1 nodes are released, expected all", "The story did not go as expected.", "✓ all nodes held")
+	p.ends(1, "✗ all nodes released: not within 2s: 0 of 1 nodes are released, expected all", "The scenario failed.", "✓ all nodes held")
 	if strings.Contains(p.text(), "Never said.") {
-		t.Error("the story went on")
+		t.Error("the scenario went on")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestAWrongScenarioIsRefusedBeforeAnythingIsStarted(t *testing.T) {
 func TestCtrlCEndsEverything(t *testing.T) {
 	for moment, text := range map[string]string{
 		"while the control plane starts": "starting etcd",
-		"in the middle of the story":     "worker-1 is held",
+		"in the middle of the scenario":  "worker-1 is held",
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()

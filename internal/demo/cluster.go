@@ -25,8 +25,8 @@ import (
 // Namespace is the namespace of the pods of a scenario.
 const Namespace = "readygate-demo"
 
-// stage is the cluster on which a scenario is played.
-type stage struct {
+// cluster is the cluster on which a scenario is played.
+type cluster struct {
 	client     client.Client
 	config     *rest.Config // may do everything that the demo does
 	kubeconfig string       // a file with the same
@@ -38,8 +38,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme))
 }
 
-// newStage is a stage in the cluster of this configuration. Nothing is put there yet.
-func newStage(config *rest.Config) (*stage, error) {
+// newCluster is a cluster in the cluster of this configuration. Nothing is put there yet.
+func newCluster(config *rest.Config) (*cluster, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -51,25 +51,25 @@ func newStage(config *rest.Config) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stage{config: config, client: all}, nil
+	return &cluster{config: config, client: all}, nil
 }
 
-// startPlane starts a control plane of the demo's own, with a scheduler and the controllers of
+// startCluster starts a control plane of the demo's own, with a scheduler and the controllers of
 // Kubernetes.
-func startPlane(ctx context.Context, binaries, dir string, say func(string)) (*stage, error) {
+func startCluster(ctx context.Context, binaries, dir string, say func(string)) (*cluster, error) {
 	say("starting etcd and kube-apiserver")
 	plane, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
 		return nil, err
 	}
-	s, err := stageOn(ctx, plane, dir, say)
+	s, err := clusterOn(ctx, plane, dir, say)
 	if err != nil {
 		return nil, errors.Join(err, plane.Stop())
 	}
 	return s, nil
 }
 
-func stageOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, say func(string)) (*stage, error) {
+func clusterOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, say func(string)) (*cluster, error) {
 	say("starting kube-scheduler, kube-controller-manager and KWOK")
 	if err := errors.Join(plane.StartScheduler(ctx), plane.StartControllerManager(ctx), plane.StartKWOK(ctx)); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func stageOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStage(admin)
+	s, err := newCluster(admin)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +86,13 @@ func stageOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, 
 	return s, controlplane.WriteKubeconfig(s.kubeconfig, admin)
 }
 
-// tokenLife is longer than anybody watches.
-const tokenLife = 12 * time.Hour
+// tokenLifetime is the maximum duration of a demo.
+const tokenLifetime = 12 * time.Hour
 
-// as is the configuration of a service account: whoever plays it can do what its role says. The token
+// as is the configuration of a service account: it may do what its role allows. The token
 // may be bound to an object, and lives no longer than that; nil: it is not.
-func (s *stage) as(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLife.Seconds())), BoundObjectRef: bound}}
+func (s *cluster) as(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())), BoundObjectRef: bound}}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := s.client.SubResource("token").Create(ctx, owner, request); err != nil {
 		return nil, fmt.Errorf("asking for a token of the account %s/%s: %w", namespace, account, err)
@@ -103,7 +103,7 @@ func (s *stage) as(ctx context.Context, namespace, account string, bound *authen
 }
 
 // create creates objects in this order.
-func (s *stage) create(ctx context.Context, objects ...client.Object) error {
+func (s *cluster) create(ctx context.Context, objects ...client.Object) error {
 	for _, obj := range objects {
 		if err := s.client.Create(ctx, obj); err != nil {
 			return fmt.Errorf("creating %T %s: %w", obj, obj.GetName(), err)

@@ -11,20 +11,20 @@ import (
 	"github.com/readygate/readygate/internal/manager"
 )
 
-// enforcer is a manager in this process.
-type enforcer struct {
+// localManager is a manager in this process.
+type localManager struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // when it is done
 }
 
 // runManager runs a manager as this user.
-func runManager(config *rest.Config) *enforcer {
+func runManager(config *rest.Config) *localManager {
 	options := manager.NewOptions()
 	options.RestConfig, options.Registerer, options.HealthAddr = config, prometheus.NewRegistry(), "0"
 	options.LeaderElect, options.LeaseSpace = false, admission.ManagerNamespace
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &enforcer{cancel: cancel, done: make(chan struct{})}
+	e := &localManager{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		e.err = options.Run(ctx)
@@ -33,7 +33,7 @@ func runManager(config *rest.Config) *enforcer {
 }
 
 // stop ends it and returns when it has ended. A manager that was never started has.
-func (e *enforcer) stop() error {
+func (e *localManager) stop() error {
 	if e == nil {
 		return nil
 	}
@@ -45,8 +45,8 @@ func (e *enforcer) stop() error {
 	return nil
 }
 
-// lives is an error if the manager has ended by itself.
-func (e *enforcer) lives() error {
+// exited returns an error if the manager has ended by itself.
+func (e *localManager) exited() error {
 	if e == nil {
 		return nil
 	}

@@ -24,21 +24,21 @@ func pod(version, on string, tolerations ...corev1.Toleration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: on, Tolerations: tolerations}}
 }
 
-// story is a node that is held from 10 on and free from 20 on.
-func story() demo.Witness {
-	w := demo.NewWitness(time.Now)
-	w.SawNode(node("10", foreign, hold))
-	w.SawNode(node("15", hold, foreign))
-	w.SawNode(node("20", foreign))
+// scenario is a node that is held from 10 on and free from 20 on.
+func story() demo.Monitor {
+	w := demo.NewMonitor(time.Now)
+	w.ObserveNode(node("10", foreign, hold))
+	w.ObserveNode(node("15", hold, foreign))
+	w.ObserveNode(node("20", foreign))
 	return w
 }
 
 func TestAPodThatIsBoundToAHeldNodeIsEarly(t *testing.T) {
 	for version, early := range map[string]bool{"10": true, "19": true, "20": false, "21": false} {
 		w := story()
-		w.SawPod(pod("5", ""))
-		w.SawPod(pod(version, "n"))
-		w.SawPod(pod("99", "n")) // what happens to it later is no binding
+		w.ObservePod(pod("5", ""))
+		w.ObservePod(pod(version, "n"))
+		w.ObservePod(pod("99", "n")) // what happens to it later is no binding
 		if found, looks := w.Early(); (len(found) == 1) != early || looks != 1 {
 			t.Errorf("bound at %s: %v, %d looks", version, found, looks)
 		}
@@ -46,10 +46,10 @@ func TestAPodThatIsBoundToAHeldNodeIsEarly(t *testing.T) {
 }
 
 func TestAPodMaySeeTheReleaseBeforeTheWitnessDoes(t *testing.T) {
-	w := demo.NewWitness(time.Now)
-	w.SawNode(node("10", hold))
-	w.SawPod(pod("21", "n"))
-	w.SawNode(node("20"))
+	w := demo.NewMonitor(time.Now)
+	w.ObserveNode(node("10", hold))
+	w.ObservePod(pod("21", "n"))
+	w.ObserveNode(node("20"))
 	if found, _ := w.Early(); len(found) > 0 {
 		t.Errorf("%v, and it was not: the cluster's counter says so", found)
 	}
@@ -62,42 +62,42 @@ func TestAPodThatToleratesTheTaintIsNotEarly(t *testing.T) {
 		{Key: hold.Key, Value: hold.Value, Effect: hold.Effect},
 	} {
 		w := story()
-		w.SawPod(pod("12", "n", toleration))
+		w.ObservePod(pod("12", "n", toleration))
 		if found, _ := w.Early(); len(found) > 0 {
 			t.Errorf("%+v: %v", toleration, found)
 		}
 	}
 	w := story()
-	w.SawPod(pod("12", "n", corev1.Toleration{Key: "example.com/other", Operator: corev1.TolerationOpExists}))
+	w.ObservePod(pod("12", "n", corev1.Toleration{Key: "example.com/other", Operator: corev1.TolerationOpExists}))
 	if found, _ := w.Early(); len(found) != 1 {
-		t.Error("a toleration of something else was taken for one of the rule's taint")
+		t.Error("a toleration of something else was lostTaints for one of the rule's taint")
 	}
 }
 
 func TestATaintOfOthersThatIsLostIsSeen(t *testing.T) {
-	w := demo.NewWitness(time.Now)
+	w := demo.NewMonitor(time.Now)
 	w.Joins("n", foreign)
-	w.SawNode(node("1", hold, foreign))
-	w.SawNode(node("2", foreign))
-	if lost, looks := w.Taken(); len(lost) > 0 || looks != 2 {
+	w.ObserveNode(node("1", hold, foreign))
+	w.ObserveNode(node("2", foreign))
+	if lost, looks := w.LostTaints(); len(lost) > 0 || looks != 2 {
 		t.Errorf("%v, %d looks", lost, looks)
 	}
 	changed := foreign
 	changed.Value = "red"
-	w.SawNode(node("3", changed))
-	w.SawNode(node("4"))
-	if lost, _ := w.Taken(); len(lost) != 2 || !strings.Contains(lost[0], "example.com/team=blue") {
+	w.ObserveNode(node("3", changed))
+	w.ObserveNode(node("4"))
+	if lost, _ := w.LostTaints(); len(lost) != 2 || !strings.Contains(lost[0], "example.com/team=blue") {
 		t.Errorf("%v", lost)
 	}
 }
 
 func TestHoldsReleasesAndDelaysAreCounted(t *testing.T) {
 	clock := time.Unix(1000, 0)
-	w := demo.NewWitness(func() time.Time { return clock })
+	w := demo.NewMonitor(func() time.Time { return clock })
 	says := func(version string, status corev1.ConditionStatus, taints ...corev1.Taint) {
 		n := node(version, taints...)
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: "example.com/NetworkReady", Status: status}}
-		w.SawNode(n)
+		w.ObserveNode(n)
 	}
 	says("1", corev1.ConditionFalse, hold)
 	clock = clock.Add(time.Minute)
@@ -132,12 +132,12 @@ func TestANodeThatWasAwayMustBeHeldBeforeItIsBack(t *testing.T) {
 			booted("4", "b", corev1.ConditionUnknown), booted("5", "c", corev1.ConditionTrue),
 		}, 2, 1},
 	} {
-		w := demo.NewWitness(time.Now)
-		w.SawNode(booted("1", "a", corev1.ConditionTrue))
+		w := demo.NewMonitor(time.Now)
+		w.ObserveNode(booted("1", "a", corev1.ConditionTrue))
 		for _, version := range test.versions {
-			w.SawNode(version)
+			w.ObserveNode(version)
 		}
-		if early, looks := w.Unready(); len(early) != test.early || looks != test.looks {
+		if early, looks := w.UnheldReboots(); len(early) != test.early || looks != test.looks {
 			t.Errorf("%s: %v, %d looks; want %d, %d looks", name, early, looks, test.early, test.looks)
 		}
 	}
@@ -145,13 +145,13 @@ func TestANodeThatWasAwayMustBeHeldBeforeItIsBack(t *testing.T) {
 
 func TestPodsAreCountedWhereTheyAre(t *testing.T) {
 	w := story()
-	w.SawPod(pod("5", ""))
+	w.ObservePod(pod("5", ""))
 	if running, waiting, _ := w.Count(); running != 0 || waiting != 1 {
 		t.Errorf("%d run, %d wait", running, waiting)
 	}
 	bound := pod("30", "n")
 	bound.Status.Phase = corev1.PodRunning
-	w.SawPod(bound)
+	w.ObservePod(bound)
 	if running, waiting, on := w.Count(); running != 1 || waiting != 0 || on["n"] != 1 {
 		t.Errorf("%d run, %d wait, on nodes %v", running, waiting, on)
 	}

@@ -21,10 +21,10 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// programmers are the components that set a condition on pods, played by the demo as their authors
-// would write them: as soon as a pod has a sandbox the component begins to program it, and says so
-// by a condition when it has. For a new sandbox it takes back what it said of the one before.
-type programmers struct {
+// podComponents are the components that set a condition on pods, played by the demo as their authors
+// would write them: as soon as a pod has a sandbox the component begins to program it, and sets a
+// condition when it is done. For a new sandbox it first sets the condition to False.
+type podComponents struct {
 	components map[string]scenario.Component // those with podCondition
 	// write sets a condition of a pod, in the name of a component.
 	write func(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error
@@ -33,7 +33,7 @@ type programmers struct {
 	up       map[place]bool
 	pods     map[types.NamespacedName]*corev1.Pod
 	programs map[program]bool // begun, and not given up
-	closed   bool
+	stopped  bool
 	ended    sync.WaitGroup
 }
 
@@ -47,8 +47,8 @@ type program struct {
 	sandbox   int64 // since when it is there, in seconds
 }
 
-func newProgrammers(components map[string]scenario.Component) *programmers {
-	p := &programmers{
+func newPodComponents(components map[string]scenario.Component) *podComponents {
+	p := &podComponents{
 		components: map[string]scenario.Component{}, up: map[place]bool{}, pods: map[types.NamespacedName]*corev1.Pod{}, programs: map[program]bool{},
 	}
 	for name, component := range components {
@@ -59,8 +59,8 @@ func newProgrammers(components map[string]scenario.Component) *programmers {
 	return p
 }
 
-// follow watches the pods of the story until the context is over. It returns when all are known.
-func (p *programmers) follow(ctx context.Context, config *rest.Config) error {
+// follow watches the pods of the scenario until the context is over. It returns when all are known.
+func (p *podComponents) follow(ctx context.Context, config *rest.Config) error {
 	if len(p.components) == 0 {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (p *programmers) follow(ctx context.Context, config *rest.Config) error {
 	p.write = writerOf(api)
 	factory := informers.NewSharedInformerFactoryWithOptions(api, 0, informers.WithNamespace(Namespace))
 	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { p.saw(ctx, obj.(*corev1.Pod)) },
-		UpdateFunc: func(_, obj any) { p.saw(ctx, obj.(*corev1.Pod)) },
-		DeleteFunc: func(obj any) { p.lost(obj) },
+		AddFunc:    func(obj any) { p.observe(ctx, obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { p.observe(ctx, obj.(*corev1.Pod)) },
+		DeleteFunc: func(obj any) { p.forget(obj) },
 	})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *programmers) follow(ctx context.Context, config *rest.Config) error {
 	return ctx.Err()
 }
 
-// writerOf writes one condition and nothing else, as the docs tell authors of components to.
+// writerOf writes one condition and nothing else, as the docs require of components.
 func writerOf(api kubernetes.Interface) func(context.Context, string, *corev1.Pod, corev1.PodCondition) error {
 	return func(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
 		patch, err := json.Marshal(map[string]any{
@@ -101,33 +101,33 @@ func writerOf(api kubernetes.Interface) func(context.Context, string, *corev1.Po
 	}
 }
 
-// plays says whether a component is one of them.
-func (p *programmers) plays(component string) bool {
-	_, plays := p.components[component]
-	return plays
+// sets reports whether a component sets a condition of pods.
+func (p *podComponents) sets(component string) bool {
+	_, sets := p.components[component]
+	return sets
 }
 
-// turn brings a component on a node up, or down. One that is down begins nothing and ends nothing,
+// turn joinTaints a component on a node up, or down. One that is down begins nothing and ends nothing,
 // and takes nothing back.
-func (p *programmers) turn(ctx context.Context, node, component string, is scenario.Health) {
+func (p *podComponents) setHealth(ctx context.Context, node, component string, is scenario.Health) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.up[place{node, component}] = is == scenario.Up
 	for _, pod := range p.pods {
 		if pod.Spec.NodeName == node {
-			p.look(ctx, pod)
+			p.startPrograms(ctx, pod)
 		}
 	}
 }
 
-func (p *programmers) saw(ctx context.Context, pod *corev1.Pod) {
+func (p *podComponents) observe(ctx context.Context, pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pods[keyOf(pod)] = pod
-	p.look(ctx, pod)
+	p.startPrograms(ctx, pod)
 }
 
-func (p *programmers) lost(obj any) {
+func (p *podComponents) forget(obj any) {
 	key, err := cache.DeletionHandlingObjectToName(obj)
 	if err != nil {
 		return
@@ -141,10 +141,10 @@ func keyOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// look begins what is to be begun for a pod.
-func (p *programmers) look(ctx context.Context, pod *corev1.Pod) {
+// startPrograms starts a program for each component that has none for the sandbox of this pod.
+func (p *podComponents) startPrograms(ctx context.Context, pod *corev1.Pod) {
 	since := podrule.SandboxSince(pod)
-	if since.IsZero() || pod.DeletionTimestamp != nil || p.closed || ctx.Err() != nil {
+	if since.IsZero() || pod.DeletionTimestamp != nil || p.stopped || ctx.Err() != nil {
 		return
 	}
 	for name := range p.components {
@@ -163,24 +163,24 @@ const (
 	reasonProgrammed  = "Programmed"
 )
 
-// program programs a pod: it takes its time and says that it is done, unless the component has gone
-// down meanwhile, or the sandbox has.
-func (p *programmers) program(ctx context.Context, one program, pod *corev1.Pod) {
+// program programs a pod: after the time that the component takes it sets the condition, unless the component went
+// down meanwhile or the sandbox is gone.
+func (p *podComponents) program(ctx context.Context, one program, pod *corev1.Pod) {
 	component := p.components[one.component]
 	if said := conditionOf(pod, component.PodCondition); said != nil && said.Status == corev1.ConditionTrue {
-		p.say(ctx, one, pod, corev1.ConditionFalse, reasonProgramming)
+		p.setCondition(ctx, one, pod, corev1.ConditionFalse, reasonProgramming)
 	}
 	if component.Takes != nil {
-		_ = sleep(ctx, component.Takes.Duration) // after the end, nothing is said
+		_ = sleep(ctx, component.Takes.Duration) // after the end, no condition is set
 	}
 	if p.current(one, pod) {
-		p.say(ctx, one, pod, corev1.ConditionTrue, reasonProgrammed)
+		p.setCondition(ctx, one, pod, corev1.ConditionTrue, reasonProgrammed)
 	}
 }
 
-// current says whether there is still something to say. If not, the program is given up, and begun
-// anew when the component is up again.
-func (p *programmers) current(one program, pod *corev1.Pod) bool {
+// current reports whether the sandbox is the same and the component up. If not, the program is dropped, and starts
+// again when the component is up.
+func (p *podComponents) current(one program, pod *corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is, there := p.pods[keyOf(pod)]
@@ -191,9 +191,9 @@ func (p *programmers) current(one program, pod *corev1.Pod) bool {
 	return false
 }
 
-// say sets the condition, and tries again until it is written or the context ends.
-func (p *programmers) say(ctx context.Context, one program, pod *corev1.Pod, status corev1.ConditionStatus, reason string) {
-	_ = wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+// setCondition sets the condition, and tries again until it is written or the context ends.
+func (p *podComponents) setCondition(ctx context.Context, one program, pod *corev1.Pod, status corev1.ConditionStatus, reason string) {
+	_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		err := p.write(ctx, one.component, pod, corev1.PodCondition{
 			Type: corev1.PodConditionType(p.components[one.component].PodCondition), Status: status, Reason: reason, LastTransitionTime: metav1.Now(),
 		})
@@ -204,10 +204,10 @@ func (p *programmers) say(ctx context.Context, one program, pod *corev1.Pod, sta
 	})
 }
 
-// stop waits until nothing is under way any more. It goes on until the context of follow ends.
-func (p *programmers) stop() {
+// stop waits until no program runs. Programs run until the context of follow ends.
+func (p *podComponents) stop() {
 	p.mu.Lock()
-	p.closed = true
+	p.stopped = true
 	p.mu.Unlock()
 	p.ended.Wait()
 }

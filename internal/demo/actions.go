@@ -23,7 +23,7 @@ import (
 const fieldOwner = client.FieldOwner("readygate-demo")
 
 // apply makes or changes a rule, as kubectl apply --server-side does.
-func (d *director) apply(ctx context.Context, apply *scenario.Apply) error {
+func (d *player) apply(ctx context.Context, apply *scenario.Apply) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d.script.rules[apply])
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (d *director) apply(ctx context.Context, apply *scenario.Apply) error {
 }
 
 // refused expects that the API server said no, and why.
-func (d *director) refused(apply *scenario.Apply, err error) error {
+func (d *player) refused(apply *scenario.Apply, err error) error {
 	p := proof{text: "the API server refuses it, naming " + apply.Refused}
 	switch {
 	case err == nil:
@@ -57,22 +57,22 @@ func (d *director) refused(apply *scenario.Apply, err error) error {
 	return nil
 }
 
-func (d *director) deleteRule(ctx context.Context, name string) error {
+func (d *player) deleteRule(ctx context.Context, name string) error {
 	if err := d.client.Delete(ctx, d.script.ruleNamed(name)); err != nil {
 		return fmt.Errorf("deleting rule %s: %w", name, err)
 	}
 	return nil
 }
 
-// join lets a node join, with a reporter on it, and an agent if the story has rules for pods.
-func (d *director) join(ctx context.Context, node *scenario.Node) error {
+// join lets a node join, with a reporter on it, and an agent if the scenario has rules for pods.
+func (d *player) join(ctx context.Context, node *scenario.Node) error {
 	obj := d.newNode(node.Name, node.Labels, taintsOf(node.Taints))
 	if len(node.Components) > 0 {
 		if err := d.reporters.install(node.Name, node.Components); err != nil {
 			return err
 		}
 	}
-	d.witness.joins(node.Name, obj.DeepCopy().Spec.Taints)
+	d.monitor.joins(node.Name, obj.DeepCopy().Spec.Taints)
 	if err := d.create(ctx, obj); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (d *director) join(ctx context.Context, node *scenario.Node) error {
 }
 
 // newNode is a node of the scenario.
-func (d *director) newNode(name string, labels map[string]string, taints []corev1.Taint) *corev1.Node {
+func (d *player) newNode(name string, labels map[string]string, taints []corev1.Taint) *corev1.Node {
 	all := map[string]string{corev1.LabelHostname: name}
 	maps.Copy(all, labels)
 	return &corev1.Node{
@@ -113,7 +113,7 @@ func taintsOf(texts []string) []corev1.Taint {
 const nodeCPU = 31000
 
 // deploy creates a Deployment.
-func (d *director) deploy(ctx context.Context, deploy *scenario.Deploy) error {
+func (d *player) deploy(ctx context.Context, deploy *scenario.Deploy) error {
 	pods := podTemplate(deploy.Name, deploy.Where)
 	if deploy.PerNode != nil {
 		pods.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nodeCPU / *deploy.PerNode), resource.DecimalSI)}

@@ -14,9 +14,9 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// teller tells the story while it is played: on a terminal with a drawing below it, elsewhere
+// output shows the scenario while it is played: on a terminal with a drawing below it, elsewhere
 // with a line for each step and change.
-type teller struct {
+type output struct {
 	screen *terminal.Screen
 	style  terminal.Style
 	draws  bool
@@ -37,22 +37,22 @@ const (
 )
 
 // begin starts to show the fleet, until end.
-func (t *teller) begin(ctx context.Context, fleet *live.Fleet, witness *witness) {
+func (t *output) begin(ctx context.Context, fleet *live.Fleet, monitor *monitor) {
 	ctx, t.stop = context.WithCancel(ctx)
 	t.began = time.Now()
 	follower, _ := fleet.Follow()
 	t.ended.Go(func() {
 		defer follower.Stop()
 		if t.draws {
-			t.draw(ctx, follower, fleet, witness)
+			t.draw(ctx, follower, fleet, monitor)
 		} else {
-			t.list(ctx, follower, fleet, witness)
+			t.list(ctx, follower, fleet, monitor)
 		}
 	})
 }
 
 // end stops showing. The last drawing stays.
-func (t *teller) end() {
+func (t *output) end() {
 	if t.stop != nil {
 		t.stop()
 		t.ended.Wait()
@@ -60,24 +60,24 @@ func (t *teller) end() {
 	t.screen.Close()
 }
 
-// say prints a line that stays.
-func (t *teller) say(lines ...string) { t.screen.Print(lines...) }
+// print prints lines that stay.
+func (t *output) print(lines ...string) { t.screen.Print(lines...) }
 
-// step says what happens now.
-func (t *teller) step(step *scenario.Step) {
+// step prints what happens now.
+func (t *output) step(step *scenario.Step) {
 	t.mu.Lock()
 	t.current = step.Text()
 	t.mu.Unlock()
 	switch {
 	case step.Say != "":
-		t.say(t.style.Bold(terminal.Clean(strings.TrimSpace(step.Say))))
+		t.print(t.style.Bold(terminal.Clean(strings.TrimSpace(step.Say))))
 	case !t.draws && step.Expect == nil && step.Pause == nil:
-		t.say("  " + terminal.Clean(step.Text()))
+		t.print("  " + terminal.Clean(step.Text()))
 	}
 }
 
-// proof says what became of an expectation.
-func (t *teller) proof(p proof) { t.say("  " + p.line(t.style)) }
+// proof prints the result of an expectation.
+func (t *output) proof(p proof) { t.print("  " + p.line(t.style)) }
 
 func (p proof) line(style terminal.Style) string {
 	text := terminal.Clean(p.text)
@@ -92,12 +92,12 @@ func (p proof) line(style terminal.Style) string {
 }
 
 // draw redraws when something has changed, and the clock once a second.
-func (t *teller) draw(ctx context.Context, follower *live.Follower, fleet *live.Fleet, witness *witness) {
+func (t *output) draw(ctx context.Context, follower *live.Follower, fleet *live.Fleet, monitor *monitor) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for ctx.Err() == nil {
 		follower.Take()
-		t.screen.Draw(t.frame(fleet, witness).lines())
+		t.screen.Draw(t.frame(fleet, monitor).lines())
 		select {
 		case <-ctx.Done():
 		case <-second.C:
@@ -105,21 +105,21 @@ func (t *teller) draw(ctx context.Context, follower *live.Follower, fleet *live.
 		}
 		_ = sleep(ctx, pace) // the loop ends with the context
 	}
-	t.screen.Draw(t.frame(fleet, witness).lines())
+	t.screen.Draw(t.frame(fleet, monitor).lines())
 }
 
-func (t *teller) frame(fleet *live.Fleet, witness *witness) *frame {
+func (t *output) frame(fleet *live.Fleet, monitor *monitor) *frame {
 	t.mu.Lock()
 	step := t.current
 	t.mu.Unlock()
 	now := time.Now()
 	f := &frame{title: t.title, step: step, url: t.url, elapsed: now.Sub(t.began), now: now, style: t.style}
 	f.columns, f.rows = t.screen.Size()
-	f.running, f.waiting, f.pods = witness.count()
-	f.ready, f.gated = witness.countReady()
+	f.running, f.waiting, f.pods = monitor.count()
+	f.ready, f.gated = monitor.countReady()
 	snapshot := fleet.Snapshot()
 	for _, node := range snapshot.Nodes {
-		if witness.knows(node.Name) {
+		if monitor.knows(node.Name) {
 			f.nodes = append(f.nodes, node)
 		}
 	}
@@ -132,7 +132,7 @@ func (t *teller) frame(fleet *live.Fleet, witness *witness) *frame {
 }
 
 // list prints a line when the state of a node has changed; of many nodes, only counts.
-func (t *teller) list(ctx context.Context, follower *live.Follower, fleet *live.Fleet, witness *witness) {
+func (t *output) list(ctx context.Context, follower *live.Follower, fleet *live.Fleet, monitor *monitor) {
 	said := map[string]string{}
 	for ctx.Err() == nil {
 		select {
@@ -142,44 +142,44 @@ func (t *teller) list(ctx context.Context, follower *live.Follower, fleet *live.
 		}
 		_ = sleep(ctx, pace) // what belongs together comes together
 		changed := follower.Take().Nodes
-		f := t.frame(fleet, witness)
+		f := t.frame(fleet, monitor)
 		if len(f.nodes) > fewNodes {
-			t.sayOnce(said, "", f.counts())
+			t.printOnce(said, "", f.counts())
 			_ = sleep(ctx, busyPace)
 			continue
 		}
 		for _, node := range changed {
-			if witness.knows(node.Name) && tellable(node) {
-				t.sayOnce(said, node.Name, changeLine(node))
+			if monitor.knows(node.Name) && isSettled(node) {
+				t.printOnce(said, node.Name, changeLine(node))
 			}
 		}
-		t.sayPods(said, f)
+		t.printPods(said, f)
 	}
 }
 
-// sayPods prints a line when the pods of a node wait for something else than before.
-func (t *teller) sayPods(said map[string]string, f *frame) {
+// printPods prints a line when the pods of a node wait for something else than before.
+func (t *output) printPods(said map[string]string, f *frame) {
 	for _, node := range f.nodes {
 		about, texts := "pods of "+node.Name, f.closedOn(node.Name)
 		switch {
 		case len(texts) > 0:
-			t.sayOnce(said, about, terminal.Clean(node.Name+": "+strings.Join(texts, ", ")))
+			t.printOnce(said, about, terminal.Clean(node.Name+": "+strings.Join(texts, ", ")))
 		case said[about] != "":
-			t.sayOnce(said, about, terminal.Clean(node.Name+": no pod waits for its network"))
+			t.printOnce(said, about, terminal.Clean(node.Name+": no pod waits for its network"))
 		}
 	}
 }
 
-func (t *teller) sayOnce(said map[string]string, about, line string) {
+func (t *output) printOnce(said map[string]string, about, line string) {
 	if said[about] != line {
-		t.say("    " + line)
+		t.print("    " + line)
 	}
 	said[about] = line
 }
 
-// tellable says that the state is one to speak of, and not one on the way to the next.
-func tellable(node view.Node) bool {
-	return node.State == noderule.Released || node.State == noderule.Held && len(missing(node))+len(besides(node)) > 0
+// isSettled reports whether the state is worth a line: a held node has a cause.
+func isSettled(node view.Node) bool {
+	return node.State == noderule.Released || node.State == noderule.Held && len(missing(node))+len(otherCauses(node)) > 0
 }
 
 // changeLine reads as in "worker-1 is held: NetworkReady is False, must be True".
@@ -190,7 +190,7 @@ func changeLine(node view.Node) string {
 		for _, m := range missing(node) {
 			texts = append(texts, m.String())
 		}
-		for _, word := range besides(node) {
+		for _, word := range otherCauses(node) {
 			texts = append(texts, "waits for "+word)
 		}
 		line += ": " + strings.Join(texts, "; ")

@@ -17,9 +17,9 @@ func TestTheTextOfAStoryCannotSteerTheTerminal(t *testing.T) {
 		{scenario.Step{Delete: &scenario.Delete{Rule: "a\x1b[2J"}}, "  delete rule a[2J\n"},
 	} {
 		var out bytes.Buffer
-		demo.Tell(&out, &c.step, "b\x1b[2J is held")
+		demo.PrintStep(&out, &c.step, "b\x1b[2J is held")
 		if got, want := out.String(), c.want+"  ✓ b[2J is held\n  ✗ b[2J is held: no\n"; got != want {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("printed %q, want %q", got, want)
 		}
 	}
 }

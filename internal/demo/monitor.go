@@ -20,41 +20,41 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// witness sees every version of the nodes and pods of a story, and remembers what it takes to
-// say whether invariants held. It has watches of its own: it believes nobody.
-type witness struct {
+// monitor watches the nodes and pods of a scenario with watches of its own, and records what is needed to
+// check the invariants.
+type monitor struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	nodes  map[string]*history
-	pods   map[string]podState
-	binds  []bind
-	brings map[string][]corev1.Taint // what nodes joined with
+	mu         sync.Mutex
+	nodes      map[string]*history
+	pods       map[string]podState
+	binds      []bind
+	joinTaints map[string][]corev1.Taint // what nodes joined with
 
-	looks    int // at taints that nodes joined with
-	lost     []string
-	backs    int      // of nodes that were away for a reboot
-	unheld   []string // those that no rule held when they came back
-	holds    int
-	releases int
-	delays   []time.Duration // from the last condition's turn to True until the node was free
+	taintChecks int // comparisons of the taints with which nodes joined
+	lost        []string
+	reboots     int      // of nodes that were away for a reboot
+	unheldBoots []string // those that no rule held when they came back
+	holds       int
+	releases    int
+	delays      []time.Duration // from the last condition's turn to True until the node was free
 
-	wants      map[string][]want // what components say before a gate may be opened, by gate
-	openings   []opening
-	opens      int             // gates that were opened, for whatever reason
-	readied    int             // pods with a gate that became Ready
-	hasty      []string        // those that were Ready before their gate was open
-	gateDelays []time.Duration // from the last component's yes until the gate was open
+	requirements  map[string][]requirement // what components say before a gate may be opened, by gate
+	openings      []opening
+	opens         int             // gates that were opened, for whatever reason
+	readied       int             // pods with a gate that became Ready
+	readyTooEarly []string        // those that were Ready before their gate was open
+	gateDelays    []time.Duration // from the last component ready until the gate was open
 }
 
 // history is what happened to one node.
 type history struct {
 	versions []version
 	held     bool
-	turned   time.Time         // when a condition last became True
-	statuses map[string]string // of conditions
-	words    map[string][]word // of conditions that are not the kubelet's
-	boot     string            // bootID
+	lastTrue time.Time           // when a condition last became True
+	statuses map[string]string   // of conditions
+	changes  map[string][]change // of conditions that are not the kubelet's
+	boot     string              // bootID
 }
 
 // version is a state of a node that differs from the one before in what rules put there.
@@ -76,12 +76,12 @@ type bind struct {
 	tolerations []corev1.Toleration
 }
 
-func newWitness(now func() time.Time) *witness {
-	return &witness{now: now, nodes: map[string]*history{}, pods: map[string]podState{}, brings: map[string][]corev1.Taint{}}
+func newMonitor(now func() time.Time) *monitor {
+	return &monitor{now: now, nodes: map[string]*history{}, pods: map[string]podState{}, joinTaints: map[string][]corev1.Taint{}}
 }
 
 // follow watches until the context is over. It returns when everything has been seen once.
-func (w *witness) follow(ctx context.Context, config *rest.Config) error {
+func (w *monitor) follow(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -89,13 +89,13 @@ func (w *witness) follow(ctx context.Context, config *rest.Config) error {
 	nodes := informers.NewSharedInformerFactory(client, 0)
 	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(Namespace))
 	_, errNodes := nodes.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { w.sawNode(obj.(*corev1.Node)) },
-		UpdateFunc: func(_, obj any) { w.sawNode(obj.(*corev1.Node)) },
+		AddFunc:    func(obj any) { w.observeNode(obj.(*corev1.Node)) },
+		UpdateFunc: func(_, obj any) { w.observeNode(obj.(*corev1.Node)) },
 	})
 	_, errPods := pods.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { w.sawPod(obj.(*corev1.Pod)) },
-		UpdateFunc: func(_, obj any) { w.sawPod(obj.(*corev1.Pod)) },
-		DeleteFunc: func(obj any) { w.lostPod(obj) },
+		AddFunc:    func(obj any) { w.observePod(obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { w.observePod(obj.(*corev1.Pod)) },
+		DeleteFunc: func(obj any) { w.forgetPod(obj) },
 	})
 	if err := errors.Join(errNodes, errPods); err != nil {
 		return err
@@ -108,17 +108,17 @@ func (w *witness) follow(ctx context.Context, config *rest.Config) error {
 }
 
 // joins notes what a node is about to join with.
-func (w *witness) joins(node string, taints []corev1.Taint) {
+func (w *monitor) joins(node string, taints []corev1.Taint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.brings[node] = taints
+	w.joinTaints[node] = taints
 }
 
-func (w *witness) sawNode(node *corev1.Node) {
+func (w *monitor) observeNode(node *corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, brought := range w.brings[node.Name] {
-		w.looks++
+	for _, brought := range w.joinTaints[node.Name] {
+		w.taintChecks++
 		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 			return t.Key == brought.Key && t.Value == brought.Value && t.Effect == brought.Effect
 		}) {
@@ -127,12 +127,12 @@ func (w *witness) sawNode(node *corev1.Node) {
 	}
 	seen := w.nodes[node.Name]
 	if seen == nil {
-		seen = &history{statuses: map[string]string{}, words: map[string][]word{}}
+		seen = &history{statuses: map[string]string{}, changes: map[string][]change{}}
 		w.nodes[node.Name] = seen
 	}
 	taints := ofRules(node)
-	w.back(seen, node, len(taints) > 0)
-	w.turn(seen, node)
+	w.observeBoot(seen, node, len(taints) > 0)
+	w.observeConditions(seen, node)
 	if n := len(seen.versions); n == 0 || !slices.Equal(seen.versions[n-1].taints, taints) {
 		seen.versions = append(seen.versions, version{number: numberOf(node), taints: taints})
 	}
@@ -141,36 +141,36 @@ func (w *witness) sawNode(node *corev1.Node) {
 		w.holds++
 	case !held && seen.held:
 		w.releases++
-		if !seen.turned.IsZero() {
-			w.delays = append(w.delays, w.now().Sub(seen.turned))
+		if !seen.lastTrue.IsZero() {
+			w.delays = append(w.delays, w.now().Sub(seen.lastTrue))
 		}
 	}
 	seen.held = len(taints) > 0
 }
 
-// back notes whether a node that was not Ready and is in another boot now was held before that.
-func (w *witness) back(seen *history, node *corev1.Node, held bool) {
+// observeBoot records whether a node that was not Ready and is in another boot now was held before that.
+func (w *monitor) observeBoot(seen *history, node *corev1.Node, held bool) {
 	before, boot := seen.boot, node.Status.NodeInfo.BootID
 	seen.boot = boot
 	if before == "" || before == boot || seen.statuses[string(corev1.NodeReady)] == string(corev1.ConditionTrue) {
 		return
 	}
-	w.backs++
+	w.reboots++
 	if !held {
-		w.unheld = append(w.unheld, fmt.Sprintf("node %s came back from a reboot without the taint of a rule", node.Name))
+		w.unheldBoots = append(w.unheldBoots, fmt.Sprintf("node %s came back from a reboot without the taint of a rule", node.Name))
 	}
 }
 
-// turn notes that a condition which is not the kubelet's became True.
-func (w *witness) turn(seen *history, node *corev1.Node) {
+// observeConditions records the changes of conditions that are not the kubelet's.
+func (w *monitor) observeConditions(seen *history, node *corev1.Node) {
 	for _, c := range node.Status.Conditions {
 		before := seen.statuses[string(c.Type)]
 		seen.statuses[string(c.Type)] = string(c.Status)
 		if strings.Contains(string(c.Type), "/") && before != string(c.Status) {
-			seen.words[string(c.Type)] = append(seen.words[string(c.Type)], word{number: numberOf(node), status: string(c.Status)})
+			seen.changes[string(c.Type)] = append(seen.changes[string(c.Type)], change{number: numberOf(node), status: string(c.Status)})
 		}
 		if strings.Contains(string(c.Type), "/") && c.Status == corev1.ConditionTrue && before != string(corev1.ConditionTrue) {
-			seen.turned = w.now()
+			seen.lastTrue = w.now()
 		}
 	}
 }
@@ -186,22 +186,22 @@ func ofRules(node *corev1.Node) []corev1.Taint {
 	return taints
 }
 
-// ofRule says whether a taint of this key is one that only rules may manage.
+// ofRule reports whether a taint of this key is one that only rules may manage.
 func ofRule(key string) bool {
 	return slices.ContainsFunc(v1alpha1.TaintPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-func (w *witness) sawPod(pod *corev1.Pod) {
+func (w *monitor) observePod(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.pods[pod.Name]
 	if before.node == "" && pod.Spec.NodeName != "" {
 		w.binds = append(w.binds, bind{pod: pod.Name, node: pod.Spec.NodeName, number: numberOf(pod), tolerations: pod.Spec.Tolerations})
 	}
-	w.pods[pod.Name] = podState{node: pod.Spec.NodeName, running: pod.Status.Phase == corev1.PodRunning, network: w.sawNetwork(&before.network, pod)}
+	w.pods[pod.Name] = podState{node: pod.Spec.NodeName, running: pod.Status.Phase == corev1.PodRunning, network: w.observeGates(&before.network, pod)}
 }
 
-func (w *witness) lostPod(obj any) {
+func (w *monitor) forgetPod(obj any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
@@ -209,9 +209,9 @@ func (w *witness) lostPod(obj any) {
 	}
 }
 
-// early are the pods that were bound while a rule held their node. The watch of nodes may be
+// earlyPods are the pods that were bound while a rule held their node. The watch of nodes may be
 // behind that of pods for a moment.
-func (w *witness) early() (found []string, looks int) {
+func (w *monitor) earlyPods() (found []string, checks int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.binds {
@@ -247,7 +247,7 @@ func tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 }
 
 // count is how many pods run and wait, and how many each node has.
-func (w *witness) count() (running, waiting int, on map[string]int) {
+func (w *monitor) count() (running, waiting int, on map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	on = map[string]int{}
@@ -264,8 +264,8 @@ func (w *witness) count() (running, waiting int, on map[string]int) {
 	return running, waiting, on
 }
 
-// knows says whether a node is one of the story.
-func (w *witness) knows(node string) bool {
+// knows reports whether the monitor has seen the node.
+func (w *monitor) knows(node string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.nodes[node] != nil

@@ -12,10 +12,10 @@ import (
 )
 
 // engine is a policy engine that takes no time, and flannel, which is not played by it.
-func engine(t *testing.T) (demo.Programmers, <-chan demo.Said) {
+func engine(t *testing.T) (demo.PodComponents, <-chan demo.SetCondition) {
 	t.Helper()
-	said := make(chan demo.Said)
-	p := demo.NewProgrammers(map[string]scenario.Component{
+	said := make(chan demo.SetCondition)
+	p := demo.NewPodComponents(map[string]scenario.Component{
 		"flannel": {Condition: flannel},
 		"policy":  {PodCondition: programmed},
 	}, said)
@@ -32,7 +32,7 @@ func sandboxed(name, on string, second int, conditions ...corev1.PodCondition) *
 }
 
 // hears waits for the next condition, and looks whether it is this one.
-func hears(t *testing.T, said <-chan demo.Said, pod string, status corev1.ConditionStatus) {
+func hears(t *testing.T, said <-chan demo.SetCondition, pod string, status corev1.ConditionStatus) {
 	t.Helper()
 	got := <-said
 	if got.Component != "policy" || got.Pod != pod || string(got.Condition.Type) != programmed || got.Condition.Status != status {
@@ -44,7 +44,7 @@ func hears(t *testing.T, said <-chan demo.Said, pod string, status corev1.Condit
 }
 
 // over waits until everybody has said everything, and fails if there was something.
-func over(t *testing.T, p demo.Programmers, said <-chan demo.Said) {
+func over(t *testing.T, p demo.PodComponents, said <-chan demo.SetCondition) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -63,36 +63,36 @@ func over(t *testing.T, p demo.Programmers, said <-chan demo.Said) {
 
 func TestAComponentProgramsThePodsOfItsNodeOnce(t *testing.T) {
 	p, said := engine(t)
-	if !p.Plays("policy") || p.Plays("flannel") {
+	if !p.Sets("policy") || p.Sets("flannel") {
 		t.Error("what has a reporter is played, or what sets conditions of pods is not")
 	}
-	p.Saw(t.Context(), sandboxed("early", "a", 1))
-	p.Saw(t.Context(), sandboxed("elsewhere", "b", 1))
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
+	p.Observe(t.Context(), sandboxed("early", "a", 1))
+	p.Observe(t.Context(), sandboxed("elsewhere", "b", 1))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
 	hears(t, said, "early", corev1.ConditionTrue)
-	p.Saw(t.Context(), sandboxed("late", "a", 5))
+	p.Observe(t.Context(), sandboxed("late", "a", 5))
 	hears(t, said, "late", corev1.ConditionTrue)
-	p.Saw(t.Context(), sandboxed("late", "a", 5, says(programmed, corev1.ConditionTrue, "", 6)))
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
+	p.Observe(t.Context(), sandboxed("late", "a", 5, says(programmed, corev1.ConditionTrue, "", 6)))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
 	over(t, p, said)
 }
 
 func TestAPodWithoutASandboxIsNotProgrammed(t *testing.T) {
 	p, said := engine(t)
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
-	p.Saw(t.Context(), pod("1", "a"))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
+	p.Observe(t.Context(), pod("1", "a"))
 	gone := sandboxed("gone", "a", 1)
 	gone.Status.Conditions[0].Status = corev1.ConditionFalse
-	p.Saw(t.Context(), gone)
+	p.Observe(t.Context(), gone)
 	over(t, p, said)
 }
 
 func TestForANewSandboxAComponentTakesBackWhatItSaid(t *testing.T) {
 	p, said := engine(t)
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
-	p.Saw(t.Context(), sandboxed("p", "a", 1))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
+	p.Observe(t.Context(), sandboxed("p", "a", 1))
 	hears(t, said, "p", corev1.ConditionTrue)
-	p.Saw(t.Context(), sandboxed("p", "a", 9, says(programmed, corev1.ConditionTrue, "", 2)))
+	p.Observe(t.Context(), sandboxed("p", "a", 9, says(programmed, corev1.ConditionTrue, "", 2)))
 	hears(t, said, "p", corev1.ConditionFalse)
 	hears(t, said, "p", corev1.ConditionTrue)
 	over(t, p, said)
@@ -100,23 +100,23 @@ func TestForANewSandboxAComponentTakesBackWhatItSaid(t *testing.T) {
 
 func TestAComponentThatIsDownSaysNothing(t *testing.T) {
 	p, said := engine(t)
-	p.Saw(t.Context(), sandboxed("p", "a", 1))
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
+	p.Observe(t.Context(), sandboxed("p", "a", 1))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
 	hears(t, said, "p", corev1.ConditionTrue)
-	p.Turn(t.Context(), "a", "policy", scenario.Down)
-	p.Saw(t.Context(), sandboxed("p", "a", 9, says(programmed, corev1.ConditionTrue, "", 2)))
-	p.Saw(t.Context(), sandboxed("q", "a", 9))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Down)
+	p.Observe(t.Context(), sandboxed("p", "a", 9, says(programmed, corev1.ConditionTrue, "", 2)))
+	p.Observe(t.Context(), sandboxed("q", "a", 9))
 	over(t, p, said)
 }
 
 // interrupted is an engine that goes down while it programs a pod anew: it has said that it does, and
 // not yet that it has.
-func interrupted(t *testing.T) (demo.Programmers, <-chan demo.Said) {
+func interrupted(t *testing.T) (demo.PodComponents, <-chan demo.SetCondition) {
 	t.Helper()
 	p, said := engine(t)
-	p.Saw(t.Context(), sandboxed("p", "a", 1, says(programmed, corev1.ConditionTrue, "", 0)))
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
-	p.Turn(t.Context(), "a", "policy", scenario.Down) // while nobody listens to it
+	p.Observe(t.Context(), sandboxed("p", "a", 1, says(programmed, corev1.ConditionTrue, "", 0)))
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
+	p.SetHealth(t.Context(), "a", "policy", scenario.Down) // while nobody listens to it
 	hears(t, said, "p", corev1.ConditionFalse)
 	return p, said
 }
@@ -128,7 +128,7 @@ func TestAComponentThatGoesDownMeanwhileSaysNothingMore(t *testing.T) {
 
 func TestAComponentThatIsBackProgramsWhatItHasNot(t *testing.T) {
 	p, said := interrupted(t)
-	p.Turn(t.Context(), "a", "policy", scenario.Up)
+	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
 	got := <-said
 	if got.Condition.Status == corev1.ConditionFalse { // it had given up before, and begins anew
 		got = <-said
@@ -143,7 +143,7 @@ func TestAfterTheStoryNothingIsBegun(t *testing.T) {
 	p, said := engine(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p.Turn(ctx, "a", "policy", scenario.Up)
-	p.Saw(ctx, sandboxed("p", "a", 1))
+	p.SetHealth(ctx, "a", "policy", scenario.Up)
+	p.Observe(ctx, sandboxed("p", "a", 1))
 	over(t, p, said)
 }

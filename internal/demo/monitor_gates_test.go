@@ -45,10 +45,10 @@ func reported(version string, status corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// witnessOfPods knows what the rule of the story asks for.
-func witnessOfPods(t *testing.T) demo.Witness {
+// monitorOfPods knows what the rule of the scenario asks for.
+func monitorOfPods(t *testing.T) demo.Monitor {
 	t.Helper()
-	w, err := demo.WitnessOf(time.Now, root, "pod-network")
+	w, err := demo.MonitorOf(time.Now, root, "pod-network")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +81,14 @@ func TestAPodIsEarlyIfItIsReadyBeforeEveryComponentHasSaidYes(t *testing.T) {
 		"the watch of nodes is behind at 12": {nil, []*corev1.Pod{gated("12", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := witnessOfPods(t)
+			w := monitorOfPods(t)
 			for _, n := range test.nodes {
-				w.SawNode(n)
+				w.ObserveNode(n)
 			}
 			for _, p := range test.pods {
-				w.SawPod(p)
+				w.ObservePod(p)
 			}
-			found, looks := w.Unsaid()
+			found, looks := w.EarlyReady()
 			if looks != test.looks || (len(found) > 0) != (test.early != "") || test.early != "" && !strings.Contains(found[0], test.early) {
 				t.Errorf("%q, %d looks; want %q, %d looks", found, looks, test.early, test.looks)
 			}
@@ -97,7 +97,7 @@ func TestAPodIsEarlyIfItIsReadyBeforeEveryComponentHasSaidYes(t *testing.T) {
 }
 
 func TestPodsAreSeenWithTheirGates(t *testing.T) {
-	w := witnessOfPods(t)
+	w := monitorOfPods(t)
 	for _, test := range []struct {
 		pod  *corev1.Pod
 		want scenario.PodState
@@ -106,7 +106,7 @@ func TestPodsAreSeenWithTheirGates(t *testing.T) {
 		{gated("2", says(podv1alpha1.DefaultGate, corev1.ConditionFalse, podv1alpha1.ReasonWaiting, 2)), scenario.PodState{Node: "n", Gated: true, Waiting: true, Reasons: []string{podv1alpha1.ReasonWaiting}}},
 		{gated("3", open(podv1alpha1.ReasonRuleDeleted), ready(3)), scenario.PodState{Node: "n", Gated: true, Ready: true, Reasons: []string{podv1alpha1.ReasonRuleDeleted}}},
 	} {
-		w.SawPod(test.pod)
+		w.ObservePod(test.pod)
 		got := w.PodStates()
 		if len(got) != 1 || !slices.Equal(got[0].Reasons, test.want.Reasons) {
 			t.Fatalf("%+v, want %+v", got, test.want)
@@ -119,14 +119,14 @@ func TestPodsAreSeenWithTheirGates(t *testing.T) {
 
 func TestOpenedGatesAndTheirDelaysAreCounted(t *testing.T) {
 	clock := noon
-	w := demo.NewWitness(func() time.Time { return clock })
+	w := demo.NewMonitor(func() time.Time { return clock })
 	yes := says(programmed, corev1.ConditionTrue, "", 1)
-	w.SawPod(gated("1"))
+	w.ObservePod(gated("1"))
 	clock = clock.Add(time.Minute)
-	w.SawPod(gated("2", yes))
+	w.ObservePod(gated("2", yes))
 	clock = clock.Add(30 * time.Millisecond)
-	w.SawPod(gated("3", yes, open(podv1alpha1.ReasonAllReady)))
-	if got := w.Numbers(); !strings.Contains(got, "1 gates opened; from the last component's yes to gate open: median 30ms, longest 30ms") {
+	w.ObservePod(gated("3", yes, open(podv1alpha1.ReasonAllReady)))
+	if got := w.Numbers(); !strings.Contains(got, "1 gates opened; from the last component ready to gate open: median 30ms, longest 30ms") {
 		t.Error(got)
 	}
 }

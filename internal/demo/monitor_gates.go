@@ -12,20 +12,20 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// want is what a component of a rule says when it says yes.
-type want struct {
+// requirement is the condition that a component of a rule must have.
+type requirement struct {
 	component string
 	condition string
 	status    corev1.ConditionStatus
 	ofNode    bool
 }
 
-// network is what a pod says of its network.
+// network is the state of the gates and conditions of a pod.
 type network struct {
 	gates    []string
 	statuses map[string]corev1.ConditionStatus // of conditions
 	reasons  []string                          // of gates
-	turned   time.Time                         // when a component last said yes
+	lastTrue time.Time                         // when a component last said yes
 }
 
 // opening is a gate that was opened because all components had said yes.
@@ -42,14 +42,14 @@ func (n *network) isTrue(condition string) bool {
 
 func (n *network) ready() bool { return n.isTrue(string(corev1.PodReady)) }
 
-// waiting says that a gate is closed.
+// waiting reports whether a gate is closed.
 func (n *network) waiting() bool {
 	return slices.ContainsFunc(n.gates, func(gate string) bool { return !n.isTrue(gate) })
 }
 
-// sawNetwork notes what a version of a pod says that the one before did not.
-func (w *witness) sawNetwork(before *network, pod *corev1.Pod) network {
-	now := network{statuses: map[string]corev1.ConditionStatus{}, turned: before.turned}
+// observeGates records what changed between two versions of a pod.
+func (w *monitor) observeGates(before *network, pod *corev1.Pod) network {
+	now := network{statuses: map[string]corev1.ConditionStatus{}, lastTrue: before.lastTrue}
 	for _, gate := range pod.Spec.ReadinessGates {
 		now.gates = append(now.gates, string(gate.ConditionType))
 	}
@@ -60,7 +60,7 @@ func (w *witness) sawNetwork(before *network, pod *corev1.Pod) network {
 		case slices.Contains(now.gates, kind):
 			now.reasons = append(now.reasons, c.Reason)
 		case strings.Contains(kind, "/") && now.isTrue(kind) && !before.isTrue(kind):
-			now.turned = w.now()
+			now.lastTrue = w.now()
 		}
 	}
 	for _, gate := range now.gates {
@@ -71,54 +71,53 @@ func (w *witness) sawNetwork(before *network, pod *corev1.Pod) network {
 	if len(now.gates) > 0 && now.ready() && !before.ready() {
 		w.readied++
 		if now.waiting() {
-			w.hasty = append(w.hasty, fmt.Sprintf("pod %s was Ready while its gate was closed", pod.Name))
+			w.readyTooEarly = append(w.readyTooEarly, fmt.Sprintf("pod %s was Ready while its gate was closed", pod.Name))
 		}
 	}
 	return now
 }
 
-// opened notes that a gate was opened. What components say is asked only if somebody says that all
-// have said yes.
-func (w *witness) opened(now *network, pod *corev1.Pod, gate string) {
+// opened records that a gate was opened. Conditions are required only if the reason is that all components are ready.
+func (w *monitor) opened(now *network, pod *corev1.Pod, gate string) {
 	w.opens++
 	if conditionOf(pod, gate).Reason != podv1alpha1.ReasonAllReady {
 		return
 	}
 	one := opening{pod: pod.Name, node: pod.Spec.NodeName, gate: gate, number: numberOf(pod)}
-	for _, asked := range w.wants[gate] {
-		if !asked.ofNode && !saysYes(pod, asked) {
-			one.missing = append(one.missing, asked.component)
+	for _, required := range w.requirements[gate] {
+		if !required.ofNode && !isMet(pod, required) {
+			one.missing = append(one.missing, required.component)
 		}
 	}
 	w.openings = append(w.openings, one)
-	last := now.turned
-	if node := w.nodes[pod.Spec.NodeName]; node != nil && node.turned.After(last) {
-		last = node.turned
+	last := now.lastTrue
+	if node := w.nodes[pod.Spec.NodeName]; node != nil && node.lastTrue.After(last) {
+		last = node.lastTrue
 	}
 	if !last.IsZero() {
 		w.gateDelays = append(w.gateDelays, w.now().Sub(last))
 	}
 }
 
-// saysYes says whether the pod has the condition, and has it for the sandbox that it has.
-func saysYes(pod *corev1.Pod, asked want) bool {
-	said, sandbox := conditionOf(pod, asked.condition), conditionOf(pod, string(corev1.PodReadyToStartContainers))
-	return said != nil && said.Status == asked.status && sandbox != nil && sandbox.Status == corev1.ConditionTrue &&
+// isMet reports whether the pod has the condition for its current sandbox.
+func isMet(pod *corev1.Pod, required requirement) bool {
+	said, sandbox := conditionOf(pod, required.condition), conditionOf(pod, string(corev1.PodReadyToStartContainers))
+	return said != nil && said.Status == required.status && sandbox != nil && sandbox.Status == corev1.ConditionTrue &&
 		!said.LastTransitionTime.Before(&sandbox.LastTransitionTime)
 }
 
-// unsaid are the pods that were Ready, or whose gates were opened, before all components had said yes,
+// earlyReady are the pods that were Ready, or whose gates were opened, before all components had said yes,
 // and how often a pod with a gate became Ready. The watch of nodes may be behind that of pods for a
 // moment.
-func (w *witness) unsaid() (found []string, looks int) {
+func (w *monitor) earlyReady() (found []string, checks int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found = slices.Clone(w.hasty)
+	found = slices.Clone(w.readyTooEarly)
 	for _, o := range w.openings {
 		missing := slices.Clone(o.missing)
-		for _, asked := range w.wants[o.gate] {
-			if node := w.nodes[o.node]; asked.ofNode && node != nil && node.says(asked.condition, o.number) != string(asked.status) {
-				missing = append(missing, asked.component)
+		for _, required := range w.requirements[o.gate] {
+			if node := w.nodes[o.node]; required.ofNode && node != nil && node.statusAt(required.condition, o.number) != string(required.status) {
+				missing = append(missing, required.component)
 			}
 		}
 		for _, component := range missing {
@@ -128,16 +127,16 @@ func (w *witness) unsaid() (found []string, looks int) {
 	return found, w.readied
 }
 
-// word is what a condition of a node says from a version on.
-type word struct {
+// change is a change of the status of a node condition.
+type change struct {
 	number uint64 // resourceVersion
 	status string
 }
 
-// says is what a condition of the node said when the cluster's counter stood there.
-func (h *history) says(condition string, number uint64) string {
+// statusAt is the status of a condition of the node when the cluster's counter stood there.
+func (h *history) statusAt(condition string, number uint64) string {
 	status := ""
-	for _, said := range h.words[condition] {
+	for _, said := range h.changes[condition] {
 		if said.number > number {
 			break
 		}
@@ -147,7 +146,7 @@ func (h *history) says(condition string, number uint64) string {
 }
 
 // podStates are the pods as they are now, with their nodes as the cluster calls them.
-func (w *witness) podStates() []scenario.PodState {
+func (w *monitor) podStates() []scenario.PodState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []scenario.PodState
@@ -160,7 +159,7 @@ func (w *witness) podStates() []scenario.PodState {
 }
 
 // countReady is how many pods are Ready, and how many have a gate.
-func (w *witness) countReady() (ready, gated int) {
+func (w *monitor) countReady() (ready, gated int) {
 	for _, pod := range w.podStates() {
 		if pod.Ready {
 			ready++

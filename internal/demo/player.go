@@ -16,22 +16,22 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// director plays a story: it does what the steps say, and looks whether what they expect comes.
-type director struct {
-	*stage
+// player plays a scenario: it executes the steps and waits for what they expect.
+type player struct {
+	*cluster
 	script    *script
 	source    *live.Source
 	fleet     *live.Fleet
-	witness   *witness
+	monitor   *monitor
 	endpoints *endpoints
-	reporters *fleetReporters
-	manager   *enforcer
-	teller    *teller
+	reporters *nodeReporters
+	manager   *localManager
+	output    *output
 
-	agents      *fleetAgents // nil if the story has no rules for pods
-	programmers *programmers
+	agents        *nodeAgents // nil if the scenario has no rules for pods
+	podComponents *podComponents
 
-	joined    []string // names in the story
+	joined    []string // names in the scenario
 	addresses int      // of pods, given so far
 	proofs    []proof
 }
@@ -43,65 +43,65 @@ type proof struct {
 	err  error
 }
 
-// look is the pause between two looks at something that is expected.
-const look = 200 * time.Millisecond
+// pollInterval is the time between two evaluations of an expectation.
+const pollInterval = 200 * time.Millisecond
 
-// play plays the story to its end, or until something that was expected does not come.
-func (d *director) play(ctx context.Context) error {
+// play plays the scenario to its end, or until an expectation fails.
+func (d *player) play(ctx context.Context) error {
 	began, step := time.Now(), -1
 	for _, moment := range d.script.Timeline() {
 		if moment.Step != step {
 			step, began = moment.Step, time.Now()
-			d.teller.step(&d.script.Steps[step])
+			d.output.step(&d.script.Steps[step])
 		}
 		if err := sleep(ctx, time.Until(began.Add(moment.After))); err != nil {
 			return err
 		}
-		if err := d.act(ctx, moment.Act); err != nil {
+		if err := d.do(ctx, moment.Action); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// act does what happens in a moment.
-func (d *director) act(ctx context.Context, act scenario.Act) error {
+// do executes one action.
+func (d *player) do(ctx context.Context, action scenario.Action) error {
 	switch {
-	case act.Apply != nil:
-		return d.apply(ctx, act.Apply)
-	case act.Delete != nil:
-		return d.deleteRule(ctx, act.Delete.Rule)
-	case act.Join != nil:
-		return d.join(ctx, act.Join)
-	case act.Deploy != nil:
-		return d.deploy(ctx, act.Deploy)
-	case act.DaemonSet != nil:
-		return d.daemonSet(ctx, act.DaemonSet)
-	case act.Turn != nil:
-		d.turn(ctx, act.Turn)
-	case act.Reporter != nil:
-		return d.reporters.run(ctx, act.Reporter.Node, act.Reporter.Run)
-	case act.Boot != nil:
-		return d.boot(ctx, act.Boot)
-	case act.Sandbox != nil:
-		return d.sandbox(ctx, act.Sandbox)
-	case act.Expect != nil:
-		return d.expect(ctx, act.Expect)
+	case action.Apply != nil:
+		return d.apply(ctx, action.Apply)
+	case action.Delete != nil:
+		return d.deleteRule(ctx, action.Delete.Rule)
+	case action.Join != nil:
+		return d.join(ctx, action.Join)
+	case action.Deploy != nil:
+		return d.deploy(ctx, action.Deploy)
+	case action.DaemonSet != nil:
+		return d.daemonSet(ctx, action.DaemonSet)
+	case action.Health != nil:
+		d.setHealth(ctx, action.Health)
+	case action.Reporter != nil:
+		return d.reporters.run(ctx, action.Reporter.Node, action.Reporter.Run)
+	case action.Boot != nil:
+		return d.boot(ctx, action.Boot)
+	case action.Sandbox != nil:
+		return d.sandbox(ctx, action.Sandbox)
+	case action.Expect != nil:
+		return d.expect(ctx, action.Expect)
 	}
 	return nil
 }
 
-// errUnmet says that the story did not go as expected. What, the proofs say.
-var errUnmet = errors.New("the story did not go as expected")
+// errUnmet is returned if an expectation failed; the proofs have the details.
+var errUnmet = errors.New("the scenario failed")
 
 // expect waits until what is expected has come, and has stayed as long as it must.
-func (d *director) expect(ctx context.Context, e *scenario.Expect) error {
+func (d *player) expect(ctx context.Context, e *scenario.Expect) error {
 	began := time.Now()
 	unmet := d.await(ctx, e)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if unmet == nil && e.Lasting() > 0 {
+	if unmet == nil && e.StableFor() > 0 {
 		unmet = d.stays(ctx, e)
 	}
 	if ctx.Err() != nil {
@@ -114,28 +114,28 @@ func (d *director) expect(ctx context.Context, e *scenario.Expect) error {
 	return nil
 }
 
-func (d *director) prove(p proof) {
+func (d *player) prove(p proof) {
 	d.proofs = append(d.proofs, p)
-	d.teller.proof(p)
+	d.output.proof(p)
 }
 
 // await returns nil when everything is as expected; after the patience, what is not.
-func (d *director) await(ctx context.Context, e *scenario.Expect) error {
+func (d *player) await(ctx context.Context, e *scenario.Expect) error {
 	var unmet error
-	err := wait.PollUntilContextTimeout(ctx, look, e.Patience(), true, func(context.Context) (bool, error) {
-		unmet = errors.Join(d.manager.lives(), d.agents.lives(), e.Unmet(d.world(ctx)))
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, e.Timeout(), true, func(context.Context) (bool, error) {
+		unmet = errors.Join(d.manager.exited(), d.agents.exited(), e.Unmet(d.world(ctx)))
 		return unmet == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("not within %v: %w", e.Patience(), unmet)
+		return fmt.Errorf("not within %v: %w", e.Timeout(), unmet)
 	}
 	return nil
 }
 
 // stays looks again and again, as long as it must stay so.
-func (d *director) stays(ctx context.Context, e *scenario.Expect) error {
-	for began := time.Now(); time.Since(began) < e.Lasting(); {
-		if err := sleep(ctx, look); err != nil {
+func (d *player) stays(ctx context.Context, e *scenario.Expect) error {
+	for began := time.Now(); time.Since(began) < e.StableFor(); {
+		if err := sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 		if err := e.Unmet(d.world(ctx)); err != nil {
@@ -146,9 +146,9 @@ func (d *director) stays(ctx context.Context, e *scenario.Expect) error {
 }
 
 // world is the cluster as it is now.
-func (d *director) world(ctx context.Context) scenario.World {
-	world := scenario.World{Rules: map[string]scenario.RuleState{}, Pods: d.witness.podStates()}
-	world.Running, world.Waiting, _ = d.witness.count()
+func (d *player) world(ctx context.Context) scenario.World {
+	world := scenario.World{Rules: map[string]scenario.RuleState{}, Pods: d.monitor.podStates()}
+	world.Running, world.Waiting, _ = d.monitor.count()
 	now := time.Now()
 	for _, name := range d.joined {
 		// Not a line of a snapshot, which is as old as the node's last change: time and the status
@@ -166,15 +166,15 @@ func (d *director) world(ctx context.Context) scenario.World {
 	maps.Copy(world.Rules, d.podRules(ctx))
 	world.Why = func(node string) (string, error) { return d.why(ctx, node) }
 	world.WhyPod = func(deploy, node string) (string, error) { return d.whyPod(ctx, deploy, node) }
-	world.BornHeld = func(labels map[string]string) (bool, error) { return d.bornHeld(ctx, labels) }
-	world.BornGated = func(labels map[string]string) (bool, error) { return d.bornGated(ctx, labels) }
+	world.TaintedAtCreation = func(labels map[string]string) (bool, error) { return d.taintedAtCreation(ctx, labels) }
+	world.GatedAtCreation = func(labels map[string]string) (bool, error) { return d.gatedAtCreation(ctx, labels) }
 	world.Last = func(node string) ([]string, error) { return d.agents.last(node) }
 	world.Tolerated = func(labels map[string]string) (bool, error) { return d.tolerated(ctx, labels) }
 	return world
 }
 
-// why is the story of a node, as one text in the names of the story.
-func (d *director) why(ctx context.Context, node string) (string, error) {
+// why is the explanation of a node, as one text.
+func (d *player) why(ctx context.Context, node string) (string, error) {
 	story, err := d.source.Story(ctx, node, time.Now)
 	if err != nil {
 		return "", err
@@ -189,9 +189,9 @@ func (d *director) why(ctx context.Context, node string) (string, error) {
 	return strings.Join(append(said, story.Next...), " "), nil
 }
 
-// bornHeld asks the API server how a node would be born; none is.
-func (d *director) bornHeld(ctx context.Context, labels map[string]string) (bool, error) {
-	node := d.newNode("readygate-unborn", labels, nil)
+// taintedAtCreation asks the API server by a dry run whether a node with these labels would be created with the taint of a rule.
+func (d *player) taintedAtCreation(ctx context.Context, labels map[string]string) (bool, error) {
+	node := d.newNode("readygate-dry-run", labels, nil)
 	if err := d.client.Create(ctx, node, client.DryRunAll); err != nil {
 		return false, err
 	}
