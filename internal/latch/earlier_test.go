@@ -159,7 +159,7 @@ func madeAt(after time.Duration) func(p *trial) {
 }
 
 // A key of another boot, or of another address, is of another sandbox whatever its time.
-func TestWhatIsOfAnotherSandboxIsNotBelievedLater(t *testing.T) {
+func TestAKeyOfAnotherSandboxIsNeverAccepted(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"open 10.0.0.8 b1 2026-11-16T10:00:00Z", "open 10.0.0.7 b0 2026-11-16T10:00:00Z"} {
 		play(t, func(p *trial) {

@@ -8,10 +8,10 @@ import (
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// bootFile tells the boot ID that the kubelet reports for the node.
+// bootFile contains the boot ID that the kubelet reports for the node.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// sandboxFile is mounted into every container of a sandbox: the runtime writes it anew for each one.
+// sandboxFile is mounted into every container of a sandbox: the runtime writes it again for each one.
 const sandboxFile = "/etc/hostname"
 
 // longestDeadline is what the deadline of a rule may be at the most, in seconds.
@@ -32,8 +32,8 @@ Flags:
   --help      Print this text and exit.
   --version   Print the version and exit.`
 
-// FromEnvironment is a latch as the variables describe it, which says to out what it does. A variable
-// that is wrong is told of, and counts as empty.
+// FromEnvironment is a latch as the variables describe it, which logs to out. An invalid variable is logged
+// and counts as empty.
 func FromEnvironment(getenv func(string) string, out io.Writer) *Options {
 	options := &Options{
 		Dir: latchkey.Volume, PodIP: getenv(latchkey.PodIP), BootFile: bootFile, SandboxFile: sandboxFile,
@@ -45,7 +45,7 @@ func FromEnvironment(getenv func(string) string, out io.Writer) *Options {
 	if text := getenv(latchkey.Deadline); text != "" {
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds < 1 || seconds > longestDeadline {
-			say(out, latchkey.Deadline+" is "+strconv.Quote(text)+", must be seconds from 1 to "+strconv.Itoa(longestDeadline)+", e.g. "+latchkey.Deadline+"=60: waiting without a deadline")
+			logLine(out, latchkey.Deadline+" is "+strconv.Quote(text)+", must be seconds from 1 to "+strconv.Itoa(longestDeadline)+", e.g. "+latchkey.Deadline+"=60: waiting without a deadline")
 			return options
 		}
 		options.Deadline = time.Duration(seconds) * time.Second

@@ -12,7 +12,7 @@ func variables(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }
 
-func TestALatchIsAsItsVariablesSay(t *testing.T) {
+func TestALatchIsConfiguredByItsVariables(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		given map[string]string
@@ -35,7 +35,7 @@ func TestALatchIsAsItsVariablesSay(t *testing.T) {
 }
 
 // A latch that failed because of it would keep the pod for ever.
-func TestAWrongDeadlineIsToldOfAndCountsAsNone(t *testing.T) {
+func TestAnInvalidDeadlineIsLoggedAndCountsAsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0", "-1", "1m", "1.5", " ", "86401", "99999999999999999999"} {
 		var out bytes.Buffer

@@ -29,7 +29,7 @@ func readShort(path string, buffer []byte) (string, error) {
 	return "", err
 }
 
-// writtenAt is when a file was written; zero if it cannot be told.
+// writtenAt is when a file was written; zero if it is unknown.
 func writtenAt(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// pollPeriod is how often the key is read if nobody tells of changes. The kubelet takes about a
+	// pollPeriod is how often the key is read without a watch. The kubelet takes about a
 	// second to bring it and to see that the latch has ended: this adds little.
 	pollPeriod = 100 * time.Millisecond
-	// watchedPeriod is that if somebody does: not every runtime lets changes be seen from inside of a
-	// sandbox. A process that wakes often costs more than what it does then, and there is one in
+	// watchedPollPeriod is that with a watch: not every runtime delivers changes into a sandbox. A process that wakes often costs more than what it does then, and there is one in
 	// every pod that waits.
-	watchedPeriod = time.Second
-	// reminderPeriod is how often a latch that waits says so.
+	watchedPollPeriod = time.Second
+	// reminderPeriod is how often a waiting latch logs that it waits.
 	reminderPeriod = 30 * time.Second
-	// doubtPeriod is how long a key that looks older than the sandbox must stand before it opens. The
+	// settlePeriod is how long a key that looks older than the sandbox must stand before it opens. The
 	// agent closes the key of an earlier sandbox within a few seconds, and the kubelet brings that in
 	// about a second more. A key that stands for longer is of this sandbox: a clock was set, or the
-	// kubelet has not told of a new time.
-	doubtPeriod = 10 * time.Second
+	// kubelet has not written a new time.
+	settlePeriod = 10 * time.Second
 )
 
-// ErrStopped is why a latch ended that nobody opened: it was told to.
+// ErrStopped is returned if the context ended before the latch was open.
 var ErrStopped = errors.New("stopped before the latch was open")
 
-// Options are what a latch is told.
+// Options configure a latch.
 type Options struct {
 	// Dir is where the downward API volume of the pod is mounted.
 	Dir string
@@ -46,11 +45,11 @@ type Options struct {
 	SandboxFile string
 	// Deadline is after how long the latch opens by itself. Zero: never.
 	Deadline time.Duration
-	// Pod and Namespace are named in what the latch says. They may be empty.
+	// Pod and Namespace are named in log lines. They may be empty.
 	Pod, Namespace string
-	// Changes tells when to read the key. Nil: nobody does, and it is read more often.
+	// Changes signals when to read the key. Nil: there is no watch, and the key is read more often.
 	Changes <-chan struct{}
-	// Out is where it says what it does.
+	// Out gets the log lines.
 	Out io.Writer
 }
 
@@ -59,9 +58,9 @@ func (o *Options) Run(ctx context.Context) error {
 	l := &latch{Options: o, started: time.Now(), made: writtenAt(o.SandboxFile), remindAfter: reminderPeriod, buffer: make([]byte, maxFile)}
 	boot, _ := readShort(o.BootFile, l.buffer) // without one, boots are not compared
 	l.boot = strings.TrimSpace(boot)
-	say(l.Out, l.purpose())
+	logLine(l.Out, l.purpose())
 	if _, err := os.Stat(l.Dir); err != nil {
-		l.remark("the volume with the key is missing: " + err.Error())
+		l.logProblem("the volume with the key is missing: " + err.Error())
 	}
 	return l.wait(ctx)
 }
@@ -76,11 +75,11 @@ type latch struct {
 	// value is what was read last, and since is when it was first.
 	value string
 	since time.Time
-	// remindAfter is how long it has waited when it says so next.
+	// remindAfter is how long it will have waited at the next reminder.
 	remindAfter time.Duration
-	// remarked is what it remarked last.
-	remarked string
-	// buffer is for reading: who reads again and again should leave nothing to collect.
+	// lastProblem was logged last.
+	lastProblem string
+	// buffer is reused for every read, so that polling allocates nothing.
 	buffer []byte
 }
 
@@ -91,8 +90,8 @@ func (l *latch) wait(ctx context.Context) error {
 		if ctx.Err() != nil { // before anything else: a pod that is ended is not to start
 			return ErrStopped
 		}
-		if why := l.look(); why != "" {
-			say(l.Out, "open after "+l.waited().Round(pollPeriod).String()+": "+why)
+		if why := l.openReason(); why != "" {
+			logLine(l.Out, "open after "+l.waited().Round(pollPeriod).String()+": "+why)
 			return nil
 		}
 		l.remind()
@@ -109,18 +108,18 @@ func (l *latch) period() time.Duration {
 	if l.Changes == nil {
 		return pollPeriod
 	}
-	return watchedPeriod
+	return watchedPollPeriod
 }
 
 func (l *latch) waited() time.Duration { return time.Since(l.started) }
 
-// look is why the latch is open; empty if it is not.
-func (l *latch) look() string {
+// openReason is why the latch is open; empty if it is not.
+func (l *latch) openReason() string {
 	if why := l.tryKey(); why != "" {
 		return why
 	}
 	if l.Deadline > 0 && l.waited() >= l.Deadline {
-		return "the deadline of " + l.Deadline.String() + " is over, and nobody has said that the pod's network is ready"
+		return "the deadline of " + l.Deadline.String() + " is over, and no key has opened the latch"
 	}
 	return ""
 }
@@ -134,41 +133,41 @@ func (l *latch) tryKey() string {
 	}
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
-			l.remark("the key cannot be read: " + err.Error())
+			l.logProblem("the key cannot be read: " + err.Error())
 		}
 		return ""
 	}
 	key, ok := latchkey.Parse(value)
 	switch {
-	case ok && key.Opens(l.PodIP, l.boot) && l.believes(key):
-		return l.openWords(key)
+	case ok && key.Opens(l.PodIP, l.boot) && l.accepts(key):
+		return l.openMessage(key)
 	case ok && key.Open:
-		l.remark(l.foreignWords(key.Sandbox))
+		l.logProblem(l.otherSandboxMessage(key.Sandbox))
 	case !ok && strings.TrimSpace(value) != "":
-		l.remark(noKeyWords(value))
+		l.logProblem(invalidKeyMessage(value))
 	}
 	return ""
 }
 
-// believes says whether a key with the address and the boot of this sandbox is for it. Where a pod keeps
+// accepts reports whether a key with the address and the boot of this sandbox is for it. Where a pod keeps
 // its address, one that looks older may be of an earlier sandbox: its agent is given the time to close
 // it. It is not refused for good, or a clock that was set would keep the pod for ever.
-func (l *latch) believes(key latchkey.Key) bool {
-	return !key.Sandbox.Precedes(l.made) || time.Since(l.since) >= doubtPeriod
+func (l *latch) accepts(key latchkey.Key) bool {
+	return !key.Sandbox.Precedes(l.made) || time.Since(l.since) >= settlePeriod
 }
 
-// remind says, now and then, that the latch waits.
+// remind logs now and then that the latch waits.
 func (l *latch) remind() {
 	if waited := l.waited(); waited >= l.remindAfter {
 		l.remindAfter = waited + reminderPeriod
-		say(l.Out, "still waiting after "+waited.Round(time.Second).String()+"; to see for what: "+l.question())
+		logLine(l.Out, "still waiting after "+waited.Round(time.Second).String()+"; to see for what: "+l.question())
 	}
 }
 
-// remark says what is wrong, once.
-func (l *latch) remark(text string) {
-	if text != l.remarked {
-		l.remarked = text
-		say(l.Out, text)
+// logProblem logs a problem once.
+func (l *latch) logProblem(text string) {
+	if text != l.lastProblem {
+		l.lastProblem = text
+		logLine(l.Out, text)
 	}
 }

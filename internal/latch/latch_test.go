@@ -114,7 +114,7 @@ func TestWhatOpensALatch(t *testing.T) {
 }
 
 // Where the key has been absent, or of another sandbox, the right one still opens.
-func TestAKeyOfAnotherSandboxIsToldOfOnce(t *testing.T) {
+func TestAKeyOfAnotherSandboxIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
 		p.key("open 10.0.0.6 b1 -")
@@ -142,7 +142,7 @@ func TestADeadlineOpens(t *testing.T) {
 		p.waits()
 		p.after(100 * time.Millisecond)
 		p.ends(nil)
-		p.said("open after 10s: the deadline of 10s is over, and nobody has said that the pod's network is ready")
+		p.said("open after 10s: the deadline of 10s is over, and no key has opened the latch")
 	})
 }
 
@@ -157,7 +157,7 @@ func TestADeadlineOpensWithoutAnAddress(t *testing.T) {
 }
 
 // A key that comes with the deadline is why the latch is open.
-func TestAKeyGoesBeforeTheDeadline(t *testing.T) {
+func TestAKeyOpensBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
 		p.Deadline = time.Second
@@ -170,7 +170,7 @@ func TestAKeyGoesBeforeTheDeadline(t *testing.T) {
 	})
 }
 
-func TestALatchThatWaitsSaysSoNowAndThen(t *testing.T) {
+func TestAWaitingLatchLogsReminders(t *testing.T) {
 	t.Parallel()
 	for question, of := range map[string]latch.Options{
 		"kubectl readiness why pod/web-1 --namespace=shop": {Pod: "web-1", Namespace: "shop"},
@@ -196,7 +196,7 @@ func TestALatchThatWaitsSaysSoNowAndThen(t *testing.T) {
 	}
 }
 
-func TestALatchSaysFirstWhatItWaitsFor(t *testing.T) {
+func TestALatchFirstLogsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	const head = v1alpha1.LatchName + ": waiting until annotation " + v1alpha1.LatchAnnotation + " of this pod opens the latch"
 	for want, of := range map[string]latch.Options{
@@ -243,7 +243,7 @@ func TestALatchThatIsStoppedIsNotOpen(t *testing.T) {
 	})
 }
 
-func TestAMissingVolumeIsToldOfAndWaitedFor(t *testing.T) {
+func TestAMissingVolumeIsLoggedAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
 		p.Dir = filepath.Join(p.Dir, "absent")
@@ -259,7 +259,7 @@ func TestAMissingVolumeIsToldOfAndWaitedFor(t *testing.T) {
 }
 
 // What is in the way of the key may go.
-func TestAKeyThatCannotBeReadIsToldOfOnceAndWaitedFor(t *testing.T) {
+func TestAnUnreadableKeyIsLoggedOnceAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
 		inTheWay := filepath.Join(p.Dir, latchkey.File)
@@ -280,7 +280,7 @@ type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody reads this") }
 
-func TestALatchThatNobodyListensToOpens(t *testing.T) {
+func TestALatchOpensIfItsOutputFails(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
 		p.Out = deaf{}

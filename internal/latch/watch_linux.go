@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Watch tells of changes in a directory, where the kubelet replaces a link when it brings a key. It is
-// nil where that cannot be watched: then the latch looks more often.
+// Watch signals changes in a directory, where the kubelet replaces a link when it brings a key. It is
+// nil where that cannot be watched: then the latch polls more often.
 func Watch(dir string) <-chan struct{} {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
@@ -17,20 +17,20 @@ func Watch(dir string) <-chan struct{} {
 		return nil
 	}
 	changes := make(chan struct{}, 1)
-	go tell(os.NewFile(uintptr(fd), "inotify"), changes)
+	go forward(os.NewFile(uintptr(fd), "inotify"), changes)
 	return changes
 }
 
-// tell says that there was something to read, whatever it is, as long as there is.
-func tell(events *os.File, changes chan<- struct{}) {
+// forward signals every event until the watch fails.
+func forward(events *os.File, changes chan<- struct{}) {
 	buffer := make([]byte, 4096)
 	for {
 		if _, err := events.Read(buffer); err != nil {
-			return // the latch looks now and then all the same
+			return // the latch polls as well
 		}
 		select {
 		case changes <- struct{}{}:
-		default: // it has not looked since the last one
+		default: // the last signal is pending
 		}
 	}
 }

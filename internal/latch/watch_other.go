@@ -2,5 +2,5 @@
 
 package latch
 
-// Watch tells of changes in a directory: not on this system.
+// Watch is not supported on this system.
 func Watch(string) <-chan struct{} { return nil }

@@ -13,7 +13,7 @@ import (
 
 // A latch that is told of changes looks at once when there is one, and else seldom: each look wakes a
 // process in every pod that waits.
-func TestALatchThatIsToldOfChangesLooksSeldom(t *testing.T) {
+func TestALatchWithAWatchPollsSeldom(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
 		changes := make(chan struct{})

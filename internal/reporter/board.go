@@ -15,22 +15,22 @@ type board struct {
 	entries map[string]*entry // by condition type
 	learned *nodestatus.Node  // as it was at first, and what was written since; nil: not known yet
 	boot    time.Time
-	wake    chan struct{} // tells the writer to look
+	wake    chan struct{} // wakes the writer
 }
 
 // entry is one condition.
 type entry struct {
 	text  string // of the task that it is about
 	track *Track
-	// since is when the condition got the status of that time: what lastTransitionTime says.
+	// since is the lastTransitionTime: when the condition got that status.
 	since       time.Time
 	sinceStatus string
 	written     statement
-	// refusedUntil is until when the API server is not bothered with it again.
-	refusedUntil time.Time
+	// rejectedUntil is until when the condition is left out of writes.
+	rejectedUntil time.Time
 }
 
-// statement is what a condition says, without times.
+// statement is the status, reason and message of a condition.
 type statement struct{ status, reason, message string }
 
 func newBoard(boot time.Time) *board {
@@ -44,7 +44,7 @@ func (b *board) put(t *task) {
 	e := &entry{text: t.text, track: NewTrack(t.thresholds)}
 	if before, replaced := b.entries[t.conditionType]; replaced {
 		if before.track.Status() == nodestatus.True {
-			e.track.Adopt(before.track.Said())
+			e.track.Adopt(before.track.Basis())
 		}
 		e.since, e.sinceStatus, e.written = before.since, before.sinceStatus, before.written
 	} else if b.learned != nil {
@@ -60,7 +60,7 @@ func (b *board) remove(conditionType string) {
 	delete(b.entries, conditionType)
 }
 
-// observe takes an observation of a check into account. It says whether something is to be
+// observe takes an observation of a check into account. It reports whether something must be
 // written because of it, and how long the check should pause.
 func (b *board) observe(t *task, observation check.Observation, took time.Duration, now time.Time) (news bool, pause time.Duration) {
 	b.mu.Lock()
@@ -88,12 +88,12 @@ func (e *entry) turn(now time.Time) {
 }
 
 func (e *entry) statement() statement {
-	said := e.track.Said()
+	said := e.track.Basis()
 	return statement{e.track.Status(), said.Reason, said.Message}
 }
 
-// learn takes over what the node says of a condition. A word from before the last boot of the
-// node is none: whatever it speaks of has ended since.
+// learn takes over a condition of the node. A status from before the last boot
+// of the node does not count.
 func (e *entry) learn(node nodestatus.Node, conditionType string, boot time.Time) {
 	prior, found := node.Condition(conditionType)
 	if !found {
@@ -115,7 +115,7 @@ func (b *board) notify() {
 	}
 }
 
-// learn takes over what the node says, once. A node of another UID is a new one, on which every condition
+// learn takes over the conditions of the node, once. A node of another UID is a new one, on which every condition
 // begins now.
 func (b *board) learn(node nodestatus.Node, now time.Time) {
 	b.mu.Lock()
@@ -148,19 +148,19 @@ type urgency int
 
 const (
 	nothing urgency = iota
-	words
+	messageOnly
 	change
 )
 
 // conditions are all conditions that something is known of and that are not refused, and how
-// urgent it is to say so.
+// urgent a write is.
 func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []nodestatus.Condition
 	most := nothing
 	for conditionType, e := range b.entries {
-		if !e.track.Decided() || now.Before(e.refusedUntil) {
+		if !e.track.Decided() || now.Before(e.rejectedUntil) {
 			continue
 		}
 		said := e.statement()
@@ -168,7 +168,7 @@ func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 		case said.status != e.written.status:
 			most = change
 		case said != e.written:
-			most = max(most, words)
+			most = max(most, messageOnly)
 		}
 		all = append(all, nodestatus.Condition{
 			Type:               conditionType,
@@ -182,8 +182,8 @@ func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 	return all, most
 }
 
-// expecting says whether there is a condition that is not True, and so may be soon.
-func (b *board) expecting() bool {
+// anyNotTrue reports whether a condition is not True, and so may become True soon.
+func (b *board) anyNotTrue() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.entries {
@@ -194,21 +194,21 @@ func (b *board) expecting() bool {
 	return false
 }
 
-// refuse keeps a condition back for a while, so that others are written.
-func (b *board) refuse(conditionType string, until time.Time) {
+// reject leaves a condition out of writes until this time, so that the other conditions are written.
+func (b *board) reject(conditionType string, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e, found := b.entries[conditionType]; found {
-		e.refusedUntil = until
+		e.rejectedUntil = until
 	}
 }
 
-// refused says whether a condition is kept back.
-func (b *board) refused(now time.Time) bool {
+// anyRejected reports whether a condition is left out of writes.
+func (b *board) anyRejected(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.entries {
-		if now.Before(e.refusedUntil) {
+		if now.Before(e.rejectedUntil) {
 			return true
 		}
 	}
@@ -229,13 +229,13 @@ func (b *board) wrote(conditions []nodestatus.Condition) {
 	}
 }
 
-// status is what a condition is to say, Unknown before the first decision, and how many
+// status is the status of a condition, Unknown before the first decision, and how many
 // failures in a row a True one has seen.
-func (b *board) status(conditionType string) (status string, doubt int) {
+func (b *board) status(conditionType string) (status string, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e, found := b.entries[conditionType]; found {
-		return e.track.Status(), e.track.Doubt()
+		return e.track.Status(), e.track.Failures()
 	}
 	return nodestatus.Unknown, 0
 }

@@ -80,7 +80,7 @@ func TestATransitionKeepsItsTimeOverARestart(t *testing.T) {
 }
 
 // What was True and fails now stays True, with the words from before, until it has failed for long enough.
-func TestARestartedReporterHasPatience(t *testing.T) {
+func TestARestartedReporterAppliesTheThresholds(t *testing.T) {
 	b := newTestBoard()
 	b.observe(boardTask, boardBad, 0, at(0))
 	node := nodeWith("u", "True", boardNoon, booted)
@@ -99,7 +99,7 @@ func TestARestartedReporterHasPatience(t *testing.T) {
 }
 
 // A check that goes and comes back, as when a file is rolled back, finds what was written meanwhile.
-func TestACheckThatComesBackKnowsWhatWasWritten(t *testing.T) {
+func TestAReaddedCheckStartsFromWhatWasWritten(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("u", "False", boardNoon, booted), at(0))
 	b.observe(boardTask, boardGood, 0, at(1))
@@ -113,15 +113,15 @@ func TestACheckThatComesBackKnowsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestARefusedConditionIsKeptBack(t *testing.T) {
+func TestARejectedConditionIsLeftOutOfWrites(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("u", "", boardNoon, booted), at(0))
 	b.observe(boardTask, boardGood, 0, at(1))
-	b.refuse("example.com/A", at(61))
-	if all, _ := b.conditions(at(60)); len(all) != 0 || !b.refused(at(60)) {
+	b.reject("example.com/A", at(61))
+	if all, _ := b.conditions(at(60)); len(all) != 0 || !b.anyRejected(at(60)) {
 		t.Errorf("it writes %+v", all)
 	}
-	if all, _ := b.conditions(at(61)); len(all) != 1 || b.refused(at(61)) {
+	if all, _ := b.conditions(at(61)); len(all) != 1 || b.anyRejected(at(61)) {
 		t.Errorf("after a while it writes %+v", all)
 	}
 }
@@ -138,17 +138,17 @@ func TestHowUrgentAWriteIs(t *testing.T) {
 	}
 	want("before the first check", nothing)
 	b.observe(boardTask, boardBad, 0, at(0))
-	want("the first word", change)
+	want("the first status", change)
 	b.observe(boardTask, boardBad, 0, at(1))
 	want("the same again", nothing)
 	b.observe(boardTask, check.Observation{Result: check.Error, Reason: "Refused"}, 0, at(2))
-	want("other words", words)
+	want("another message", messageOnly)
 	b.observe(boardTask, boardGood, 0, at(3))
 	want("a change", change)
 }
 
 // A node of the same name that was created anew knows nothing of what was.
-func TestANewNodeBeginsAnew(t *testing.T) {
+func TestConditionsOfARecreatedNodeStartAgain(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("one", "True", boardNoon, booted), at(0))
 	b.observe(boardTask, boardGood, 0, at(1))

@@ -17,7 +17,7 @@ var (
 	nodeNameForm      = regexp.MustCompile(`^` + dnsName + `$`)
 )
 
-// kubernetesTypes are written by kubelet, and one by CNI plugins and clouds: a second writer would fight them.
+// kubernetesTypes are written by kubelet, and one by CNI plugins and clouds: a second writer would overwrite them.
 var kubernetesTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "OutOfDisk", "NetworkUnavailable"}
 
 func conditionTypeFits(name string) error {

@@ -94,7 +94,7 @@ func ParseConfig(data []byte) (*Config, error) {
 	}
 	var config Config
 	strict, err := json.UnmarshalStrict(asJSON, &config)
-	if err = errors.Join(append(strict, inWords(err))...); err != nil {
+	if err = errors.Join(append(strict, typeError(err))...); err != nil {
 		return nil, valid("%s", oneLine(err))
 	}
 	if err := config.validate(); err != nil {
@@ -108,8 +108,8 @@ func valid(format string, args ...any) error {
 	return fmt.Errorf("%s; a valid file:\n%s", fmt.Sprintf(format, args...), Example)
 }
 
-// inWords says in the words of a file what Go says in those of its types.
-func inWords(err error) error {
+// typeError explains a type mismatch with the types of YAML instead of those of Go.
+func typeError(err error) error {
 	var mismatch *gojson.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
 		return err

@@ -57,7 +57,7 @@ checks:
 }
 
 // What is wrong is named, with what would be right.
-func TestAWrongFileIsRefused(t *testing.T) {
+func TestAWrongFileIsRejected(t *testing.T) {
 	http := `http: {url: "http://localhost"}`
 	for text, want := range map[string]string{
 		"":                              "the file is empty; a valid file",

@@ -32,13 +32,13 @@ const (
 
 const defaultMetricsAddr = ":9445"
 
-// Environment is what the variables say, with defaults filled in.
+// Environment is the content of the variables, with defaults filled in.
 type Environment struct {
 	Node        string
 	Heartbeat   time.Duration
 	MetricsAddr string // empty: nothing is served
 	AsNode      bool
-	// Booted is when the node was started, for who plays nodes; zero: the machine knows.
+	// Booted is when the node was started, for simulated nodes; zero: that of the machine.
 	Booted time.Time
 	// Check is the check that CONDITION_TYPE and CHECK_ENDPOINT describe; nil if neither they nor
 	// another variable of a check is set.
@@ -136,6 +136,6 @@ func durationIn(variable func(string) string, name string, otherwise, least time
 	return d, nil
 }
 
-// errNothing is for a reporter that was told nothing.
-var errNothing = errors.New("nothing to check: set " + ConditionType + " and " + CheckEndpoint +
+// errNoCheck is returned if neither a file nor variables name a check.
+var errNoCheck = errors.New("nothing to check: set " + ConditionType + " and " + CheckEndpoint +
 	", e.g. " + ConditionType + "=example.com/NetworkReady " + CheckEndpoint + "=http://localhost:9099/readiness, or give --config=FILE")

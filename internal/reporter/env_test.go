@@ -32,7 +32,7 @@ func TestTheGuidesVariables(t *testing.T) {
 	}
 }
 
-func TestAWrongVariableNamesItself(t *testing.T) {
+func TestAnErrorNamesTheWrongVariable(t *testing.T) {
 	const endpoint = "http://localhost:9099/readiness"
 	for _, tc := range []struct {
 		given map[string]string

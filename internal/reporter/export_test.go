@@ -19,9 +19,9 @@ var (
 	Write    = (*Metrics).write
 )
 
-// Waiting is how long a writer waits that last wrote so long ago and has reworded so often.
-func Waiting(urgency urgency, ago time.Duration, reworded, conditions int) time.Duration {
-	w := &writer{heartbeat: func() time.Duration { return time.Hour }, wrote: time.Now().Add(-ago), spread: 1, reworded: reworded}
+// Waiting is how long a writer waits that last wrote so long ago and has messageWrites so often.
+func Waiting(urgency urgency, ago time.Duration, messageWrites, conditions int) time.Duration {
+	w := &writer{heartbeat: func() time.Duration { return time.Hour }, wrote: time.Now().Add(-ago), spread: 1, messageWrites: messageWrites}
 	return w.waiting(urgency, conditions)
 }
 
@@ -30,7 +30,7 @@ func BackOff(err error) time.Duration { return (&writer{}).backOff(err) }
 
 // Urgencies.
 const (
-	Nothing = nothing
-	Words   = words
-	Change  = change
+	Nothing     = nothing
+	MessageOnly = messageOnly
+	Change      = change
 )

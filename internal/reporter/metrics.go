@@ -96,7 +96,7 @@ func (m *Metrics) write(w io.Writer) {
 	samples(w, "checks_total", "result", m.checks)
 	describe(w, "condition_writes_total", "counter", "Writes to the API server: success, error, or skipped where a check found nothing new.")
 	samples(w, "condition_writes_total", "result", m.writes)
-	describe(w, "condition_status", "gauge", "1 where the condition is to say True, else 0.")
+	describe(w, "condition_status", "gauge", "1 where the status of the condition is to be True, else 0.")
 	for _, conditionType := range slices.Sorted(maps.Keys(m.status)) {
 		sample(w, "condition_status", "condition", conditionType, number(m.status[conditionType]))
 	}

@@ -80,15 +80,15 @@ func TestWhenToWrite(t *testing.T) {
 		"there is nothing to say":                      {reporter.Waiting(reporter.Nothing, long, 0, 0), time.Hour, time.Hour},
 		"the first word":                               {reporter.Waiting(reporter.Change, long, 0, 1), 0, 0},
 		"a change right after a write":                 {reporter.Waiting(reporter.Change, 0, 9, 1), 0, 0},
-		"other words right after a write":              {reporter.Waiting(reporter.Words, 0, 0, 1), 9 * second, 10 * second},
-		"other words long after a write":               {reporter.Waiting(reporter.Words, time.Minute, 0, 1), -long, 0},
-		"other words for the third time":               {reporter.Waiting(reporter.Words, 0, 2, 1), 39 * second, 40 * second},
-		"other words for the hundredth time":           {reporter.Waiting(reporter.Words, 0, 100, 1), 299 * second, 300 * second},
+		"other words right after a write":              {reporter.Waiting(reporter.MessageOnly, 0, 0, 1), 9 * second, 10 * second},
+		"other words long after a write":               {reporter.Waiting(reporter.MessageOnly, time.Minute, 0, 1), -long, 0},
+		"other words for the third time":               {reporter.Waiting(reporter.MessageOnly, 0, 2, 1), 39 * second, 40 * second},
+		"other words for the hundredth time":           {reporter.Waiting(reporter.MessageOnly, 0, 100, 1), 299 * second, 300 * second},
 		"nothing new right after a write":              {reporter.Waiting(reporter.Nothing, 0, 0, 1), 59 * time.Minute, time.Hour},
 		"nothing new, a heartbeat after a write":       {reporter.Waiting(reporter.Nothing, time.Hour, 0, 1), -second, 0},
 		"an error":                                     {reporter.BackOff(errors.New("away")), 250 * time.Millisecond, 750 * time.Millisecond},
-		"the API server asks for time":                 {reporter.BackOff(&nodestatus.RefusalError{RetryAfter: 20 * second}), 10 * second, 30 * second},
-		"the API server asks for more time than it is": {reporter.BackOff(&nodestatus.RefusalError{RetryAfter: time.Hour}), 30 * second, 90 * second},
+		"the API server asks for time":                 {reporter.BackOff(&nodestatus.StatusError{RetryAfter: 20 * second}), 10 * second, 30 * second},
+		"the API server asks for more time than it is": {reporter.BackOff(&nodestatus.StatusError{RetryAfter: time.Hour}), 30 * second, 90 * second},
 	} {
 		if tc.wait < tc.least || tc.wait > tc.most {
 			t.Errorf("%s: waits %v, want %v to %v", what, tc.wait, tc.least, tc.most)

@@ -30,10 +30,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Config, "config", "", "File with any number of checks, instead of "+ConditionType+" and "+CheckEndpoint+". It is read again when it changes.")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig for a reporter that does not run in a pod. Empty: the account of the pod or, outside of one, the KUBECONFIG variable.")
 	flags.StringVar(&o.LogLevel, "log-level", "info", "What to log: debug, info, warn or error.")
-	flags.BoolVar(&o.Validate, "validate", false, "Check the configuration, say what is wrong with it, and exit. Needs no cluster.")
+	flags.BoolVar(&o.Validate, "validate", false, "Check the configuration, print what is wrong with it, and exit. Needs no cluster.")
 }
 
-// Usage is what --help says beside the flags.
+// Usage is the text of --help before the flags.
 var Usage = `readygate-reporter turns the health of a component on this node into a node condition.
 
 What to check comes from the environment:
@@ -92,7 +92,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stayLean(len(r.tasks))
+	limitMemory(len(r.tasks))
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	now := make(chan os.Signal, 1)
@@ -101,7 +101,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// exclusive says which variables of a check are set though a file says what to check.
+// exclusive returns an error if a variable of a check is set although a file has the checks.
 func (o *Options) exclusive(variable func(string) string) error {
 	for _, name := range []string{ConditionType, CheckEndpoint, CheckInterval, CheckTimeout} {
 		if o.Config != "" && variable(name) != "" {
@@ -126,8 +126,7 @@ func (o *Options) connection() (nodestatus.Connection, error) {
 	return nodestatus.InCluster(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"), nodestatus.AccountDir)
 }
 
-// validate says what is wrong with a configuration, wherever it is asked, and what is meant
-// by one that is right.
+// validate returns what is wrong with a configuration, and prints the checks of a valid one if show is set.
 func validate(environment Environment, file string, show bool) error {
 	// Services that pods find by variables are not known here, and need not be.
 	anywhere := func(name string) string {
@@ -146,10 +145,10 @@ func validate(environment Environment, file string, show bool) error {
 	return nil
 }
 
-// stayLean collects garbage early and keeps to one processor, whatever the node has: both
+// limitMemory collects garbage early and keeps to one processor, whatever the node has: both
 // cost memory that the node's pods can use, and a reporter has little to do. A user's own
 // GOGC, GOMEMLIMIT and GOMAXPROCS win.
-func stayLean(checks int) {
+func limitMemory(checks int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(25)
 	}

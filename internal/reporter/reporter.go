@@ -16,8 +16,8 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// lookAtFile is how often the configuration file is looked at.
-const lookAtFile = 5 * time.Second
+// filePollInterval is how often the configuration file is looked at.
+const filePollInterval = 5 * time.Second
 
 // Reporter runs checks and writes conditions.
 type Reporter struct {
@@ -37,7 +37,7 @@ type Reporter struct {
 	finished sync.WaitGroup
 
 	content   []byte // of the file, as it was last looked at
-	complaint string // about it
+	fileError string // about it
 }
 
 // loop is a check that is being run.
@@ -94,7 +94,7 @@ func (r *Reporter) load() (*Config, []task, error) {
 func (r *Reporter) read() (*Config, error) {
 	if r.file == "" {
 		if r.environment.Check == nil {
-			return nil, errNothing
+			return nil, errNoCheck
 		}
 		return &Config{Checks: []CheckConfig{*r.environment.Check}}, nil
 	}
@@ -119,7 +119,7 @@ func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) {
 	if r.environment.MetricsAddr != "" {
 		r.finished.Go(func() { serve(ctx, r.environment.MetricsAddr, r.handler()) })
 	}
-	for look := time.NewTicker(lookAtFile); ; {
+	for look := time.NewTicker(filePollInterval); ; {
 		select {
 		case <-ctx.Done():
 			look.Stop()
@@ -129,15 +129,15 @@ func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) {
 			r.reload(ctx)
 		case <-now:
 			slog.InfoContext(ctx, "checking now")
-			r.complaint, r.content = "", nil // so that what is wrong with the file is said again
+			r.fileError, r.content = "", nil // so that an error in the file is logged again
 			r.reload(ctx)
 			r.recheck()
 		}
 	}
 }
 
-// reload follows the configuration file. One that is wrong is said to be so, once, and what was there before
-// stays in force.
+// reload applies the configuration file if it changed. An invalid file is logged once, and the previous
+// configuration stays in force.
 func (r *Reporter) reload(ctx context.Context) {
 	if r.file == "" {
 		return
@@ -150,13 +150,13 @@ func (r *Reporter) reload(ctx context.Context) {
 	r.metrics.configured(err == nil)
 	if err != nil {
 		what, _, _ := strings.Cut(err.Error(), "; a valid file:")
-		if what != r.complaint {
+		if what != r.fileError {
 			slog.ErrorContext(ctx, "the configuration file is wrong: the one before stays in force", "error", what)
 		}
-		r.complaint = what
+		r.fileError = what
 		return
 	}
-	r.complaint = ""
+	r.fileError = ""
 	slog.InfoContext(ctx, "the configuration file is read", "checks", len(tasks))
 	r.follow(ctx, config, tasks)
 }
@@ -166,7 +166,7 @@ func (r *Reporter) reload(ctx context.Context) {
 func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heartbeat.Store(int64(orElse(config.HeartbeatPeriod, r.environment.Heartbeat)))
+	r.heartbeat.Store(int64(valueOr(config.HeartbeatPeriod, r.environment.Heartbeat)))
 	r.board.notify() // the period may be shorter now
 	for conditionType, running := range r.loops {
 		if !slices.ContainsFunc(tasks, func(t task) bool { return t.conditionType == conditionType }) {
@@ -195,7 +195,7 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
 // check runs one check again and again.
 func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
 	guard := &check.Guard{Check: t.check, Timeout: t.timeout}
-	before, doubted := nodestatus.Unknown, 0
+	before, failedBefore := nodestatus.Unknown, 0
 	for {
 		began := time.Now()
 		observation := guard.Run(ctx)
@@ -204,18 +204,18 @@ func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
 		}
 		took := time.Since(began)
 		news, wait := r.board.observe(&t, observation, took, time.Now())
-		status, doubt := r.board.status(t.conditionType)
+		status, failures := r.board.status(t.conditionType)
 		r.metrics.observed(t.conditionType, status, observation.Result, took, news)
 		log := slog.With("condition", t.conditionType, "reason", observation.Reason, "message", observation.Message)
 		switch {
-		case doubt == 1:
+		case failures == 1:
 			log.InfoContext(ctx, "fails, but stays True for now", "failures", t.thresholds.Failure, "for", t.thresholds.HoldDown)
 		case before != status:
 			log.InfoContext(ctx, "observed", "status", status)
-		case doubted > 0 && doubt == 0:
-			log.InfoContext(ctx, "recovered before it was False", "failures", doubted)
+		case failedBefore > 0 && failures == 0:
+			log.InfoContext(ctx, "recovered before it was False", "failures", failedBefore)
 		}
-		before, doubted = status, doubt
+		before, failedBefore = status, failures
 		pause(ctx, jitter(wait), recheck)
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// bindAgain is how often a port that is taken is tried again: with hostNetwork the reporter
+// bindRetryInterval is how often a port that is taken is tried again: with hostNetwork the reporter
 // before this one may still have it.
-const bindAgain = 30 * time.Second
+const bindRetryInterval = 30 * time.Second
 
-// maxConnections bounds the memory that others can make the reporter take.
+// maxConnections bounds the memory that clients can use.
 const maxConnections = 64
 
 // serve serves metrics, health, and answers to peers until the context is over. A port that
 // is taken is reported, and keeps the reporter from nothing else.
 func serve(ctx context.Context, address string, handler http.Handler) {
-	for said := false; ctx.Err() == nil; pause(ctx, bindAgain, nil) {
+	for logged := false; ctx.Err() == nil; pause(ctx, bindRetryInterval, nil) {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			if !said {
+			if !logged {
 				slog.ErrorContext(ctx, "metrics and health are not served; checks go on", "error", err, "hint", "set METRICS_BIND_ADDRESS to a free port, e.g. :9446, or to 0")
 			}
-			said = true
+			logged = true
 			continue
 		}
 		slog.InfoContext(ctx, "serving metrics and health", "address", listener.Addr().String())
@@ -58,7 +58,7 @@ func (r *Reporter) handler() http.Handler {
 		r.metrics.write(w)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // nobody to tell of an error
+		_, _ = io.WriteString(w, "ok\n") // the client is gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if unready := r.unreadyPeer(); unready != "" {

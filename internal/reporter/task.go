@@ -38,12 +38,12 @@ func (c *CheckConfig) task(env check.Env) (task, error) {
 		conditionType: c.ConditionType,
 		kind:          c.Kind(),
 		costly:        c.Costly(),
-		interval:      orElse(c.Interval, DefaultInterval),
-		timeout:       orElse(c.Timeout, c.defaultTimeout()),
+		interval:      valueOr(c.Interval, DefaultInterval),
+		timeout:       valueOr(c.Timeout, c.defaultTimeout()),
 		thresholds: Thresholds{
 			Success:  count(c.SuccessThreshold, defaultSuccess),
 			Failure:  count(c.FailureThreshold, defaultFailure),
-			HoldDown: orElse(c.HoldDown, c.defaultHoldDown()),
+			HoldDown: valueOr(c.HoldDown, c.defaultHoldDown()),
 		},
 	}
 	text, err := json.Marshal(c)
@@ -73,7 +73,7 @@ func (c *CheckConfig) defaultHoldDown() time.Duration {
 	return defaultHoldDown
 }
 
-func orElse(given *check.Duration, otherwise time.Duration) time.Duration {
+func valueOr(given *check.Duration, otherwise time.Duration) time.Duration {
 	if given == nil {
 		return otherwise
 	}

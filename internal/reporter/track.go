@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// Thresholds say how much it takes to change one's mind.
+// Thresholds are what it takes to change the status.
 type Thresholds struct {
 	// Success is how many healthy observations in a row make a node's condition True.
 	Success int
@@ -35,7 +35,7 @@ func NewTrack(thresholds Thresholds) *Track {
 }
 
 // Adopt takes over that the condition was True before this process started, and why, as if
-// this process had observed it: a restarted reporter has as much patience as before.
+// this process had observed it: after a restart the same thresholds apply.
 func (t *Track) Adopt(said check.Observation) {
 	if t.status == nodestatus.True {
 		return
@@ -71,14 +71,14 @@ func (t *Track) decide(now time.Time) {
 // Status is True, False, or Unknown before the first decision.
 func (t *Track) Status() string { return t.status }
 
-// Said is the observation that the status rests on.
-func (t *Track) Said() check.Observation { return t.said }
+// Basis is the observation that decided the status.
+func (t *Track) Basis() check.Observation { return t.said }
 
-// Decided says whether there is something to report.
+// Decided reports whether the status is known.
 func (t *Track) Decided() bool { return t.status != nodestatus.Unknown }
 
-// Doubt is how many failures in a row a True condition has seen.
-func (t *Track) Doubt() int {
+// Failures is the number of consecutive failures of a condition that is still True.
+func (t *Track) Failures() int {
 	if t.status == nodestatus.True && !t.latest.Healthy() {
 		return t.streak
 	}
@@ -86,12 +86,12 @@ func (t *Track) Doubt() int {
 }
 
 const (
-	// eager is the pause between two checks while the condition is not True.
-	eager = 500 * time.Millisecond
-	// suspicious is the pause when the condition is True and the last check failed.
-	suspicious = 5 * time.Second
-	// costlyShare is how many times as long as it took the pause after a costly check is.
-	costlyShare = 4
+	// startInterval is the pause between two checks while the condition is not True.
+	startInterval = 500 * time.Millisecond
+	// failingInterval is the pause when the condition is True and the last check failed.
+	failingInterval = 5 * time.Second
+	// costlyPauseFactor is how many times as long as it took the pause after a costly check is.
+	costlyPauseFactor = 4
 )
 
 // Pause is how long to wait before the next check, after one that took so long; the time that
@@ -99,9 +99,9 @@ const (
 func (t *Track) Pause(interval, costly time.Duration) time.Duration {
 	switch {
 	case t.status != nodestatus.True:
-		return min(interval, max(eager, costlyShare*costly))
-	case t.Doubt() > 0:
-		return min(interval, suspicious)
+		return min(interval, max(startInterval, costlyPauseFactor*costly))
+	case t.Failures() > 0:
+		return min(interval, failingInterval)
 	}
 	return interval
 }

@@ -65,8 +65,8 @@ func TestTrack(t *testing.T) {
 			}
 			for _, s := range tc.steps {
 				track.Observe(s.seen, noon.Add(time.Duration(s.at*float64(time.Second))))
-				if track.Status() != s.status || track.Said().Reason != s.reason {
-					t.Fatalf("at %v s: %s, %q, want %s, %q", s.at, track.Status(), track.Said().Reason, s.status, s.reason)
+				if track.Status() != s.status || track.Basis().Reason != s.reason {
+					t.Fatalf("at %v s: %s, %q, want %s, %q", s.at, track.Status(), track.Basis().Reason, s.status, s.reason)
 				}
 				if track.Decided() != (s.reason != "") {
 					t.Errorf("at %v s: decided is %v", s.at, track.Decided())
@@ -77,7 +77,7 @@ func TestTrack(t *testing.T) {
 }
 
 // It does not matter whether the node is known before the first checks or after them.
-func TestWhatWasTrueCanBeLearnedLate(t *testing.T) {
+func TestAnEarlierTrueStatusCanBeAdoptedLater(t *testing.T) {
 	early, late := reporter.NewTrack(usual), reporter.NewTrack(usual)
 	early.Adopt(before)
 	for _, s := range []float64{0, 1, 2, 3} {
@@ -86,7 +86,7 @@ func TestWhatWasTrueCanBeLearnedLate(t *testing.T) {
 		late.Observe(bad, at)
 	}
 	late.Adopt(before)
-	if early.Status() != late.Status() || early.Said() != before || late.Said() != before {
+	if early.Status() != late.Status() || early.Basis() != before || late.Basis() != before {
 		t.Fatalf("learned early it is %s, learned late %s", early.Status(), late.Status())
 	}
 	for _, track := range []*reporter.Track{early, late} {
@@ -120,7 +120,7 @@ func TestPause(t *testing.T) {
 
 // Whatever is observed: a True condition turns False only after as many failures, over as
 // long, as the thresholds say.
-func TestAFlipIsAlwaysEarned(t *testing.T) {
+func TestEveryTransitionMeetsTheThresholds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := reporter.Thresholds{
 			Success:  rapid.IntRange(1, 4).Draw(t, "success"),

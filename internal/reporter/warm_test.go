@@ -35,8 +35,8 @@ func TestTheConnectionIsKeptWarmWhileItWillBeNeeded(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("one", "", boardNoon, booted), at(0))
 	b.observe(boardTask, boardBad, 0, at(1))
-	w := &writer{client: nodestatus.NewClient(connection, "n"), board: b, metrics: NewMetrics(), asked: time.Now().Add(-2 * keepWarm)}
-	if !w.rest(t.Context(), time.Hour) || len(asked) != 1 || asked[0] != "PATCH {} application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" {
+	w := &writer{client: nodestatus.NewClient(connection, "n"), board: b, metrics: NewMetrics(), asked: time.Now().Add(-2 * keepAliveInterval)}
+	if !w.idle(t.Context(), time.Hour) || len(asked) != 1 || asked[0] != "PATCH {} application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" {
 		t.Fatalf("asked for %q", asked)
 	}
 	if b.uid() != "two" {
@@ -44,8 +44,8 @@ func TestTheConnectionIsKeptWarmWhileItWillBeNeeded(t *testing.T) {
 	}
 	// Once all is True, nobody is asked.
 	b.observe(boardTask, boardGood, 0, at(2))
-	w.asked = time.Now().Add(-2 * keepWarm)
-	if w.rest(t.Context(), time.Millisecond); len(asked) != 1 {
+	w.asked = time.Now().Add(-2 * keepAliveInterval)
+	if w.idle(t.Context(), time.Millisecond); len(asked) != 1 {
 		t.Errorf("asked for %q", asked)
 	}
 }

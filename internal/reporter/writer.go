@@ -15,40 +15,40 @@ import (
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 15 * time.Second
-	// sayAgain is how often a failure that goes on is logged.
-	sayAgain = time.Minute
-	// keepWarm is how often the API server is asked while a condition is about to become
+	// relogInterval is how often the same failure is logged.
+	relogInterval = time.Minute
+	// keepAliveInterval is how often the API server is asked while a condition is about to become
 	// True: a connection that is open by then saves some tenths of a second under a small CPU
 	// limit.
-	keepWarm = time.Minute
-	// keepBack is how long a condition that the API server refuses waits to be tried again.
-	keepBack = time.Minute
+	keepAliveInterval = time.Minute
+	// rejectionRetryInterval is how long a condition that the API server rejected waits before the next attempt.
+	rejectionRetryInterval = time.Minute
 
-	// rewording is the least time between a write and one that changes words and no status.
-	// It doubles each time, up to lastRewording: an endpoint that fails in turns in two ways
+	// minMessageInterval is the least time between a write and one that changes a message but no status.
+	// It doubles each time, up to maxMessageInterval: an endpoint that fails in turns in two ways
 	// must not become a stream of writes.
-	rewording     = 10 * time.Second
-	lastRewording = 5 * time.Minute
+	minMessageInterval = 10 * time.Second
+	maxMessageInterval = 5 * time.Minute
 )
 
-// writer is the one goroutine that talks to the API server.
+// writer is the only goroutine that sends requests to the API server.
 type writer struct {
 	client    *nodestatus.Client
 	board     *board
 	heartbeat func() time.Duration // the period
 	metrics   *Metrics
 
-	asked    time.Time // when the API server last answered
-	wrote    time.Time // when it last took a write of all conditions
-	spread   float64   // of the heartbeat: a little more or less than the period
-	reworded int       // writes of other words since the last change
-	failures int
-	logged   string
-	loggedAt time.Time
+	asked         time.Time // when the API server last answered
+	wrote         time.Time // when it last took a write of all conditions
+	spread        float64   // of the heartbeat: a little more or less than the period
+	messageWrites int       // writes of other words since the last change
+	failures      int
+	logged        string
+	loggedAt      time.Time
 }
 
-// run writes until the context is over. What it is about to say is looked at anew for every
-// try, so that after an outage the latest truth is written, once.
+// run writes until the context ends. Every attempt reads the conditions again, so that after an outage only
+// the latest state is written.
 func (w *writer) run(ctx context.Context) {
 	w.spread = 1
 	for known := false; ctx.Err() == nil; {
@@ -58,40 +58,40 @@ func (w *writer) run(ctx context.Context) {
 		}
 		conditions, urgency := w.board.conditions(time.Now())
 		if wait := w.waiting(urgency, len(conditions)); wait > 0 {
-			known = w.rest(ctx, wait)
+			known = w.idle(ctx, wait)
 			continue
 		}
 		known = w.report(ctx, conditions, urgency)
 	}
 }
 
-// report writes the conditions. It says whether the node is still known.
+// report writes the conditions. It returns false if the node does not exist.
 func (w *writer) report(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) bool {
 	node, err := w.client.Report(ctx, conditions)
 	if err == nil {
 		w.succeeded(ctx, conditions, urgency)
-		w.recognize(ctx, node)
+		w.checkUID(ctx, node)
 		return true
 	}
-	if isRefused(err) && len(conditions) > 1 {
+	if isRejected(err) && len(conditions) > 1 {
 		w.reportEach(ctx, conditions, urgency)
 		return true
 	}
 	w.failed(ctx, err)
-	return !isGone(err)
+	return !isNotFound(err)
 }
 
-// reportEach writes conditions one by one, so that one that is refused keeps back no other.
+// reportEach writes conditions one by one, so that a rejected one does not block the others.
 func (w *writer) reportEach(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) {
 	for i, condition := range conditions {
 		_, err := w.client.Report(ctx, conditions[i:i+1])
 		switch {
 		case err == nil:
 			w.succeeded(ctx, conditions[i:i+1], urgency)
-		case isRefused(err):
+		case isRejected(err):
 			w.metrics.wrote(writeError)
-			w.board.refuse(condition.Type, time.Now().Add(keepBack))
-			w.complain(ctx, err, "condition", condition.Type)
+			w.board.reject(condition.Type, time.Now().Add(rejectionRetryInterval))
+			w.logFailure(ctx, err, "condition", condition.Type)
 		default:
 			w.failed(ctx, err)
 			return
@@ -99,14 +99,14 @@ func (w *writer) reportEach(ctx context.Context, conditions []nodestatus.Conditi
 	}
 }
 
-// rest waits until there may be something to write, and keeps the connection warm where it
-// will be needed. It says whether the node is still known.
-func (w *writer) rest(ctx context.Context, wait time.Duration) bool {
-	if w.board.refused(time.Now()) {
-		wait = min(wait, keepBack)
+// idle waits until there may be something to write, and keeps the connection warm where it
+// will be needed. It returns false if the node does not exist.
+func (w *writer) idle(ctx context.Context, wait time.Duration) bool {
+	if w.board.anyRejected(time.Now()) {
+		wait = min(wait, rejectionRetryInterval)
 	}
-	cold := time.Until(w.asked.Add(keepWarm))
-	if !w.board.expecting() || wait < cold {
+	cold := time.Until(w.asked.Add(keepAliveInterval))
+	if !w.board.anyNotTrue() || wait < cold {
 		pause(ctx, wait, w.board.wake)
 		return true
 	}
@@ -117,17 +117,17 @@ func (w *writer) rest(ctx context.Context, wait time.Duration) bool {
 	node, err := w.client.Touch(ctx)
 	if err != nil {
 		w.failed(ctx, err)
-		return !isGone(err)
+		return !isNotFound(err)
 	}
 	w.asked, w.failures = time.Now(), 0
-	w.recognize(ctx, node)
+	w.checkUID(ctx, node)
 	return true
 }
 
-// recognize notices a node that was deleted and created anew.
-func (w *writer) recognize(ctx context.Context, node nodestatus.Node) {
+// checkUID detects a node that was deleted and created again.
+func (w *writer) checkUID(ctx context.Context, node nodestatus.Node) {
 	if node.Metadata.UID != w.board.uid() {
-		slog.InfoContext(ctx, "the node was created anew: its conditions begin now")
+		slog.InfoContext(ctx, "the node was created again: its conditions begin now")
 		w.board.learn(node, time.Now())
 	}
 }
@@ -137,11 +137,11 @@ func (w *writer) waiting(urgency urgency, conditions int) time.Duration {
 	beat := time.Until(w.wrote.Add(time.Duration(float64(w.heartbeat()) * w.spread)))
 	switch {
 	case conditions == 0:
-		return time.Hour // until there is something to say
+		return time.Hour // until a check has decided
 	case urgency == change:
 		return 0
-	case urgency == words:
-		return min(beat, time.Until(w.wrote.Add(min(rewording<<min(w.reworded, 10), lastRewording))))
+	case urgency == messageOnly:
+		return min(beat, time.Until(w.wrote.Add(min(minMessageInterval<<min(w.messageWrites, 10), maxMessageInterval))))
 	}
 	return beat
 }
@@ -168,53 +168,53 @@ func (w *writer) succeeded(ctx context.Context, conditions []nodestatus.Conditio
 	w.failures, w.logged = 0, ""
 	switch urgency {
 	case change:
-		w.reworded = 0
-	case words:
-		w.reworded++
+		w.messageWrites = 0
+	case messageOnly:
+		w.messageWrites++
 	}
 	w.metrics.wrote(writeSuccess)
 	w.board.wrote(conditions)
 }
 
-// failed says what went wrong, and waits: longer and longer, and not all reporters alike.
+// failed logs the error and backs off, with jitter.
 func (w *writer) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	w.metrics.wrote(writeError)
-	w.complain(ctx, err)
+	w.logFailure(ctx, err)
 	pause(ctx, w.backOff(err), nil)
 }
 
 func (w *writer) backOff(err error) time.Duration {
 	wait := min(lastRetry, firstRetry<<min(w.failures, 10))
 	w.failures++
-	var refused *nodestatus.RefusalError
-	if errors.As(err, &refused) {
-		wait = max(wait, min(refused.RetryAfter, time.Minute))
+	var rejection *nodestatus.StatusError
+	if errors.As(err, &rejection) {
+		wait = max(wait, min(rejection.RetryAfter, time.Minute))
 	}
 	return wait/2 + rand.N(wait)
 }
 
-// complain logs a failure, and one that goes on only now and then.
-func (w *writer) complain(ctx context.Context, err error, about ...any) {
-	if err.Error() == w.logged && time.Since(w.loggedAt) < sayAgain {
+// logFailure logs a failure, and the same failure again only after relogInterval.
+func (w *writer) logFailure(ctx context.Context, err error, about ...any) {
+	if err.Error() == w.logged && time.Since(w.loggedAt) < relogInterval {
 		return
 	}
 	w.logged, w.loggedAt = err.Error(), time.Now()
 	slog.WarnContext(ctx, "could not write", append(about, "error", err, "hint", hint(err))...)
 }
 
-// hint says what to do about a refusal.
+// hint is the next step after an error.
 func hint(err error) string {
-	var refused *nodestatus.RefusalError
+	var rejection *nodestatus.StatusError
 	switch {
-	case !errors.As(err, &refused):
+	case !errors.As(err, &rejection):
 		return "the API server is away; it is tried again"
-	case strings.Contains(refused.Message, "ValidatingAdmissionPolicy"):
+	case strings.Contains(rejection.Message, "ValidatingAdmissionPolicy"):
 		return "an admission policy forbids it, and its words are in the error: see docs/policies.md, what a reporter may do"
 	}
-	switch refused.Code {
+	switch rejection.Code {
 	case http.StatusUnauthorized:
 		return "the token is not valid: is it mounted, and of this cluster?"
 	case http.StatusForbidden:
@@ -225,18 +225,18 @@ func hint(err error) string {
 	return "it is tried again"
 }
 
-func isGone(err error) bool { return codeOf(err) == http.StatusNotFound }
+func isNotFound(err error) bool { return codeOf(err) == http.StatusNotFound }
 
-// isRefused says whether the API server understood what was to be written, and said no.
-func isRefused(err error) bool {
+// isRejected reports whether the API server rejected the contents of the write.
+func isRejected(err error) bool {
 	code := codeOf(err)
 	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || code == http.StatusBadRequest
 }
 
 func codeOf(err error) int {
-	var refused *nodestatus.RefusalError
-	if errors.As(err, &refused) {
-		return refused.Code
+	var rejection *nodestatus.StatusError
+	if errors.As(err, &rejection) {
+		return rejection.Code
 	}
 	return 0
 }

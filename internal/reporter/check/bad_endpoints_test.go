@@ -253,7 +253,7 @@ var badEndpoints = map[string]bad{
 }
 
 // The words of a condition are an interface: each change of a word is a write for each node.
-func TestBadEndpointsAreToldInWordsThatStayTheSame(t *testing.T) {
+func TestMessagesOfBadEndpointsAreStable(t *testing.T) {
 	t.Parallel()
 	for name, endpoint := range badEndpoints {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestBadEndpointsAreToldInWordsThatStayTheSame(t *testing.T) {
 }
 
 // Which of these an endpoint brings about is chance, so they are not left to it.
-func TestErrorsThatChanceBringsHaveTheSameWords(t *testing.T) {
+func TestMessagesOfRacingErrorsAreStable(t *testing.T) {
 	t.Parallel()
 	const closed = "connection closed without an answer"
 	for name, test := range map[string]struct {

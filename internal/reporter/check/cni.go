@@ -18,15 +18,15 @@ type CNI struct {
 	// binDirs are where the plugins are. Absent: /opt/cni/bin.
 	BinDirs []string `json:"binDirs,omitempty"`
 	// canary connects a scratch network namespace to the network as if it were a pod, sees that
-	// it has an address and that somebody answers it, and disconnects it. Absent: the plugins
+	// it has an address and gets a response, and disconnects it. Absent: the plugins
 	// are only asked. {} is a canary that its gateway answers.
 	Canary *Canary `json:"canary,omitempty"`
 }
 
-// Canary says how the canary is judged.
+// Canary configures the canary.
 type Canary struct {
-	// target is who has to answer: an IP address, e.g. 10.96.0.10, or host:port, where a
-	// refusal is an answer as well. Absent: the gateway that the plugins name.
+	// target is what must respond: an IP address, e.g. 10.96.0.10, or host:port, where a
+	// newStatusError is an answer as well. Absent: the gateway that the plugins name.
 	Target string `json:"target,omitempty"`
 	// stateDir is a directory of the host that keeps what is to be taken back after a crash.
 	// Absent: /var/lib/readygate/canary.
@@ -84,12 +84,12 @@ func (c cniStatus) Run(ctx context.Context) Observation {
 	case !answer.Asked:
 		return healthy(ReasonNetworkOK, fmt.Sprintf("network %q is configured; its version of CNI (%s) cannot be asked for more", answer.Network, answer.Version))
 	}
-	return healthy(ReasonNetworkOK, fmt.Sprintf("the plugins of network %q say that they can take pods", answer.Network))
+	return healthy(ReasonNetworkOK, fmt.Sprintf("the plugins of network %q report that they can take pods", answer.Network))
 }
 
 type cniCanary struct{ canary *cni.Canary }
 
-// grace is what taking back a canary may need.
+// grace is the time that removing a canary may need.
 func (cniCanary) grace() time.Duration { return 25 * time.Second }
 
 // Run takes back what a killed reporter left before it connects a canary of its own.

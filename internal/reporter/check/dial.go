@@ -12,45 +12,43 @@ import (
 // dialFunc is what an http.Transport opens connections with.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// lines opens the connections of one run; hangUp closes all of them, also those that are just
-// being opened. A transport on its own keeps those that it finished when nobody waited for
-// them any more, and with HTTP/2 more than that. The question is in this write, the first or a
-// later one.
-func lines(ctx context.Context, question int32) (dial dialFunc, hangUp func()) {
-	run, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+// newDialer opens the connections of one run; closeAll closes all of them, also those that are being
+// opened. A transport of net/http keeps connections that were established after their request was
+// cancelled, and with HTTP/2 others too. The number of the write that sends the request is passed in.
+func newDialer(ctx context.Context, requestWrite int32) (dial dialFunc, closeAll func()) {
+	run, closeAll := context.WithCancel(context.WithoutCancel(ctx))
 	return func(_ context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(run, network, address)
 		if err != nil {
 			return nil, err
 		}
-		line := &askFirst{Conn: conn, question: question, asked: make(chan struct{})}
-		context.AfterFunc(run, func() { _ = line.Close() })
-		return line, nil
-	}, hangUp
+		tracked := &requestFirstConn{Conn: conn, requestWrite: requestWrite, requested: make(chan struct{})}
+		context.AfterFunc(run, func() { _ = tracked.Close() })
+		return tracked, nil
+	}, closeAll
 }
 
-// askFirst is a connection that nothing is read from before the question was written to it.
-// Whether the client sees what a peer says unasked as an answer, or logs it as a stray one, is
-// chance otherwise.
-type askFirst struct {
+// requestFirstConn is a connection from which nothing is read before the request was written.
+// Otherwise it is a race whether the client takes unsolicited bytes as the response, or logs them.
+type requestFirstConn struct {
 	net.Conn
 
-	question int32
-	writes   atomic.Int32
-	once     sync.Once
-	asked    chan struct{}
+	requestWrite int32
+	writes       atomic.Int32
+	once         sync.Once
+	requested    chan struct{}
 }
 
-func (c *askFirst) Read(p []byte) (int, error) {
-	<-c.asked
+func (c *requestFirstConn) Read(p []byte) (int, error) {
+	<-c.requested
 	return c.Conn.Read(p)
 }
 
-// Write takes no notice of a peer that has hung up: what it said before counts, and Read tells.
-func (c *askFirst) Write(p []byte) (int, error) {
+// Write ignores a connection that the peer has closed: its earlier response counts, and Read returns the error.
+func (c *requestFirstConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	if c.writes.Add(1) >= c.question {
-		c.once.Do(func() { close(c.asked) })
+	if c.writes.Add(1) >= c.requestWrite {
+		c.once.Do(func() { close(c.requested) })
 	}
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return len(p), nil
@@ -58,7 +56,7 @@ func (c *askFirst) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *askFirst) Close() error {
-	c.once.Do(func() { close(c.asked) })
+func (c *requestFirstConn) Close() error {
+	c.once.Do(func() { close(c.requested) })
 	return c.Conn.Close()
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-func TestNothingIsReadBeforeTheQuestion(t *testing.T) {
+func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	for name, question := range map[string]int32{"that is the first write": 1, "that is the second write": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dial, hangUp := check.Lines(t.Context(), question)
-			defer hangUp()
+			dial, closeAll := check.NewDialer(t.Context(), question)
+			defer closeAll()
 			conn, err := dial(t.Context(), "tcp", accept(t, greet("hello")))
 			if err != nil {
 				t.Fatal(err)
@@ -45,11 +45,11 @@ func TestNothingIsReadBeforeTheQuestion(t *testing.T) {
 	}
 }
 
-func TestTheLastWordsOfAPeerThatHangsUpAreHeard(t *testing.T) {
+func TestTheResponseOfAClosedConnectionIsRead(t *testing.T) {
 	t.Parallel()
 	address := accept(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "bye") })
-	dial, hangUp := check.Lines(t.Context(), 1)
-	defer hangUp()
+	dial, closeAll := check.NewDialer(t.Context(), 1)
+	defer closeAll()
 	conn, err := dial(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +75,9 @@ func TestTheLastWordsOfAPeerThatHangsUpAreHeard(t *testing.T) {
 	}
 }
 
-func TestHangingUpEndsWhatIsOpenAndWhatIsBeingOpened(t *testing.T) {
+func TestClosingEndsOpenAndOpeningConnections(t *testing.T) {
 	t.Parallel()
-	dial, hangUp := check.Lines(t.Context(), 1)
+	dial, closeAll := check.NewDialer(t.Context(), 1)
 	conn, err := dial(t.Context(), "tcp", accept(t, hang))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestHangingUpEndsWhatIsOpenAndWhatIsBeingOpened(t *testing.T) {
 		_, err := dial(t.Context(), "tcp", nowhere)
 		dialed <- err
 	}()
-	hangUp()
+	closeAll()
 	if err := <-dialed; err == nil {
 		t.Error("a connection was opened after all")
 	}

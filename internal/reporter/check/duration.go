@@ -6,7 +6,7 @@ import (
 )
 
 // Duration is a time.Duration that is written as in 1m30s. What cannot be read as one is kept
-// until AtLeast is asked: only there is it known which field it is in.
+// until AtLeast is requested: only there is it known which field it is in.
 type Duration struct {
 	time.Duration
 	unread string
@@ -34,7 +34,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// AtLeast says what is wrong with the duration of a field, if it is given. The example is one
+// AtLeast returns what is wrong with the duration of a field, if it is given. The example is one
 // that would do.
 func (d *Duration) AtLeast(least time.Duration, field, example string) error {
 	switch {

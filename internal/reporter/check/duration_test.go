@@ -36,7 +36,7 @@ func TestADurationIsWrittenWithItsUnit(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotADurationIsToldOfItsField(t *testing.T) {
+func TestAnInvalidDurationIsReportedWithItsField(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`30`:       "patience is 30, must be a duration in h, m, s or ms, e.g. 30s",

@@ -10,7 +10,7 @@ import (
 
 // Process 1 of a container inherits the dead. This test is not parallel to others: it makes
 // this process such an heir.
-func TestTheDeadAreBuried(t *testing.T) {
+func TestEndedChildrenAreReaped(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Skip(err)
 	}

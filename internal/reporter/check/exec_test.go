@@ -81,7 +81,7 @@ func runs(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-func TestACommandTakesItsWholeFamilyWithIt(t *testing.T) {
+func TestChildrenOfACommandAreKilledToo(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")

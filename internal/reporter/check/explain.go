@@ -7,9 +7,9 @@ import (
 	"github.com/readygate/readygate/internal/neterror"
 )
 
-// explain says in a few words why nobody answered.
+// explain describes a network error in a few words.
 func explain(err error, timeout time.Duration) string {
-	if errors.Is(err, errElsewhere) || errors.Is(err, errManyRedirects) {
+	if errors.Is(err, errOtherHost) || errors.Is(err, errManyRedirects) {
 		return errors.Unwrap(err).Error()
 	}
 	return neterror.Explain(err, timeout)

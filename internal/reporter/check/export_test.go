@@ -14,11 +14,11 @@ func SetServices(c Check, ready, everyone string) {
 	peers.ready, peers.everyone = ready, everyone
 }
 
-// IsNobody says whether an error means that there is no peer.
-var IsNobody = isNobody
+// IsNoEndpoint reports whether an error means that there is no peer.
+var IsNoEndpoint = isNoEndpoint
 
-// Lines opens the connections of one run.
-var Lines = lines
+// NewDialer opens the connections of one run.
+var NewDialer = newDialer
 
 // Explain is the words for an error of the network.
 var Explain = explain

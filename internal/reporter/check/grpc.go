@@ -26,8 +26,8 @@ type GRPC struct {
 	TLS *TLS `json:"tls,omitempty"`
 }
 
-// grpcCheck speaks the one call itself, on the HTTP/2 of the standard library: the request
-// is one field, the answer one number, and a gRPC library would double the reporter.
+// grpcCheck implements the one call on the HTTP/2 of the standard library: the request is one field, the
+// response one number, and a gRPC library would double the size of the reporter.
 type grpcCheck struct {
 	spec    *GRPC
 	network string
@@ -64,12 +64,12 @@ func healthRequest(service string) []byte {
 }
 
 func (c *grpcCheck) Run(ctx context.Context) Observation {
-	question := int32(2) // after the preface of HTTP/2
+	requestWrite := int32(2) // after the preface of HTTP/2
 	if c.spec.TLS != nil {
-		question = 1 // which is a matter of TLS
+		requestWrite = 1 // which is a matter of TLS
 	}
-	dial, hangUp := lines(ctx, question)
-	defer hangUp()
+	dial, closeAll := newDialer(ctx, requestWrite)
+	defer closeAll()
 	client, err := c.client(dial)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
@@ -84,7 +84,7 @@ func (c *grpcCheck) Run(ctx context.Context) Observation {
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.spec.Address, explain(err, c.env.Timeout)))
 	}
-	return c.judge(response, answer)
+	return c.evaluate(response, answer)
 }
 
 func (c *grpcCheck) client(dial dialFunc) (*http.Client, error) {
@@ -94,7 +94,7 @@ func (c *grpcCheck) client(dial dialFunc) (*http.Client, error) {
 	}
 	if c.spec.TLS == nil {
 		transport.Protocols.SetUnencryptedHTTP2(true)
-		return &http.Client{Transport: transport, CheckRedirect: stay}, nil
+		return &http.Client{Transport: transport, CheckRedirect: noRedirect}, nil
 	}
 	transport.Protocols.SetHTTP2(true)
 	config, err := c.spec.TLS.config()
@@ -102,11 +102,11 @@ func (c *grpcCheck) client(dial dialFunc) (*http.Client, error) {
 		return nil, err
 	}
 	transport.TLSClientConfig = config
-	return &http.Client{Transport: transport, CheckRedirect: stay}, nil
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect}, nil
 }
 
-// stay is for clients that take a redirect as the answer.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirect is for clients that take a redirect as the response.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Response, error) {
 	scheme, host := "http", c.address
@@ -127,7 +127,7 @@ func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Respons
 	return client.Do(request)
 }
 
-// Codes of gRPC that say something to the user.
+// Codes of gRPC with a message of their own.
 const (
 	grpcOK            = "0"
 	grpcNotFound      = "5"
@@ -136,34 +136,34 @@ const (
 
 var servingStatus = map[uint64]string{0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
-func (c *grpcCheck) judge(response *http.Response, answer []byte) Observation {
+func (c *grpcCheck) evaluate(response *http.Response, answer []byte) Observation {
 	code := response.Trailer.Get("Grpc-Status")
 	if code == "" {
 		code = response.Header.Get("Grpc-Status") // an answer without a message
 	}
-	who := c.spec.Address
+	target := c.spec.Address
 	if c.spec.Service != "" {
-		who += " service " + c.spec.Service
+		target += " service " + c.spec.Service
 	}
 	switch code {
 	case grpcOK:
 	case "":
-		return failed(ReasonEndpointConnectionError, who+": the answer is not gRPC")
+		return failed(ReasonEndpointConnectionError, target+": the answer is not gRPC")
 	case grpcNotFound:
-		return unhealthy(ReasonEndpointNotReady, who+" is unknown there")
+		return unhealthy(ReasonEndpointNotReady, target+" is unknown there")
 	case grpcUnimplemented:
-		return unhealthy(ReasonEndpointNotReady, who+" does not speak the gRPC health protocol")
+		return unhealthy(ReasonEndpointNotReady, target+" does not speak the gRPC health protocol")
 	default:
-		return unhealthy(ReasonEndpointNotReady, who+" answers with a gRPC error")
+		return unhealthy(ReasonEndpointNotReady, target+" answers with a gRPC error")
 	}
 	status, err := servingOf(answer)
 	if err != nil {
-		return failed(ReasonEndpointConnectionError, who+": "+err.Error())
+		return failed(ReasonEndpointConnectionError, target+": "+err.Error())
 	}
 	if status != 1 {
-		return unhealthy(ReasonEndpointNotReady, who+" is "+servingStatus[status])
+		return unhealthy(ReasonEndpointNotReady, target+" is "+servingStatus[status])
 	}
-	return healthy(ReasonEndpointOK, who+" is SERVING")
+	return healthy(ReasonEndpointOK, target+" is SERVING")
 }
 
 var errNotHealth = errors.New("the answer is not of the gRPC health protocol")

@@ -15,8 +15,7 @@ type Guard struct {
 	pending chan Observation
 }
 
-// grace is what a check may need to say that its time is over; one that has to clean up
-// knows better itself.
+// grace is the time that a check may need after its timeout; a check that has to clean up has its own.
 const grace = 2 * time.Second
 
 type cleaner interface{ grace() time.Duration }

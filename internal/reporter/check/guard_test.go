@@ -30,7 +30,7 @@ func TestAGuardGivesACheckItsTimeout(t *testing.T) {
 	})
 }
 
-func TestACheckThatNeverReturnsIsToldOfAndStaysTheOnlyOne(t *testing.T) {
+func TestACheckThatNeverReturnsIsReportedAndStaysTheOnlyOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var started atomic.Int64
@@ -67,7 +67,7 @@ func TestACheckThatNeverReturnsIsToldOfAndStaysTheOnlyOne(t *testing.T) {
 	})
 }
 
-func TestALateResultIsDeliveredToWhoeverWaits(t *testing.T) {
+func TestALateResultIsDeliveredToTheNextRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		guard := &check.Guard{Timeout: time.Second, Check: runFunc(func(context.Context) check.Observation {

@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// HTTP asks an endpoint. Whoever answers with a status in the range is healthy.
+// HTTP sends a GET request. A response with a status in the range is healthy.
 type HTTP struct {
 	// url is what to get, e.g. http://localhost:9099/readiness or https://localhost:10250/healthz.
 	URL string `json:"url"`
@@ -36,9 +36,8 @@ type HTTP struct {
 // maxRedirects is how often an endpoint may send the check elsewhere on the same host.
 const maxRedirects = 5
 
-// errElsewhere ends a check that was sent to another host: what answers there is not the
-// component of this node.
-var errElsewhere = errors.New("redirects to another host")
+// errOtherHost ends a check that was redirected to another host: that is not the component of this node.
+var errOtherHost = errors.New("redirects to another host")
 
 var errManyRedirects = errors.New("redirects too often")
 
@@ -136,20 +135,20 @@ func (c *httpCheck) Run(ctx context.Context) Observation {
 			request.Host = value
 		}
 	}
-	dial, hangUp := lines(ctx, 1)
-	defer hangUp()
+	dial, closeAll := newDialer(ctx, 1)
+	defer closeAll()
 	client, err := c.client(request.URL, dial)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
 	}
 	response, err := client.Do(request)
 	switch {
-	case errors.Is(err, errElsewhere) || errors.Is(err, errManyRedirects):
+	case errors.Is(err, errOtherHost) || errors.Is(err, errManyRedirects):
 		return unhealthy(ReasonEndpointNotReady, fmt.Sprintf("%s %v", c.shown, explain(err, c.env.Timeout)))
 	case err != nil:
 		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.shown, explain(err, c.env.Timeout)))
 	}
-	_ = response.Body.Close() // nobody wants to read it
+	_ = response.Body.Close() // it is not read
 	answer := fmt.Sprintf("%s answers %d", c.shown, response.StatusCode)
 	if c.isGood(response.StatusCode) {
 		return healthy(ReasonEndpointOK, answer)
@@ -182,7 +181,7 @@ func (c *httpCheck) client(first *url.URL, dial dialFunc) (*http.Client, error) 
 		case c.isGood(request.Response.StatusCode):
 			return http.ErrUseLastResponse // the redirect is what the user asked for
 		case request.URL.Host != first.Host || request.URL.Scheme != first.Scheme:
-			return errElsewhere
+			return errOtherHost
 		case len(via) > maxRedirects:
 			return errManyRedirects
 		}

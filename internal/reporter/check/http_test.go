@@ -48,7 +48,7 @@ func TestTheStatusDecides(t *testing.T) {
 	}
 }
 
-func TestTheRequestIsAsTheUserSays(t *testing.T) {
+func TestTheRequestIsAsConfigured(t *testing.T) {
 	t.Parallel()
 	var got atomic.Pointer[http.Request]
 	server := web(t, func(_ http.ResponseWriter, r *http.Request) { got.Store(r) })
@@ -131,7 +131,7 @@ func TestARedirectOnTheSameHost(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreBelievedAsTheUserSays(t *testing.T) {
+func TestCertificatesAreVerifiedAsConfigured(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	here := secure(t, ca.issue(t, "127.0.0.1", time.Now().Add(time.Hour)), ok)

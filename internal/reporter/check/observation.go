@@ -5,7 +5,7 @@ type Result string
 
 // Results, named as the metrics name them.
 const (
-	// Healthy: the component says, or shows, that it is ready.
+	// Healthy: the component is ready.
 	Healthy Result = "healthy"
 	// Unhealthy: the component answered, and is not ready.
 	Unhealthy Result = "unhealthy"
@@ -21,7 +21,7 @@ type Observation struct {
 	Message string
 }
 
-// Healthy says whether the component is ready.
+// Healthy reports whether the component is ready.
 func (o Observation) Healthy() bool { return o.Result == Healthy }
 
 // Reasons of checks that ask an endpoint. The first three are older than this project.
@@ -50,11 +50,11 @@ const (
 
 // Reasons of checks of the network of pods.
 const (
-	// ReasonNetworkOK: the plugins say that they are ready, or the canary was connected.
+	// ReasonNetworkOK: the plugins are ready, or the canary was connected.
 	ReasonNetworkOK = "NetworkOK"
 	// ReasonPeerReached: a reporter on another node answered.
 	ReasonPeerReached = "PeerReached"
-	// ReasonNoPeers: there is no other node that is ready, so there is nobody to be reached; or
+	// ReasonNoPeers: there is no other node that is ready, so there is no peer to reach; or
 	// it is not known yet whether there is one.
 	ReasonNoPeers = "NoPeers"
 	// ReasonPeersUnreachable: reporters on other nodes are ready, or were when the network broke,

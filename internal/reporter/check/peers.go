@@ -43,11 +43,11 @@ const (
 	PeerNodeHeader = "Readygate-Node"
 
 	defaultPatience = 30 * time.Second
-	// longPatience is how many times as long a node waits while peers are there that do not
+	// extendedFactor is how many times as long a node waits while peers are there that do not
 	// answer: it may be its own fault, and it may be theirs.
-	longPatience = 10
-	// peerTries is how many connections a run tries: a Service may lead to this very node.
-	peerTries = 8
+	extendedFactor = 10
+	// maxPeerTries is how many connections a run tries: a Service may lead to this very node.
+	maxPeerTries = 8
 )
 
 type peersCheck struct {
@@ -56,11 +56,11 @@ type peersCheck struct {
 	env             Env
 	now             func() time.Time
 
-	began  time.Time // of the wait for a first answer
-	others time.Time // when there was a peer that did not answer, in that wait
-	met    bool      // there was an answer once, or the wait for one is over
-	silent time.Time // since when peers that are ready do not answer; zero: they do, or there is none
-	lost   bool      // they did not for as long as the hold-down, so only an answer makes up for it
+	began      time.Time // of the wait for a first answer
+	unanswered time.Time // when there was a peer that did not answer, in that wait
+	answered   bool      // there was an answer once, or the wait for one is over
+	silent     time.Time // since when peers that are ready do not answer; zero: they do, or there is none
+	broken     bool      // they did not for as long as the hold-down, so only an answer makes up for it
 }
 
 func (p *Peers) check(env Env) (Check, error) {
@@ -103,10 +103,10 @@ func peerAddress(env Env, field, text string) (string, error) {
 // tally is what the tries at one address found.
 type tally struct {
 	reached              bool // a reporter of another node
-	self, nobody, silent int
+	self, absent, silent int
 }
 
-// Run tries until somebody else answers.
+// Run tries until a reporter on another node responds.
 func (c *peersCheck) Run(ctx context.Context) Observation {
 	ready := c.try(ctx, c.ready)
 	everyone := ready
@@ -116,51 +116,51 @@ func (c *peersCheck) Run(ctx context.Context) Observation {
 	now := c.now()
 	switch {
 	case everyone.reached:
-		c.met, c.lost, c.silent = true, false, time.Time{}
+		c.answered, c.broken, c.silent = true, false, time.Time{}
 		return healthy(ReasonPeerReached, "a reporter on another node answers over the network of pods")
-	case !c.met:
+	case !c.answered:
 		return c.wait(everyone.silent > 0, now)
 	case ready.silent > 0:
 		if c.silent.IsZero() {
 			c.silent = now
 		} else if now.Sub(c.silent) >= c.env.HoldDown {
-			c.lost = true // silence is proof when it has lasted as long as the condition needs to turn
+			c.broken = true // silence is proof when it has lasted as long as the condition needs to turn
 		}
 		return failed(ReasonPeersUnreachable, fmt.Sprintf("no reporter of another node answers at %s, though there are some that are ready", c.ready))
-	case c.lost:
+	case c.broken:
 		return failed(ReasonPeersUnreachable, "no reporter of another node has answered since the network broke")
 	}
 	c.silent = time.Time{}
-	return healthy(ReasonNoPeers, "no other node has a reporter that is ready, so there is nobody to be reached")
+	return healthy(ReasonNoPeers, "no other node has a reporter that is ready, so there is no peer to reach")
 }
 
 // wait waits for a first answer for a while: when many nodes start together, each of them
-// finds nobody at first.
+// finds no peer at first.
 func (c *peersCheck) wait(others bool, now time.Time) Observation {
 	if c.began.IsZero() {
 		c.began = now
 	}
 	if others {
-		c.others = now
+		c.unanswered = now
 	}
 	patience := c.patience
 	// A run that finds only itself proves little: with two nodes, chance hides the other at times.
-	if !c.others.IsZero() && now.Sub(c.others) < c.patience {
-		patience *= longPatience
+	if !c.unanswered.IsZero() && now.Sub(c.unanswered) < c.patience {
+		patience *= extendedFactor
 	}
 	if now.Sub(c.began) < patience {
 		return unhealthy(ReasonNoPeers, fmt.Sprintf("waits up to %v for a reporter of another node to answer", patience))
 	}
-	c.met = true
+	c.answered = true
 	return healthy(ReasonNoPeers, fmt.Sprintf("no reporter of another node has answered for %v, so this node counts as alone", patience))
 }
 
-// try asks at one address until somebody else answers, for half of the time that there is.
+// try connects to one address until a reporter on another node responds, for half of the time that there is.
 func (c *peersCheck) try(ctx context.Context, address string) tally {
 	ctx, cancel := context.WithTimeout(ctx, c.env.Timeout/2)
 	defer cancel()
 	var found tally
-	for range peerTries {
+	for range maxPeerTries {
 		node, err := c.ask(ctx, address)
 		switch {
 		case err == nil && node != c.env.Node:
@@ -168,13 +168,13 @@ func (c *peersCheck) try(ctx context.Context, address string) tally {
 			return found
 		case err == nil:
 			found.self++
-		case isNobody(err):
-			found.nobody++
+		case isNoEndpoint(err):
+			found.absent++
 		default:
 			found.silent++
 		}
-		if ctx.Err() != nil || found.nobody > 0 && found.self+found.silent == 0 {
-			break // nobody is there: asking again at once does not help
+		if ctx.Err() != nil || found.absent > 0 && found.self+found.silent == 0 {
+			break // no endpoint: an immediate retry does not help
 		}
 	}
 	return found
@@ -194,9 +194,9 @@ func (c *peersCheck) ask(ctx context.Context, at string) (string, error) {
 		return "", err
 	}
 	request.Header.Set("User-Agent", userAgent())
-	dial, hangUp := lines(tryCtx, 1)
-	defer hangUp()
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}, CheckRedirect: stay}
+	dial, closeAll := newDialer(tryCtx, 1)
+	defer closeAll()
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}, CheckRedirect: noRedirect}
 	response, err := client.Do(request)
 	if err != nil {
 		return "", err
@@ -205,7 +205,7 @@ func (c *peersCheck) ask(ctx context.Context, at string) (string, error) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<10))
 	node := response.Header.Get(PeerNodeHeader)
 	if response.StatusCode != http.StatusOK || node == "" {
-		return "", errors.New("whoever answers is not a reporter")
+		return "", errors.New("the response is not from a reporter")
 	}
 	return node, nil
 }
@@ -224,9 +224,9 @@ func pick(ctx context.Context, at string) (string, error) {
 	return net.JoinHostPort(addresses[rand.IntN(len(addresses))], port), nil
 }
 
-// isNobody says whether a Service, or a name, has no peer that is ready behind it. Load
-// balancers of sockets (Calico's, and Cilium's on some versions) say EPERM then.
-func isNobody(err error) bool {
+// isNoEndpoint reports whether a Service, or a name, has no ready peer. Load balancers of sockets
+// (Calico's, and Cilium's on some versions) return EPERM then.
+func isNoEndpoint(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPERM) || errors.As(err, &name) && name.IsNotFound
 }

@@ -61,7 +61,7 @@ var (
 	waitsLong   = unhealthy(check.ReasonNoPeers, "waits up to 5m0s for a reporter of another node to answer")
 	alone       = healthy(check.ReasonNoPeers, "no reporter of another node has answered for 30s, so this node counts as alone")
 	aloneLong   = healthy(check.ReasonNoPeers, "no reporter of another node has answered for 5m0s, so this node counts as alone")
-	deserted    = healthy(check.ReasonNoPeers, "no other node has a reporter that is ready, so there is nobody to be reached")
+	deserted    = healthy(check.ReasonNoPeers, "no other node has a reporter that is ready, so there is no peer to reach")
 	unreachable = failed(check.ReasonPeersUnreachable, "no reporter of another node answers at THERE, though there are some that are ready")
 	broken      = failed(check.ReasonPeersUnreachable, "no reporter of another node has answered since the network broke")
 )
@@ -245,7 +245,7 @@ func TestPeers(t *testing.T) {
 
 // What answers, and what does not, is told by the first words: who is silent may be another
 // node.
-func TestWhoIsThere(t *testing.T) {
+func TestPeersAtEachAddress(t *testing.T) {
 	t.Parallel()
 	answering := func(nodes ...string) func(testing.TB) string {
 		return func(t testing.TB) string { t.Helper(); return service(t, nodes...) }
@@ -350,7 +350,7 @@ func TestANameOfManyAddressesIsTriedAtAll(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestWaitForTheFirstPeer(t *testing.T) {
 	t.Parallel()
 	c, at := peers(t, check.Peers{Ready: refused(t), Everyone: service(t, itself), Patience: check.For(time.Hour)}, long)
 	expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waits up to 1h0m0s for a reporter of another node to answer"))
@@ -447,7 +447,7 @@ func TestAServiceIsFoundByItsVariables(t *testing.T) {
 
 // What the load balancers of this world say when a Service has nobody behind it cannot all be
 // had here.
-func TestNobodyIsToldFromSilence(t *testing.T) {
+func TestAMissingEndpointDiffersFromATimeout(t *testing.T) {
 	t.Parallel()
 	dialing := func(err error) error {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
@@ -464,13 +464,13 @@ func TestNobodyIsToldFromSilence(t *testing.T) {
 		"reset":                 {dialing(syscall.ECONNRESET), false},
 		"anything else":         {errors.New("else"), false},
 	} {
-		if got := check.IsNobody(test.err); got != test.nobody {
+		if got := check.IsNoEndpoint(test.err); got != test.nobody {
 			t.Errorf("%s: nobody is %v", name, got)
 		}
 	}
 }
 
-func TestTheWordsOfPeersAreShort(t *testing.T) {
+func TestMessagesOfPeersAreShort(t *testing.T) {
 	t.Parallel()
 	for _, one := range []check.Observation{reached, waits, waitsLong, alone, aloneLong, deserted, unreachable, broken} {
 		message := said(one, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535").Message

@@ -15,7 +15,7 @@ type Check interface {
 	Run(ctx context.Context) Observation
 }
 
-// Spec says what to check: exactly one of its fields is set.
+// Spec is what to check: exactly one of its fields is set.
 type Spec struct {
 	// http asks an HTTP or HTTPS endpoint.
 	HTTP *HTTP `json:"http,omitempty"`
@@ -79,13 +79,13 @@ func (s Spec) kinds() map[string]kind {
 }
 
 // New is the check that the spec asks for. An error begins with the field that is wrong, as
-// http.url, says what is right, and gives an example.
+// http.url, and has a valid value as an example.
 func New(spec Spec, env Env) (Check, error) {
 	set := spec.kinds()
 	names := slices.Sorted(maps.Keys(set))
 	switch len(names) {
 	case 0:
-		return nil, wrong("http", `is not set, nor is tcp, grpc, file, exec, cni or peers: say what to check, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`)
+		return nil, wrong("http", `is not set, nor is tcp, grpc, file, exec, cni or peers: set one of them, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`)
 	case 1:
 		made, err := set[names[0]].check(env)
 		if err != nil {
@@ -100,7 +100,7 @@ func New(spec Spec, env Env) (Check, error) {
 // Kind is the name of the kind, as http.
 func (s Spec) Kind() string { return strings.Join(slices.Sorted(maps.Keys(s.kinds())), " and ") }
 
-// Costly says whether a run takes enough of the machine that it should not follow another at once.
+// Costly reports whether a run takes enough of the machine that it should not follow another at once.
 func (s Spec) Costly() bool { return s.Exec != nil || s.CNI != nil }
 
 // wrong is an error about a field. The name may be that of a field in the field.

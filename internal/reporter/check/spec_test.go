@@ -11,7 +11,7 @@ import (
 
 var nothing = check.Env{Variable: func(string) string { return "" }}
 
-func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
+func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 	t.Parallel()
 	const (
 		noURL      = `, must be a URL with a host, e.g. http://localhost:9099/readiness`
@@ -27,9 +27,9 @@ func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
 	http := func(h check.HTTP) check.Spec { return check.Spec{HTTP: &h} }
 	headers := func(h map[string]string) check.Spec { return http(check.HTTP{URL: fine, Headers: h}) }
 	for want, spec := range map[string]check.Spec{
-		`http is not set, nor is tcp, grpc, file, exec, cni or peers: say what to check, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`: {},
-		`exec is set, and http and tcp as well: a check looks at one thing; make another check of the other`:                                                                    {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
-		`cni is set, and file and grpc and peers as well: a check looks at one thing; make another check of the other`:                                                          {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
+		`http is not set, nor is tcp, grpc, file, exec, cni or peers: set one of them, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`: {},
+		`exec is set, and http and tcp as well: a check looks at one thing; make another check of the other`:                                                                  {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
+		`cni is set, and file and grpc and peers as well: a check looks at one thing; make another check of the other`:                                                        {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
 
 		`http.url is ""` + noURL:                                                          http(check.HTTP{}),
 		`http.url is "localhost"` + noURL:                                                 http(check.HTTP{URL: "localhost"}),
@@ -57,7 +57,7 @@ func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
 		`http.headers has X-A and x-a, which are the same header: leave one of them`:                  headers(map[string]string{"X-A": "1", "x-a": "2"}),
 
 		`http.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                                                           http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "ca.crt"}}),
-		`http.caFile is "/ca.crt", which nobody looks at because insecureSkipVerify is true: leave one of them`:                               http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}),
+		`http.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: leave one of them`:                                 http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}),
 		`http.url is "http://localhost", which is not encrypted: leave out caFile, serverName and insecureSkipVerify, or begin with https://`: http(check.HTTP{URL: fine, TLS: check.TLS{ServerName: "x"}}),
 
 		`tcp.address is ""` + noAddress:                              {TCP: &check.TCP{}},
@@ -71,10 +71,10 @@ func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
 		`tcp.address is "[::1]:65536": the port is "65536"` + noPort: {TCP: &check.TCP{Address: "[::1]:65536"}},
 
 		`grpc.address is ""` + noAddress: {GRPC: &check.GRPC{}},
-		`grpc.address is "unix://agent.sock", must name an absolute path, e.g. unix:///run/agent.sock`:              {GRPC: &check.GRPC{Address: "unix://agent.sock"}},
-		`grpc.address is "a:x": the port is "x"` + noPort:                                                           {GRPC: &check.GRPC{Address: "a:x"}},
-		`grpc.tls.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                             {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "ca.crt"}}},
-		`grpc.tls.caFile is "/ca.crt", which nobody looks at because insecureSkipVerify is true: leave one of them`: {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}},
+		`grpc.address is "unix://agent.sock", must name an absolute path, e.g. unix:///run/agent.sock`:            {GRPC: &check.GRPC{Address: "unix://agent.sock"}},
+		`grpc.address is "a:x": the port is "x"` + noPort:                                                         {GRPC: &check.GRPC{Address: "a:x"}},
+		`grpc.tls.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                           {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "ca.crt"}}},
+		`grpc.tls.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: leave one of them`: {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}},
 
 		`file.path is "", must be absolute, e.g. /var/lib/calico/nodename`:                            {File: &check.File{}},
 		`file.path is "x/y", must be absolute, e.g. /var/lib/calico/nodename`:                         {File: &check.File{Path: "x/y"}},
@@ -104,7 +104,7 @@ func TestWhatIsWrongIsToldWithItsFieldAndWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestWhatIsRightIsMade(t *testing.T) {
+func TestValidSpecsCompile(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []check.Spec{
 		{HTTP: &check.HTTP{URL: "https://[::1]:10250/healthz", Status: []string{"100-599"}, Headers: map[string]string{"X-Token": "", "Host": "a:1"}}},
@@ -140,7 +140,7 @@ func TestOnlyChecksThatTakeMuchAreCostly(t *testing.T) {
 	}
 }
 
-func TestAnEndpointStandsForACheck(t *testing.T) {
+func TestAnEndpointIsParsedAsACheck(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]check.Spec{
 		"http://localhost:9099/readiness":  {HTTP: &check.HTTP{URL: "http://localhost:9099/readiness"}},

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// TCP opens a connection and closes it. Whoever accepts it is healthy.
+// TCP opens a connection and closes it. An accepted connection is healthy.
 type TCP struct {
 	// address is host and port, e.g. localhost:6784 or [::1]:6784.
 	Address string `json:"address"`

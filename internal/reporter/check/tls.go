@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// TLS says whom to believe. The zero value believes the authorities that the system knows.
+// TLS is how the server's certificate is verified. Zero: with the authorities of the system.
 type TLS struct {
-	// caFile is the path of a PEM file with the authorities to believe, e.g. /etc/agent/ca.crt.
+	// caFile is the path of a PEM file with the trusted authorities, e.g. /etc/agent/ca.crt.
 	// It is read for every run, so it may be replaced at any time.
 	CAFile string `json:"caFile,omitempty"`
 	// serverName is the name to look for in the certificate. Absent: the host that is asked.
 	ServerName string `json:"serverName,omitempty"`
-	// insecureSkipVerify believes everybody. It is good enough for a component on the same
+	// insecureSkipVerify accepts any certificate. It is good enough for a component on the same
 	// node that has made its certificate itself.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
@@ -25,7 +25,7 @@ func (t *TLS) validate() error {
 		return wrong("caFile", "is %q, must be an absolute path, e.g. /etc/agent/ca.crt", t.CAFile)
 	}
 	if t.CAFile != "" && t.InsecureSkipVerify {
-		return wrong("caFile", "is %q, which nobody looks at because insecureSkipVerify is true: leave one of them", t.CAFile)
+		return wrong("caFile", "is %q, which has no effect because insecureSkipVerify is true: leave one of them", t.CAFile)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (t *TLS) validate() error {
 func (t *TLS) config() (*tls.Config, error) {
 	config := &tls.Config{
 		ServerName:         t.ServerName,
-		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the user asked for it, with a name that says what it is
+		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the user asked for it, with an explicit field name
 	}
 	if t.CAFile == "" {
 		return config, nil

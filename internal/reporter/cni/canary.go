@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// idPrefix is how the names of all canaries begin: in the plugins' own records one sees
-	// whose they are.
+	// idPrefix is how the names of all canaries begin: so that they can be recognized in the
+	// plugins' own records.
 	idPrefix = "readygate-canary-"
 	ifName   = "eth0"
 
@@ -33,7 +33,7 @@ type Canary struct {
 	// a plugin leaves the work to a daemon, the daemon must see the namespace: then StateDir
 	// has the same path in the host, and mounts in it reach the host.
 	StateDir string
-	// Target is who has to answer the canary. Empty means the gateways that the plugins name,
+	// Target is what must respond to the canary. Empty means the gateways that the plugins name,
 	// if any. An IP address is asked by ICMP echo; "host:port" by TCP, where a refusal is an
 	// answer too. A host's name is looked up from the node, not from inside the namespace.
 	Target string
@@ -46,7 +46,7 @@ func (c *Canary) stateDir() string {
 	return c.StateDir
 }
 
-// Validate says whether Target can be understood.
+// Validate returns an error if Target is invalid.
 func (c *Canary) Validate() error {
 	if c.Target == "" {
 		return nil
@@ -62,7 +62,7 @@ func (c *Canary) Validate() error {
 	return failure(BadTarget, "target %q is neither an IP address (10.96.0.1) nor host:port (10.96.0.1:443)", c.Target)
 }
 
-// args are what plugins made for Kubernetes expect to be told. IgnoreUnknown is for the others.
+// args are the arguments that plugins made for Kubernetes expect. IgnoreUnknown is for the others.
 func args(id string) [][2]string {
 	return [][2]string{
 		{"IgnoreUnknown", "1"},

@@ -40,7 +40,7 @@ func (c *Canary) Run(ctx context.Context) error {
 	err = c.try(ctx, list, r)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	if left := c.takeBack(after, s, r); err == nil {
+	if left := c.cleanUp(after, s, r); err == nil {
 		err = left
 	}
 	return err
@@ -74,15 +74,15 @@ func (c *Canary) try(ctx context.Context, list *libcni.NetworkConfigList, r *rec
 	})
 }
 
-// takeBack undoes a run: processes that may still work on it, what the plugins gave, the
+// cleanUp undoes a run: processes that may still work on it, what the plugins gave, the
 // namespace, and last the record, so that a step that fails is done again.
-func (c *Canary) takeBack(ctx context.Context, s *state, r *record) error {
+func (c *Canary) cleanUp(ctx context.Context, s *state, r *record) error {
 	if !r.added {
 		endPlugins(ctx, r.ID)
 	}
 	list, err := libcni.NetworkConfFromBytes(r.Config)
 	if err != nil {
-		return failure(DelFailed, "%s does not say what to take back: remove it", s.file(r.ID))
+		return failure(DelFailed, "%s is not a valid record of a canary: remove it", s.file(r.ID))
 	}
 	rt := r.runtime()
 	if !isNetNS(r.NetNS) {
@@ -112,11 +112,11 @@ func (c *Canary) sweep(ctx context.Context, s *state) error {
 	records, err := s.left()
 	var failures []error
 	for _, r := range records {
-		failures = append(failures, c.takeBack(ctx, s, r))
+		failures = append(failures, c.cleanUp(ctx, s, r))
 	}
 	for _, failed := range append(failures, err) {
 		if failed != nil {
-			return failed // one is enough to tell: the others are tried again too
+			return failed // one error is enough: the other records are tried again too
 		}
 	}
 	return s.tidy()
@@ -126,7 +126,7 @@ func (c *Canary) libcni() *libcni.CNIConfig {
 	return libcni.NewCNIConfigWithCacheDir(c.binDirs(), filepath.Join(c.stateDir(), cacheDir), &runner{})
 }
 
-// targets are who has to answer.
+// targets are the addresses that must respond.
 func (c *Canary) targets(ctx context.Context, result types.Result) ([]target, error) {
 	if c.Target != "" {
 		t, err := parseTarget(ctx, c.Target)

@@ -117,7 +117,7 @@ func TestACanaryIsAnsweredOverIPv6(t *testing.T) {
 	n.nothingLeft(t, c)
 }
 
-func TestACanaryThatFailsIsTakenBack(t *testing.T) {
+func TestAFailedCanaryIsRemoved(t *testing.T) {
 	noGateway := func(bridge, _ map[string]any) { bridge["bridge"], bridge["isGateway"] = "cni1", false }
 	noAddress := func(bridge, _ map[string]any) { bridge["isGateway"] = false; delete(bridge, "ipam") }
 	oneAddress := func(_, ipam map[string]any) {
@@ -179,7 +179,7 @@ func TestACanaryThatFailsIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestACallerThatGoesAwayLeavesNothing(t *testing.T) {
+func TestACancelledRunLeavesNothing(t *testing.T) {
 	n := newNetwork(t)
 	for name, c := range map[string]*cni.Canary{
 		"in ADD":                 n.canary(t, n.bridge(), on("ADD", action{Sleep: time.Minute})),
@@ -249,7 +249,7 @@ func TestTwoCanariesDoNotRunAtOnce(t *testing.T) {
 	n.nothingLeft(t, c)
 }
 
-func TestWithoutTheRightsACanarySaysWhatIsMissing(t *testing.T) {
+func TestWithoutPermissionTheErrorNamesTheCapability(t *testing.T) {
 	p := plugins(t)
 	write(t, p.ConfDir, "10.conflist", list(t, "1.0.0", fake{Type: fakeName}))
 	c := &cni.Canary{Plugins: p, StateDir: t.TempDir()}

@@ -4,12 +4,12 @@ package cni
 
 import "context"
 
-// Run says that it cannot.
+// Run returns an error.
 func (*Canary) Run(context.Context) error {
 	return failure(NotPermitted, "a canary needs network namespaces: only on Linux")
 }
 
-// Sweep says that it cannot.
+// Sweep returns an error.
 func (*Canary) Sweep(context.Context) error {
 	return failure(NotPermitted, "a canary needs network namespaces: only on Linux")
 }

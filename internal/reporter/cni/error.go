@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Reason says what failed, in one word that never changes its meaning.
+// Reason is what failed, as a stable CamelCase word.
 type Reason string
 
 const (
@@ -19,7 +19,7 @@ const (
 	BadConfig Reason = "BadConfig"
 	// PluginMissing means: a plugin that the configuration names is not in BinDirs, or cannot be run.
 	PluginMissing Reason = "PluginMissing"
-	// StatusNotReady means: a plugin says with CNI error 50 that it cannot take pods, or with 51
+	// StatusNotReady means: a plugin returned CNI error 50, that it cannot take pods, or with 51
 	// that the pods it has are cut off in part.
 	StatusNotReady Reason = "StatusNotReady"
 	// StatusFailed means: a plugin gave another error, or no answer, when it was asked for its status.
@@ -36,9 +36,9 @@ const (
 	// NotPermitted means: this process may not do what a canary needs; or this is not Linux.
 	NotPermitted Reason = "NotPermitted"
 	// ScratchFailed means: what the canary itself needs, its state directory or its namespace,
-	// cannot be made. It says nothing of the plugins.
+	// cannot be made. It does not depend on the plugins.
 	ScratchFailed Reason = "ScratchFailed"
-	// Busy means: another canary holds the state directory. It says nothing of the plugins.
+	// Busy means: another canary holds the state directory. It does not depend on the plugins.
 	Busy Reason = "Busy"
 	// BadTarget means: Target is no address, or its host has none.
 	BadTarget Reason = "BadTarget"

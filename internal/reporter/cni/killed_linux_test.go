@@ -37,7 +37,7 @@ func killedAfter(t *testing.T, c *cni.Canary, wait time.Duration) time.Duration 
 	return time.Since(began)
 }
 
-func TestARunKilledAtAnyMomentIsTakenBack(t *testing.T) {
+func TestARunKilledAtAnyMomentIsRemoved(t *testing.T) {
 	n := newNetwork(t)
 	c := n.canary(t, n.bridge(), fake{Type: fakeName})
 	whole := killedAfter(t, c, -1)
@@ -67,7 +67,7 @@ func TestARunKilledAtAnyMomentIsTakenBack(t *testing.T) {
 }
 
 // The plugin itself kills the canary that called it, so the moment is exact.
-func TestARunKilledByItsPluginIsTakenBack(t *testing.T) {
+func TestARunKilledByItsPluginIsRemoved(t *testing.T) {
 	trigger := filepath.Join(t.TempDir(), "trigger")
 	killing := func(verb string, sleep time.Duration) fake {
 		return on(verb, action{KillParent: trigger, Sleep: sleep})
@@ -111,7 +111,7 @@ func TestARunKilledByItsPluginIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestARebootIsTakenBack(t *testing.T) {
+func TestACanaryIsRemovedAfterAReboot(t *testing.T) {
 	n := newNetwork(t)
 	trigger := filepath.Join(t.TempDir(), "trigger")
 	write(t, filepath.Dir(trigger), "trigger", "")
@@ -131,14 +131,14 @@ func TestARebootIsTakenBack(t *testing.T) {
 	n.nothingLeft(t, c)
 }
 
-func TestARecordThatSaysNothingIsNamed(t *testing.T) {
+func TestAnInvalidRecordIsNamed(t *testing.T) {
 	n := newNetwork(t)
 	c := n.canary(t, n.bridge())
 	c.StateDir = shorten(t, c.StateDir)
 	file := "readygate-canary-00.json"
 	for _, text := range []string{"", "{}", `{"containerID": "readygate-canary-01"}`, `{"containerID": "readygate-canary-00"}`} {
 		write(t, c.StateDir, file, text)
-		refused(t, c.Run(within(t, 10*time.Second)), cni.DelFailed, filepath.Join(c.StateDir, file)+" does not say what to take back: remove it")
+		refused(t, c.Run(within(t, 10*time.Second)), cni.DelFailed, filepath.Join(c.StateDir, file)+" is not a valid record of a canary: remove it")
 	}
 	if err := os.Remove(filepath.Join(c.StateDir, file)); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestARecordThatSaysNothingIsNamed(t *testing.T) {
 
 // The next run takes back what a killed one left also where the configuration is gone: as
 // after a reboot, before the network add-on has written it anew.
-func TestWhatIsLeftIsTakenBackWithoutAConfiguration(t *testing.T) {
+func TestLeftoversAreRemovedWithoutAConfiguration(t *testing.T) {
 	n := newNetwork(t)
 	trigger := filepath.Join(t.TempDir(), "trigger")
 	write(t, filepath.Dir(trigger), "trigger", "")

@@ -11,8 +11,8 @@ import (
 )
 
 // onOwnThread runs f on a thread that nothing else runs on, and that ends with it: f may change
-// what belongs to the thread. Plugins must never be started from there, they would be born
-// into the namespace.
+// what belongs to the thread. Plugins must never be started from there, they would start
+// in the namespace.
 func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -63,7 +63,7 @@ func inNetNS(path string, f func() error) error {
 	})
 }
 
-// isNetNS says whether a namespace is mounted at path.
+// isNetNS reports whether a namespace is mounted at path.
 func isNetNS(path string) bool {
 	var at unix.Statfs_t
 	return unix.Statfs(path, &at) == nil && at.Type == unix.NSFS_MAGIC
@@ -90,7 +90,7 @@ func notPermitted(doing, needs string, err error) error {
 	return scratchFailed(doing, err)
 }
 
-// addressed says whether the interface of this name is up and has an address that others can
+// addressed returns an error unless the interface of this name is up and has an address that others can
 // reach; with its index.
 func addressed(name string) (int, error) {
 	nic, err := net.InterfaceByName(name)

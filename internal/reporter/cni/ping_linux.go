@@ -26,7 +26,7 @@ var (
 	icmp6 = family{network: "ip6:ipv6-icmp", any: "::", protocol: unix.IPPROTO_ICMPV6, ask: ipv6.ICMPTypeEchoRequest, answer: ipv6.ICMPTypeEchoReply}
 )
 
-// ping sends one echo request, and says whether its reply came within tryEvery. That it cannot
+// ping sends one echo request, and reports whether its reply came within tryEvery. That it cannot
 // be sent, because there is no route or no neighbour, is no error: there may be one soon.
 func ping(ctx context.Context, addr netip.Addr) (bool, error) {
 	f := icmp6

@@ -108,7 +108,7 @@ func readSingle(file string) (*libcni.NetworkConfigList, error) {
 	return &libcni.NetworkConfigList{Name: conf.Network.Name, CNIVersion: conf.Network.CNIVersion, Plugins: one}, nil
 }
 
-// find says which plugin of the list is not there. The plugin of "ipam" is not looked for: for
+// find returns an error that names a missing plugin of the list. The plugin of "ipam" is not looked for: for
 // some networks it is a word that only the first plugin understands.
 func (p Plugins) find(list *libcni.NetworkConfigList) error {
 	for _, plugin := range list.Plugins {

@@ -102,8 +102,7 @@ func (e *pluginError) what() string {
 	return "failed: " + scrub(e.text)
 }
 
-// read takes what the plugin says of its failure: a CNI error on its standard output, or else
-// whatever it wrote.
+// read parses the error of the plugin: a CNI error on its standard output, or else any output.
 func (e *pluginError) read(stdout, stderr []byte, exit string) {
 	var said types.Error
 	if json.Unmarshal(stdout, &said) == nil && (said.Code != 0 || said.Msg != "") {

@@ -41,8 +41,8 @@ func (r *record) runtime() *libcni.RuntimeConf {
 	return &libcni.RuntimeConf{ContainerID: r.ID, NetNS: r.NetNS, IfName: r.IfName, Args: args(r.ID)}
 }
 
-// state is a state directory that nobody else uses. Children that have not yet become a plugin
-// hold the lock too: whoever has it finds all plugins of earlier runs among the processes.
+// state is a locked state directory. Children that have not yet become a plugin
+// hold the lock too: the owner of the lock finds all plugins of earlier runs among the processes.
 type state struct {
 	dir  string
 	lock *os.File
@@ -140,7 +140,7 @@ func (s *state) left() ([]*record, error) {
 		r := &record{}
 		text, readErr := os.ReadFile(file)
 		if readErr != nil || json.Unmarshal(text, r) != nil || s.file(r.ID) != file {
-			err = failure(DelFailed, "%s does not say what to take back: remove it", file)
+			err = failure(DelFailed, "%s is not a valid record of a canary: remove it", file)
 			continue
 		}
 		records = append(records, r)
@@ -156,7 +156,7 @@ func (s *state) end(id string) error {
 }
 
 // tidy removes what belongs to no record: what was being written when a run was killed, and
-// all of a record that somebody removed by hand.
+// all of a record that was removed by hand.
 func (s *state) tidy() error {
 	partial, _ := filepath.Glob(filepath.Join(s.dir, "*"+partialExt))
 	for _, file := range partial {

@@ -8,13 +8,13 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// Codes with which a plugin says no to STATUS, as the CNI specification has them.
+// Error codes of STATUS in the CNI specification.
 const (
 	notAvailable        = 50
 	limitedConnectivity = 51
 )
 
-// Answer says what was asked, of which network.
+// Answer is the result of STATUS.
 type Answer struct {
 	// Network is the name of the active network; empty when there is none.
 	Network string
@@ -27,7 +27,7 @@ type Answer struct {
 }
 
 // Status asks each plugin of the active network, with the CNI verb STATUS, whether it can take
-// pods. Without an error all said yes, or could not be asked: see Answer.Asked.
+// pods. Without an error all are ready, or could not be asked: see Answer.Asked.
 //
 // The error is an *Error, or that of ctx if it was cancelled. A plugin that is still busy at
 // the end of ctx is killed, with its children.

@@ -33,7 +33,7 @@ func refused(t *testing.T, err error, reason cni.Reason, parts ...string) {
 	}
 }
 
-func TestStatusIsWhatThePluginsSay(t *testing.T) {
+func TestStatusIsThatOfThePlugins(t *testing.T) {
 	said := func(text string) action { return action{Stdout: text, Exit: 1} }
 	cases := map[string]struct {
 		does   action
@@ -106,7 +106,7 @@ func TestAChildThatHoldsTheOutputDoesNotHoldTheAnswer(t *testing.T) {
 	kill(t, file)
 }
 
-func TestACallerThatGoesAwayIsNoFailure(t *testing.T) {
+func TestACancelledRunIsNoFailure(t *testing.T) {
 	p := plugins(t)
 	write(t, p.ConfDir, "10.conflist", list(t, "1.1.0", on("STATUS", action{Sleep: time.Minute})))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 // address is being resolved.
 const tryEvery = 200 * time.Millisecond
 
-// target is somebody who has to answer: by ICMP echo, or where there is a port by TCP.
+// target must respond: to an ICMP echo or, if it has a port, to a TCP connection.
 type target struct {
 	name  string
 	addrs []netip.Addr // any of them
@@ -121,7 +121,7 @@ func (t target) askNow(ctx context.Context, addr netip.Addr) (bool, error) {
 	return connects(ctx, netip.AddrPortFrom(addr, t.port)), nil
 }
 
-// connects says whether somebody is there: who refuses is.
+// connects reports whether the address responds; a refused connection is a response.
 func connects(ctx context.Context, addr netip.AddrPort) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", addr.String())

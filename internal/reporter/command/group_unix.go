@@ -14,13 +14,13 @@ func killGroup(cmd *exec.Cmd) {
 }
 
 // EndGroup ends what a bound command left behind. It also takes note of the end: where the
-// reporter is process 1 of a container nobody else does, and the dead would pile up.
+// reporter is process 1 of a container no other process does, and zombies would pile up.
 func EndGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return
 	}
 	group := -cmd.Process.Pid
-	_ = syscall.Kill(group, syscall.SIGKILL) // mostly there is nobody left
+	_ = syscall.Kill(group, syscall.SIGKILL) // usually the group is empty
 	for range 100 {
 		pid, err := syscall.Wait4(group, nil, syscall.WNOHANG, nil)
 		switch {

@@ -7,7 +7,7 @@ import (
 )
 
 // NodeOf is the name of the node of the pod that the connection's token was made for; empty
-// where the token does not say (before Kubernetes 1.30, or one that is bound to no pod).
+// if the token does not name one (before Kubernetes 1.30, or one that is bound to no pod).
 //
 // The token is not verified: it is our own, and the API server decides what it is worth.
 func (c Connection) NodeOf() string {

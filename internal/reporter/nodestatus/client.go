@@ -20,8 +20,8 @@ import (
 const (
 	// requestTimeout is how long the API server may take for one request.
 	requestTimeout = 10 * time.Second
-	// maxAnswer bounds what is read of an answer. A large node has about 100 KB.
-	maxAnswer = 4 << 20
+	// maxResponse bounds what is read of an answer. A large node has about 100 KB.
+	maxResponse = 4 << 20
 
 	strategicMerge = "application/strategic-merge-patch+json"
 	asNode         = "application/json"
@@ -83,21 +83,21 @@ func (c *Client) patch(ctx context.Context, accept string, body []byte) (Node, e
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		c.forget()
+		c.dropConnection()
 		var where *url.Error
 		if errors.As(err, &where) {
-			err = where.Err // the URL says nothing that the caller does not know
+			err = where.Err // the caller knows the URL
 		}
 		return Node{}, err
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
-	answer := io.LimitReader(response.Body, maxAnswer)
+	answer := io.LimitReader(response.Body, maxResponse)
 	if response.StatusCode != http.StatusOK {
-		return Node{}, refusal(response, answer)
+		return Node{}, newStatusError(response, answer)
 	}
 	var node Node
 	if err := json.NewDecoder(answer).Decode(&node); err != nil {
-		c.forget()
+		c.dropConnection()
 		return Node{}, fmt.Errorf("reading the answer: %w", err)
 	}
 	_, _ = io.Copy(io.Discard, answer) // so that the connection can be used again
@@ -113,7 +113,7 @@ func (c *Client) request(ctx context.Context, accept string, body []byte) (*http
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", strategicMerge)
 	request.Header.Set("User-Agent", "readygate-reporter/"+version.Version)
-	// Saying the same again does no harm: net/http may send it anew on a fresh connection
+	// The request is idempotent: net/http may send it again on another connection
 	// when the API server has closed an old one. The header itself is not sent.
 	request.Header["X-Idempotency-Key"] = nil
 	if c.AsNode {
@@ -145,9 +145,9 @@ func (c *Client) client() (*http.Client, error) {
 	return c.http, nil
 }
 
-// forget drops the connection, so that the next one begins anew, with authorities and client
+// dropConnection closes the connection, so that the next request opens another one, with authorities and client
 // certificates as they are on disk by then.
-func (c *Client) forget() {
+func (c *Client) dropConnection() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.http != nil {
@@ -156,19 +156,19 @@ func (c *Client) forget() {
 	}
 }
 
-// RefusalError is an answer of the API server other than yes.
-type RefusalError struct {
+// StatusError is a response of the API server with another status than 200.
+type StatusError struct {
 	Code    int
 	Message string
-	// RetryAfter is how long the API server asks to wait; zero: it does not say.
+	// RetryAfter is how long the API server asks to wait; zero: not given.
 	RetryAfter time.Duration
 }
 
-func (r *RefusalError) Error() string {
+func (r *StatusError) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", r.Code, r.Message)
 }
 
-func refusal(response *http.Response, answer io.Reader) *RefusalError {
+func newStatusError(response *http.Response, answer io.Reader) *StatusError {
 	data, _ := io.ReadAll(io.LimitReader(answer, 8<<10)) // what there is of it
 	var status struct {
 		Message string `json:"message"`
@@ -177,7 +177,7 @@ func refusal(response *http.Response, answer io.Reader) *RefusalError {
 		status.Message = strings.TrimSpace(string(data[:min(len(data), 200)]))
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-	return &RefusalError{
+	return &StatusError{
 		Code:       response.StatusCode,
 		Message:    status.Message,
 		RetryAfter: time.Duration(max(seconds, 0)) * time.Second,

@@ -147,23 +147,23 @@ func TestAuthoritiesThatWereRotatedAreUsed(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldInItsOwnWords(t *testing.T) {
+func TestAnErrorHasTheMessageOfTheAPIServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
-		want   nodestatus.RefusalError
+		want   nodestatus.StatusError
 	}{
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind": "Status", "message": "nodes \"n1\" is forbidden"}`)
-		}, nodestatus.RefusalError{Code: 403, Message: `nodes "n1" is forbidden`}},
+		}, nodestatus.StatusError{Code: 403, Message: `nodes "n1" is forbidden`}},
 		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.WriteString(w, "slow down")
-		}, nodestatus.RefusalError{Code: 429, Message: "slow down", RetryAfter: 7 * time.Second}},
+		}, nodestatus.StatusError{Code: 429, Message: "slow down", RetryAfter: 7 * time.Second}},
 		"a redirect, which no token follows": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://example.invalid/", http.StatusTemporaryRedirect)
-		}, nodestatus.RefusalError{Code: 307}},
+		}, nodestatus.StatusError{Code: 307}},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			for range 1 << 14 {
@@ -171,11 +171,11 @@ func TestARefusalIsToldInItsOwnWords(t *testing.T) {
 					return
 				}
 			}
-		}, nodestatus.RefusalError{Code: 500, Message: strings.Repeat("x", 200)}},
+		}, nodestatus.StatusError{Code: 500, Message: strings.Repeat("x", 200)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newAPIServer(t, tc.answer).client(t).Learn(t.Context())
-			var got *nodestatus.RefusalError
+			var got *nodestatus.StatusError
 			if !errors.As(err, &got) || *got != tc.want {
 				t.Errorf("got %v, want %+v", err, tc.want)
 			}
@@ -206,7 +206,7 @@ func TestTheTokenNamesTheNode(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
+func TestTheErrorOfAnInvalidKubeconfigNamesTheReason(t *testing.T) {
 	const base = "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: \"https://h\"}}]\n"
 	for text, want := range map[string]string{
 		"{": "is not a kubeconfig",
@@ -226,7 +226,7 @@ func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestOutsideOfAPodItSaysWhatToDo(t *testing.T) {
+func TestTheErrorOutsideOfAPodNamesTheFlag(t *testing.T) {
 	if _, err := nodestatus.InCluster("", "", t.TempDir()); err == nil || !strings.Contains(err.Error(), "--kubeconfig=") {
 		t.Errorf("it says %v", err)
 	}
@@ -236,7 +236,7 @@ func TestOutsideOfAPodItSaysWhatToDo(t *testing.T) {
 }
 
 // An API server that closed an idle connection costs nobody an error.
-func TestAConnectionThatWasClosedIsMadeAnew(t *testing.T) {
+func TestAClosedConnectionIsReplaced(t *testing.T) {
 	s := newAPIServer(t, answer("{}"))
 	client := s.client(t)
 	for i := range 3 {

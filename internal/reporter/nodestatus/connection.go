@@ -16,7 +16,7 @@ import (
 // AccountDir is where a pod finds the token of its service account.
 const AccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Connection says where the API server is and who asks. Files are read when they are needed,
+// Connection is the address of the API server and the credentials. Files are read when they are needed,
 // so that a token or certificate that was rotated is used from then on.
 type Connection struct {
 	server     string // as in https://10.96.0.1:443
@@ -68,7 +68,7 @@ func (c Connection) token() (string, error) {
 	}
 	text := strings.TrimSpace(string(token))
 	if text == "" {
-		return "", errors.New("the token is empty: it is asked for nothing rather than as nobody")
+		return "", errors.New("the token is empty: no anonymous request is sent")
 	}
 	return text, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// say writes one line. That nobody reads it is no reason to fail.
-func say(out io.Writer, text string) { _, _ = io.WriteString(out, "readygate-latch: "+text+"\n") }
+// logLine writes one line. A failed write is ignored.
+func logLine(out io.Writer, text string) { _, _ = io.WriteString(out, "readygate-latch: "+text+"\n") }
 
 // purpose is what the latch waits for.
 func (l *latch) purpose() string {
@@ -39,20 +39,20 @@ func (l *latch) question() string {
 	return question
 }
 
-// openWords say why a key opens. Whoever may write annotations may have written it: what it says is
-// quoted.
-func (l *latch) openWords(key latchkey.Key) string {
+// openMessage explains why a key opens. Any client that may write annotations may have written it, so its
+// contents are quoted.
+func (l *latch) openMessage(key latchkey.Key) string {
 	switch {
 	case key.Always != "":
 		return "the key is for every sandbox, with reason " + strconv.Quote(key.Always)
 	case key.Sandbox.Precedes(l.made):
-		return "the key looks older than this sandbox, and has stood for " + doubtPeriod.String()
+		return "the key looks older than this sandbox, and has stood for " + settlePeriod.String()
 	}
 	return "the key is for this sandbox"
 }
 
-// foreignWords say why a key that opens some latch does not open this one, or not yet.
-func (l *latch) foreignWords(sandbox latchkey.Sandbox) string {
+// otherSandboxMessage explains why a key that opens some latch does not open this one, or not yet.
+func (l *latch) otherSandboxMessage(sandbox latchkey.Sandbox) string {
 	switch {
 	case l.PodIP == "":
 		return "the key is for address " + strconv.Quote(sandbox.IP) + ", and " + latchkey.PodIP + " is empty: it cannot be compared, and opens nothing"
@@ -62,12 +62,12 @@ func (l *latch) foreignWords(sandbox latchkey.Sandbox) string {
 		return "the key is of another sandbox: its boot is " + strconv.Quote(sandbox.Boot) + ", here it is " + strconv.Quote(l.boot)
 	default:
 		return "the key looks older than this sandbox: it is from " + sandbox.Since.UTC().Format(time.RFC3339) + ", and the sandbox was made at " + l.made.UTC().Format(time.RFC3339) +
-			". It opens when it has stood for " + doubtPeriod.String() + " without being closed or replaced"
+			". It opens when it has stood for " + settlePeriod.String() + " without being closed or replaced"
 	}
 }
 
-// noKeyWords say that an annotation has no key.
-func noKeyWords(value string) string {
+// invalidKeyMessage reports an annotation that is no key.
+func invalidKeyMessage(value string) string {
 	const shown = 64
 	if len(value) > shown {
 		value = value[:shown] + "..."
