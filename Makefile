@@ -21,7 +21,7 @@ export CGO_ENABLED := 0
 # The race detector needs a C compiler; without one the tests run without it.
 TEST_RACE := $(if $(shell command -v $$($(GO) env CC)),CGO_ENABLED=1 $(GO) test -race,$(GO) test)
 
-# The tests that README.md names for what it promises. TestInput… stands for all tests with this prefix.
+# The tests that README.md names for what it promises. TestSchema… stands for all tests with this prefix.
 PROMISES = $(shell sed -n '/^.. What it promises/,/^.. Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
 # Packages that need no race detector: functions without goroutines, and tests that run programs. The manager
 # that test/chart runs in its process runs with the race detector in test/integration.

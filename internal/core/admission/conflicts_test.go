@@ -65,6 +65,10 @@ func TestARuleInConflictIsRefused(t *testing.T) {
 		"NotIn and DoesNotExist":             {existing: rule("workers", notIn("a")), rule: rule("new", selectsBy(expression("role", "DoesNotExist"))), refused: true},
 		"Exists and DoesNotExist":            {existing: rule("workers", selectsBy(expression("role", "Exists"))), rule: rule("new", selectsBy(expression("role", "DoesNotExist")))},
 		"In, less what NotIn leaves":         {existing: rule("workers", in("a", "b")), rule: rule("new", notIn("b", "a"))},
+		"NotIn leaves nothing of In":         {existing: rule("workers", selectsBy(expression("role", "In", "a", "b"), expression("role", "NotIn", "b"))), rule: rule("new", notIn("a"))},
+		"In, DoesNotExist":                   {existing: rule("workers", in("a")), rule: rule("new", selectsBy(expression("role", "DoesNotExist")))},
+		"Exists, NotIn":                      {existing: rule("workers", selectsBy(expression("role", "Exists"))), rule: rule("new", notIn("a")), refused: true},
+		"two DoesNotExist":                   {existing: rule("workers", selectsBy(expression("role", "DoesNotExist"))), rule: rule("new", selectsBy(expression("role", "DoesNotExist"))), refused: true},
 		"a selector that no node fits":       {rule: rule("new", selectsBy(expression("role", "Exists"), expression("role", "DoesNotExist")))},
 		"an empty value is a value":          {existing: rule("workers", selects("role", "")), rule: rule("new", in("a", "")), refused: true},
 	}

@@ -57,7 +57,7 @@ func TestEveryJSONObjectOfAFileIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsAnObjectIsNotPassedOver(t *testing.T) {
+func TestTextAfterAnObjectIsAnError(t *testing.T) {
 	const want = "error | a.yaml |  |  | has more behind its first object"
 	for name, text := range map[string]string{
 		"an end of the document": rule() + "...\n" + rule("NoSchedule", "NoScheduling"),
@@ -72,7 +72,7 @@ func TestWhatFollowsAnObjectIsNotPassedOver(t *testing.T) {
 	}
 }
 
-func TestAFileThatSaysNothingIsAWarning(t *testing.T) {
+func TestAFileWithoutObjectsIsAWarning(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":        "",
 		"comments":     "# nothing\n---\n# here\n",
@@ -90,7 +90,7 @@ func TestAFileThatSaysNothingIsAWarning(t *testing.T) {
 	expect(t, lines(check(t, "Not Found\n"), lint.Warning), "warning | a.yaml |  |  | is text and no Kubernetes object")
 }
 
-func TestATemplateIsToBeRenderedFirst(t *testing.T) {
+func TestATemplateIsAnError(t *testing.T) {
 	for _, text := range []string{rule("name: network", "name: {{ .Values.name }}"), "{{- if .Values.on }}\n" + rule() + "{{- end }}\n"} {
 		report := check(t, text)
 		expect(t, lines(report, lint.Warning), "error | a.yaml |  |  | is no YAML")

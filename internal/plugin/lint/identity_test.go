@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-func TestWhatIsMeantToBeARuleMustSaySo(t *testing.T) {
+func TestARuleNeedsVersionAndKind(t *testing.T) {
 	const version, kind = "apiVersion: readiness.node.x-k8s.io/v1alpha1\n", "kind: NodeReadinessRule\n"
 	const list = version + "kind: NodeReadinessRuleList\nitems:\n"
 	wrong := rule("NoSchedule", "NoScheduling")
@@ -45,7 +45,7 @@ func TestRulesOfATypedListAreRules(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerMayMakeTheName(t *testing.T) {
+func TestGenerateName(t *testing.T) {
 	generated := rule("name: network", "generateName: net-")
 	other := rule("name: network", "generateName: net-", "workers", "others")
 	report := check(t, generated, other)

@@ -68,7 +68,7 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestARuleThatIsFineHasNoFindings(t *testing.T) {
+func TestAValidRuleHasNoFindings(t *testing.T) {
 	report := check(t, rule())
 	expect(t, lines(report, lint.Warning))
 	if len(report.Rules) != 1 || report.Objects != 1 || report.Judged != 1 {
@@ -76,26 +76,18 @@ func TestARuleThatIsFineHasNoFindings(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerRefusesIsAnError(t *testing.T) {
+func TestLintRejectsRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"unknown field":            {rule("  taint:", "  toleration: []\n  taint:"), "error | a.yaml | NodeReadinessRule/network | spec.toleration | is no field"},
-		"field of another case":    {rule("requiredStatus", "requiredstatus"), "error … spec.conditions[0].requiredstatus … is no field\x00error … spec.conditions[0].requiredStatus … Required value"},
-		"unknown field in a list":  {rule(`requiredStatus: "True"`, "requiredStatus: \"True\"\n    color: red"), "error … spec.conditions[0].color … is no field"},
-		"unknown field in meta":    {rule("  name: network", "  name: network\n  title: x"), "error … metadata.title … is no field"},
-		"a field twice":            {rule("  enforcementMode:", "  enforcementMode: continuous\n  enforcementMode:"), `error | a.yaml | NodeReadinessRule/network |  | has a field twice … key "enforcementMode" already set`},
-		"wrong type":               {rule(`requiredStatus: "True"`, "requiredStatus: true"), "error … spec.conditions[0].requiredStatus … must be of type string\x00error … spec.conditions[0].requiredStatus … Unsupported value: true"},
-		"wrong word":               {rule("NoSchedule", "NoScheduling"), `error … spec.taint.effect … Unsupported value: "NoScheduling"`},
-		"missing field":            {rule("  enforcementMode: bootstrap-only\n", ""), "error … spec.enforcementMode … Required value"},
-		"prefix of the taint":      {rule("readiness.k8s.io/NetworkReady", "example.com/NetworkReady"), "error … spec.taint.key … taint key must start with"},
-		"empty selector":           {rule("    matchLabels:\n      example.com/pool: workers\n", "    matchLabels: {}\n"), "error … spec.nodeSelector … nodeSelector must not be empty"},
-		"anyOf with bootstrap":     {rule("  taint:", "  conditionPolicy: anyOf\n  taint:"), "error … spec.conditionPolicy … anyOf cannot be used with enforcementMode bootstrap-only"},
-		"the same condition twice": {rule("  taint:", "  - {type: example.com/NetworkReady, requiredStatus: \"True\"}\n  taint:"), "error … spec.conditions[1] … Duplicate value"},
-		"malformed label key":      {rule("example.com/pool", "_bad_/pool"), "error … spec … label key"},
-		"name":                     {rule("name: network", "name: Network_Rule"), "error … metadata.name … lowercase RFC 1123"},
-		"no name":                  {rule("  name: network", "  labels: {}"), "error … metadata.name … Required value"},
-		"version":                  {rule("v1alpha1", "v1"), `error … apiVersion … is "readiness.node.x-k8s.io/v1"`},
-		"null in place of a spec":  {"apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata: {name: a}\nspec:\n", "error … spec … Required value"},
-		"no YAML":                  {"a: [\n", "error | a.yaml |  |  | is no YAML"},
+		"unknown field":           {rule("  taint:", "  toleration: []\n  taint:"), "error | a.yaml | NodeReadinessRule/network | spec.toleration | is no field"},
+		"field of another case":   {rule("requiredStatus", "requiredstatus"), "error … spec.conditions[0].requiredstatus … is no field\x00error … spec.conditions[0].requiredStatus … Required value"},
+		"unknown field in a list": {rule(`requiredStatus: "True"`, "requiredStatus: \"True\"\n    color: red"), "error … spec.conditions[0].color … is no field"},
+		"unknown field in meta":   {rule("  name: network", "  name: network\n  title: x"), "error … metadata.title … is no field"},
+		"a field twice":           {rule("  enforcementMode:", "  enforcementMode: continuous\n  enforcementMode:"), `error | a.yaml | NodeReadinessRule/network |  | has a field twice … key "enforcementMode" already set`},
+		"malformed label key":     {rule("example.com/pool", "_bad_/pool"), "error … spec … label key"},
+		"no name":                 {rule("  name: network", "  labels: {}"), "error … metadata.name … Required value"},
+		"version":                 {rule("v1alpha1", "v1"), `error … apiVersion … is "readiness.node.x-k8s.io/v1"`},
+		"null in place of a spec": {"apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata: {name: a}\nspec:\n", "error … spec … Required value"},
+		"no YAML":                 {"a: [\n", "error | a.yaml |  |  | is no YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect(t, lines(check(t, c.manifest), lint.Warning), strings.Split(c.want, "\x00")...)
@@ -113,7 +105,7 @@ func TestRulesAreComparedOverAllFiles(t *testing.T) {
 	expect(t, lines(check(t, rule(), rule("NetworkReady", "Other")), lint.Warning), "error | b.yaml | NodeReadinessRule/network | metadata.name … in a.yaml")
 }
 
-func TestAPreviewConflictsWithNobodyYet(t *testing.T) {
+func TestADryRunRuleIsNotInConflict(t *testing.T) {
 	preview := rule("name: network", "name: preview", "spec:", "spec:\n  dryRun: true")
 	report := check(t, rule(), preview)
 	expect(t, lines(report, lint.Warning))
@@ -122,7 +114,7 @@ func TestAPreviewConflictsWithNobodyYet(t *testing.T) {
 	}
 }
 
-func TestWhatWillHurtIsAWarning(t *testing.T) {
+func TestLintWarnsOfMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
 		"label that is set later":    {rule("example.com/pool: workers", `node-role.kubernetes.io/worker: ""`), "warning … spec.nodeSelector … node-role.kubernetes.io/worker, which no kubelet may set"},
 		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "error … spec.maxUnavailable … a reporter that goes wrong everywhere would empty all nodes at once"},
@@ -144,7 +136,7 @@ func TestAContinuousRuleMayRequireWhatKubernetesWrites(t *testing.T) {
 	expect(t, lines(check(t, rule("example.com/NetworkReady", "Ready", "bootstrap-only", "continuous")), lint.Warning))
 }
 
-func TestAutoscalersAreSpokenOfOnceAPrefix(t *testing.T) {
+func TestAutoscalersAreNamedOncePerPrefix(t *testing.T) {
 	second := rule("name: network", "name: second", "workers", "others")
 	third := rule("name: network", "name: third", "readiness.k8s.io/", "startup-taint.cluster-autoscaler.kubernetes.io/")
 	expect(t, lines(check(t, rule(), second, third), lint.Info),
@@ -158,23 +150,5 @@ func TestOtherKindsAndListsAreFine(t *testing.T) {
 	expect(t, lines(report, lint.Warning), "error | b.yaml | NodeReadinessRule/network | spec.taint.effect")
 	if report.Objects != 4 {
 		t.Errorf("%d objects", report.Objects)
-	}
-}
-
-func TestAChangeOfAnImmutableFieldIsRefused(t *testing.T) {
-	former, other := check(t, rule()).Rules[0], check(t, rule("NetworkReady", "Other")).Rules[0]
-	findings, err := lint.Change(former, other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, f := range findings {
-		got = append(got, f.Object+" | "+f.Field+" | "+f.Message)
-	}
-	expect(t, got, "NodeReadinessRule/network | spec.conditions … immutable", "NodeReadinessRule/network | spec.taint.key … immutable")
-	preview := former.DeepCopy()
-	preview.Spec.DryRun = true
-	if findings, err := lint.Change(former, preview); err != nil || len(findings) > 0 {
-		t.Errorf("dryRun can be changed: %v, %v", findings, err)
 	}
 }

@@ -24,7 +24,7 @@ spec:
 `)
 }
 
-func TestARuleOfPodsThatIsFineHasNoFindings(t *testing.T) {
+func TestAValidPodRuleHasNoFindings(t *testing.T) {
 	report := check(t, podRule(), rule())
 	expect(t, lines(report, lint.Warning))
 	if len(report.PodRules) != 1 || len(report.Rules) != 1 || report.Objects != 2 || report.Judged != 2 {
@@ -32,31 +32,20 @@ func TestARuleOfPodsThatIsFineHasNoFindings(t *testing.T) {
 	}
 }
 
-func TestARuleOfPodsIsJudgedAsTheAPIServerDoes(t *testing.T) {
-	const component = "podCondition: {type: policy.example.com/programmed}"
+func TestLintRejectsPodRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"unknown field":           {podRule("  deadlineSeconds:", "  deadline: 1\n  deadlineSeconds:"), "error | a.yaml | PodReadinessRule/network | spec.deadline | is no field"},
-		"wrong word":              {podRule("  components:", "  onDeadline: Opne\n  components:"), `error … spec.onDeadline … Unsupported value: "Opne"`},
-		"no component":            {podRule("  components:\n  - name: policy\n    "+component+"\n", "  components: []\n"), "error … spec.components"},
-		"two kinds in one":        {podRule(component, component+"\n    reach: {}"), "error … spec.components[0] … exactly one of podCondition"},
-		"gate that is no name":    {podRule("  components:", "  gate: ready\n  components:"), "error … spec.gate … must be a qualified name"},
-		"a gate of another":       {podRule("  components:", "  gate: cloud.google.com/load-balancer-neg-ready\n  components:"), "error … spec.gate … must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller"},
-		"the gate itself":         {podRule("policy.example.com/programmed", "networking.kubernetes.io/pod-network-ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
-		"a gate of one's own":     {podRule("  components:", "  gate: policy.example.com/programmed\n  components:"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
-		"Ready":                   {podRule("policy.example.com/programmed", "Ready"), "error … spec.components … podCondition.type must not be Ready or the gate of the rule"},
-		"Initialized and a latch": {podRule("policy.example.com/programmed", "Initialized", "  components:", "  startHold: true\n  components:"), "error … spec.components … podCondition.type must not be ContainersReady or Initialized with startHold"},
-		"a port that is none":     {podRule(component, "http: {url: 'http://127.0.0.1:65536/{uid}'}"), "error … spec.components[0].http.url … with a port of 1 to 65535"},
-		"version":                 {podRule("v1alpha1", "v1"), `error … apiVersion … is "readygate.dev/v1", and there is no such version of PodReadinessRule`},
-		"another case":            {podRule("kind: PodReadinessRule", "kind: PodReadinessrule"), `error … kind … is "PodReadinessrule", and there is no such kind in readygate.dev`},
-		"no kind":                 {podRule("kind: PodReadinessRule\n", ""), "error … looks like a rule and has no kind"},
-		"two of one name":         {podRule() + "---\n" + podRule("120", "60"), "error … metadata.name … another rule has this name, in a.yaml"},
+		"unknown field":   {podRule("  deadlineSeconds:", "  deadline: 1\n  deadlineSeconds:"), "error | a.yaml | PodReadinessRule/network | spec.deadline | is no field"},
+		"version":         {podRule("v1alpha1", "v1"), `error … apiVersion … is "readygate.dev/v1", and there is no such version of PodReadinessRule`},
+		"another case":    {podRule("kind: PodReadinessRule", "kind: PodReadinessrule"), `error … kind … is "PodReadinessrule", and there is no such kind in readygate.dev`},
+		"no kind":         {podRule("kind: PodReadinessRule\n", ""), "error … looks like a rule and has no kind"},
+		"two of one name": {podRule() + "---\n" + podRule("120", "60"), "error … metadata.name … another rule has this name, in a.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want) })
 	}
 }
 
 // YAML reads on as true, and what the API server says of that does not help.
-func TestWhoForgetsQuotesIsToldSo(t *testing.T) {
+func TestMissingQuotesAreNamed(t *testing.T) {
 	for _, value := range []string{"on", "true", "1"} {
 		report := check(t, podRule(`network-gate: "on"`, "network-gate: "+value))
 		expect(t, lines(report, lint.Warning), "error … spec.namespaceSelector.matchLabels.network-gate … must be of type string")
@@ -69,7 +58,7 @@ func TestWhoForgetsQuotesIsToldSo(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
+func TestLintWarnsOfComponents(t *testing.T) {
 	const component = "podCondition: {type: policy.example.com/programmed}"
 	for name, c := range map[string]struct{ manifest, want string }{
 		"a hold of everything without end": {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", "", "  deadlineSeconds: 120\n", "  startHold: true\n"),
@@ -93,7 +82,7 @@ func TestWhatIsWrongWithAComponentIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatIsWorthToKnowOfARuleOfPodsIsSaid(t *testing.T) {
+func TestLintInformsAboutPodRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
 		"all pods":       {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", ""), "info … spec … selects the pods of all namespaces but kube-system and readygate-system"},
 		"no deadline":    {podRule("  deadlineSeconds: 120\n", ""), "info … spec.deadlineSeconds … is absent"},

@@ -43,7 +43,7 @@ func TestHeartbeatsFitMaxAge(t *testing.T) {
 	expect(t, lines(check(t, aged(), config), lint.Warning))
 }
 
-func TestHeartbeatsHaveACost(t *testing.T) {
+func TestLintComputesTheCostOfHeartbeats(t *testing.T) {
 	report, err := lint.Check([]lint.Input{{File: "a.yaml", Data: []byte(aged())}}, 5000)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestHeartbeatsHaveACost(t *testing.T) {
 	}
 }
 
-func TestDependenciesAreLookedFor(t *testing.T) {
+func TestDependenciesAreChecked(t *testing.T) {
 	on := func(name, other string) string {
 		return rule("name: network", "name: "+name, "NetworkReady", name, "spec:", "spec:\n  dependsOn: ["+other+"]")
 	}
@@ -63,7 +63,7 @@ func TestDependenciesAreLookedFor(t *testing.T) {
 }
 
 // What Kubernetes itself writes has a pace of its own.
-func TestMaxAgeDoesNotFitWhatKubernetesWrites(t *testing.T) {
+func TestMaxAgeOfKubernetesConditionsIsAWarning(t *testing.T) {
 	of := func(conditionType, age string) string {
 		return rule("bootstrap-only", "continuous", "example.com/NetworkReady", conditionType, `requiredStatus: "True"`, "requiredStatus: \"True\"\n    maxAge: "+age)
 	}
@@ -73,13 +73,13 @@ func TestMaxAgeDoesNotFitWhatKubernetesWrites(t *testing.T) {
 }
 
 // How often somebody else's component writes is not known.
-func TestNobodyKnowsTheHeartbeatOfOthers(t *testing.T) {
+func TestHeartbeatsOfOtherReportersAreNotChecked(t *testing.T) {
 	other := strings.NewReplacer("PERIOD", "", "readygate-reporter", "agent").Replace(beating)
 	expect(t, lines(check(t, aged(), other), lint.Warning))
 }
 
 // Whole numbers are read as the API server reads them.
-func TestNumbersAreNumbers(t *testing.T) {
+func TestWholeNumbersAreAccepted(t *testing.T) {
 	with := func(fields string) string { return rule("bootstrap-only", "continuous", "spec:", "spec:\n  "+fields) }
 	for _, fields := range []string{"maxUnavailable: 2", "maxUnavailable: 0", "maxUnavailable: 10%", "minReadySeconds: 30\n  progressDeadlineSeconds: 600\n  onDeadline: Release"} {
 		expect(t, lines(check(t, with(fields)), lint.Warning))

@@ -7,7 +7,7 @@ import (
 )
 
 // What the API server will add to a DaemonSet is not missing in its file.
-func TestARuleThatAddsTolerationsKeepsNoReporterAway(t *testing.T) {
+func TestAddedTolerationsAreConsidered(t *testing.T) {
 	const reporter = "\n---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: it, namespace: agents, labels: {component: network}}\n" +
 		`spec: {template: {spec: {containers: [{name: c, image: "x:1", env: [{name: CONDITION_TYPE, value: example.com/NetworkReady}]}]}}}` + "\n"
 	const space = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: agents, labels: {team: a}}\n"

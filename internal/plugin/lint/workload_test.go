@@ -83,7 +83,7 @@ func TestAReporterMustTolerateTheTaintsOfOtherRulesOnItsNodes(t *testing.T) {
 	}
 }
 
-func TestTheNetworkWritesNetworkUnavailable(t *testing.T) {
+func TestNetworkUnavailableNeedsNoReporter(t *testing.T) {
 	network := rule("example.com/NetworkReady", "NetworkUnavailable", `"True"`, `"False"`)
 	expect(t, lines(check(t, network), lint.Warning)) // the kubelet does not
 	reporter := daemonSet("{containers: [{name: c, image: x, env: [{name: CONDITION_TYPE, value: example.com/Other}]}], tolerations: [{operator: Exists}]}")
