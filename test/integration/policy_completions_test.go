@@ -172,31 +172,17 @@ func forgeries(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRul
 	}
 	mark := func(key string) string { return fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, key) }
 	return map[string]attempt{
-		"a kubelet marks its node":                              {patch("a kubelet", fresh, mark(byUID)), byUID},
-		"a kubelet marks its node by the older record":          {patch("a kubelet", fresh, mark(byName)), byName},
-		"a kubelet marks its node through the status":           {patchStatus("a kubelet", fresh, mark(byUID)), byUID},
-		"a kubelet marks its node by the older one, so":         {patchStatus("a kubelet", fresh, mark(byName)), byName},
-		"a kubelet changes a record":                            {patch("the kubelet of a marked node", marked, mark(byUID)), byUID},
-		"a kubelet registers a marked node":                     {register("a new kubelet", map[string]string{byUID: "true"}), byUID},
-		"a kubelet registers a node marked by the older record": {register("a new kubelet", map[string]string{byName: "true"}), byName},
-		"an agent marks a node":                                 {patch("an agent", fresh, mark(byUID)), byUID},
-		"an agent marks a node through the status":              {patchStatus("an agent", fresh, mark(byName)), byName},
-		"an agent creates a marked node":                        {register("an agent", map[string]string{byUID: "true"}), byUID},
+		"a kubelet marks its node":                    {patch("a kubelet", fresh, mark(byUID)), byUID},
+		"a kubelet marks its node through the status": {patchStatus("a kubelet", fresh, mark(byName)), byName},
+		"a kubelet registers a marked node":           {register("a new kubelet", map[string]string{byUID: "true"}), byUID},
+		"an agent marks a node":                       {patch("an agent", fresh, mark(byUID)), byUID},
 
-		"a kubelet registers a node, which is born held":   {send: register("a new kubelet", nil)},
-		"a kubelet registers a node with an annotation":    {send: register("a new kubelet", map[string]string{"example.com/a": "1"})},
-		"a kubelet annotates its node":                     {send: patch("a kubelet", fresh, mark("example.com/a"))},
-		"a kubelet annotates a marked node":                {send: patch("the kubelet of a marked node", marked, mark("example.com/a"))},
-		"a kubelet writes the record that is there":        {send: patch("the kubelet of a marked node", marked, fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, byUID, marked.Annotations[byUID]))},
-		"a kubelet removes a record":                       {send: patch("the kubelet of a marked node", marked, fmt.Sprintf(`{"metadata": {"annotations": {%q: null}}}`, byUID))},
-		"a kubelet reports a condition":                    {send: patchStatus("a kubelet", fresh, `{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)},
-		"a kubelet reports a condition of a marked node":   {send: patchStatus("the kubelet of a marked node", marked, `{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)},
-		"an agent reports a condition":                     {send: patchStatus("an agent", marked, `{"status": {"conditions": [{"type": "example.com/NetworkReady", "status": "True"}]}}`)},
-		"an agent labels a node":                           {send: patch("an agent", marked, `{"metadata": {"labels": {"a": "b"}}}`)},
-		"the manager marks a node":                         {send: patch("the manager", fresh, mark(byUID))},
-		"an administrator marks a node":                    {send: patch("an administrator", fresh, mark(byUID))},
-		"an administrator marks a node through the status": {send: patchStatus("an administrator", fresh, mark(byName))},
-		"an administrator creates a marked node":           {send: register("an administrator", map[string]string{byUID: "true"})},
+		"a kubelet registers a node, which is created with the taint": {send: register("a new kubelet", nil)},
+		"a kubelet removes a record":                                  {send: patch("the kubelet of a marked node", marked, fmt.Sprintf(`{"metadata": {"annotations": {%q: null}}}`, byUID))},
+		"a kubelet reports a condition of a marked node":              {send: patchStatus("the kubelet of a marked node", marked, `{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)},
+		"an agent labels a node":                                      {send: patch("an agent", marked, `{"metadata": {"labels": {"a": "b"}}}`)},
+		"the manager marks a node":                                    {send: patch("the manager", fresh, mark(byUID))},
+		"an administrator marks a node":                               {send: patch("an administrator", fresh, mark(byUID))},
 	}
 }
 

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -80,6 +81,24 @@ func TestTheManagerMayWriteTaintsAndAnnotationsOfRulesOnly(t *testing.T) {
 			wantEqual(t, "refused", v.refuses(t, request.by(admission.ManagerUser)), want)
 			wantEqual(t, "refused to others", v.refuses(t, request), nil)
 		})
+	}
+}
+
+// A policy that fails closed must not fail on a node that is as large as nodes can be.
+func TestTheManagerPolicyWorksOnTheLargestNode(t *testing.T) {
+	n := node()
+	for i := range 1000 {
+		label(fmt.Sprintf("example.com/label-%d", i), strings.Repeat("a", 63))(n)
+		annotated(fmt.Sprintf("example.com/note-%d", i), strings.Repeat("a", 200))(n)
+		tainted(fmt.Sprintf("example.com/taint-%d=%s:NoSchedule", i, strings.Repeat("a", 63)))(n)
+	}
+	held, stolen := n.DeepCopy(), n.DeepCopy()
+	tainted(hold)(held)
+	stolen.Spec.Taints = stolen.Spec.Taints[:999]
+	v := newValidator(t, admission.Manager().Spec)
+	wantEqual(t, "rejected", v.refuses(t, updated(n, held).by(admission.ManagerUser)), nil)
+	if got := v.refuses(t, updated(n, stolen).by(admission.ManagerUser)); len(got) == 0 {
+		t.Error("removing a taint of another owner is not rejected")
 	}
 }
 
