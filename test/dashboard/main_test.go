@@ -5,53 +5,19 @@
 package dashboard_test
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-var shared struct {
-	start    sync.Once
-	cluster  *testenv.Cluster
-	stop     func() error
-	startErr error
-}
+var shared testenv.Shared
 
 func TestMain(m *testing.M) {
-	testenv.Quiet()
-	code := m.Run()
+	code := shared.Main(m)
 	browser.close()
-	if shared.stop != nil {
-		if err := shared.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "manager:", err)
-			code = 1
-		}
-	}
-	if shared.cluster != nil {
-		_ = shared.cluster.Stop()
-	}
-	testenv.CleanUp()
 	os.Exit(code)
 }
 
-// cluster is the control plane that tests share, with a manager running in this process.
-func cluster(t *testing.T) *testenv.Cluster {
-	t.Helper()
-	shared.start.Do(func() {
-		shared.cluster, shared.startErr = testenv.NewCluster(context.Background())
-		if shared.startErr == nil {
-			shared.startErr = shared.cluster.InstallPolicies(context.Background())
-		}
-		if shared.startErr == nil {
-			_, shared.stop, shared.startErr = shared.cluster.RunManager()
-		}
-	})
-	if shared.startErr != nil {
-		t.Fatalf("starting a control plane: %v", shared.startErr)
-	}
-	return shared.cluster
-}
+// cluster returns the control plane that tests share, with a manager running in this process.
+func cluster(t *testing.T) *testenv.Cluster { return shared.Get(t) }

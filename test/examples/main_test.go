@@ -10,66 +10,25 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/go-logr/logr"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-var shared struct {
-	start   sync.Once
-	cluster *testenv.Cluster
-	manager func() error
-	err     error
-}
-
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // what fails, a test says
-	klog.SetLogger(logr.Discard())
-	code := m.Run()
-	if shared.manager != nil {
-		_ = shared.manager()
-	}
-	if shared.cluster != nil {
-		_ = shared.cluster.Stop()
-	}
-	testenv.CleanUp()
-	os.Exit(code)
-}
-
-// cluster is a control plane with everything but kubelets: a manager, the policies, the
-// controllers of Kubernetes and its scheduler.
-func cluster(t *testing.T) *testenv.Cluster {
-	t.Helper()
-	shared.start.Do(func() { shared.err = start(context.Background()) })
-	if shared.err != nil {
-		t.Fatalf("starting the shared control plane: %v", shared.err)
-	}
-	return shared.cluster
-}
-
-func start(ctx context.Context) error {
-	var err error
-	if shared.cluster, err = testenv.NewCluster(ctx); err != nil {
+// shared has everything but kubelets: a manager, the policies, the controllers of Kubernetes and its scheduler.
+var shared = testenv.Shared{Setup: func(ctx context.Context, s *testenv.Shared) error {
+	if err := errors.Join(s.StartControllerManager(ctx), s.StartScheduler(ctx)); err != nil {
 		return err
 	}
-	for _, do := range []func(context.Context) error{
-		shared.cluster.InstallPolicies, shared.cluster.StartControllerManager, shared.cluster.StartScheduler,
-	} {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	_, shared.manager, err = shared.cluster.RunManager()
-	return err
-}
+	return testenv.WithManager(ctx, s)
+}}
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+func cluster(t *testing.T) *testenv.Cluster { return shared.Get(t) }
 
 // dir is where the examples are.
 var dir = filepath.Join(testenv.Root(), "examples")

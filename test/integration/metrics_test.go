@@ -23,7 +23,7 @@ import (
 // of histograms).
 func metricsOf(t *testing.T, rule string) map[string]float64 {
 	t.Helper()
-	families, err := shared.metrics.Gather()
+	families, err := shared.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func valueOf(metric *dto.Metric) float64 {
 	}
 }
 
-func TestMetricsHaveTheNamesThatExistInTheWild(t *testing.T) {
+func TestMetricsHaveTheNamesOfTheSharedAPI(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id, testenv.BootstrapOnly)
@@ -143,7 +143,7 @@ func TestRefusedWritesAreCounted(t *testing.T) {
 	})
 }
 
-func TestMetricsCountWhatRulesWaitForOrLeave(t *testing.T) {
+func TestMetricsCountStuckAndLimitedNodes(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	cases := map[string]struct {

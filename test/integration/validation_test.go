@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -67,28 +66,6 @@ func wantNoRule(t *testing.T, c *testenv.Cluster, id string) {
 	}
 }
 
-// maxAnswer is the maximum length of an error in bytes: a huge value is not repeated.
-const maxAnswer = 4096
-
-// checkInvalid returns an error unless the API server called the request invalid, with this message for the field.
-func checkInvalid(answer error, field, message string) error {
-	var status apierrors.APIStatus
-	switch {
-	case answer == nil:
-		return errors.New("was accepted")
-	case !errors.As(answer, &status) || !apierrors.IsInvalid(answer):
-		return fmt.Errorf("was not called invalid: %w", answer)
-	case len(answer.Error()) > maxAnswer:
-		return fmt.Errorf("has %d bytes: %.200s", len(answer.Error()), answer.Error())
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == field && strings.Contains(cause.Message, message) {
-			return nil
-		}
-	}
-	return fmt.Errorf("does not say of %s: %s\ngot %w", field, message, answer)
-}
-
 // The result does not depend on the field validation that the client asks for.
 func TestAPIServerRejectsRules(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -116,7 +93,7 @@ func TestAPIServerRejectsRules(t *testing.T) {
 			c, id := cluster(t), nameOf(t)
 			remove(t, c, id)
 			for _, strictness := range []string{metav1.FieldValidationStrict, metav1.FieldValidationIgnore} {
-				if err := checkInvalid(post(t, c, tc.edits.Rule(t, id), strictness), tc.field, tc.message); err != nil {
+				if err := testenv.CheckInvalid(post(t, c, tc.edits.Rule(t, id), strictness), tc.field, tc.message); err != nil {
 					t.Errorf("%s: %v", strictness, err)
 				}
 			}

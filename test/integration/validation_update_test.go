@@ -74,7 +74,7 @@ func TestAPIServerRejectsImmutableChanges(t *testing.T) {
 				if err := apply(t, c, id, full.Rule(t, id)); err != nil {
 					t.Fatal(err)
 				}
-				if err := checkInvalid(send(t, c, id, full.And(tc.to).Rule(t, id)), tc.field, tc.message); err != nil {
+				if err := testenv.CheckInvalid(send(t, c, id, full.And(tc.to).Rule(t, id)), tc.field, tc.message); err != nil {
 					t.Error(err)
 				}
 				if generation := ruleOf(t, c, id).Generation; generation != 1 {
@@ -122,7 +122,7 @@ func TestAPIServerRejectsConditionsOfASecondFieldManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	more := edits{"spec": "{conditions: [{type: C, requiredStatus: 'True'}]}"}.Rule(t, id)
-	if err := checkInvalid(applyAs(t, c, "second", id, more), "spec.conditions", "conditions is immutable"); err != nil {
+	if err := testenv.CheckInvalid(applyAs(t, c, "second", id, more), "spec.conditions", "conditions is immutable"); err != nil {
 		t.Error(err)
 	}
 	theirs := edits{"spec": "{taint: {effect: NoExecute}}"}.Rule(t, id)

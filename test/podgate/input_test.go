@@ -3,12 +3,9 @@ package podgate_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,20 +41,6 @@ func with(fields string) string {
 	return "components: [{name: a, podCondition: {type: example.com/a}}]\n" + fields
 }
 
-// refusal checks that the API server has refused a rule, and says this of the field.
-func refusal(answer error, field, says string) error {
-	var status apierrors.APIStatus
-	if !errors.As(answer, &status) || !apierrors.IsInvalid(answer) {
-		return fmt.Errorf("was not called invalid: %v", answer)
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == field && strings.Contains(cause.Message, says) {
-			return nil
-		}
-	}
-	return fmt.Errorf("does not say of %s: %s\ngot %w", field, says, answer)
-}
-
 // internal/plugin/lint tests every rule of the CRD with the API server's own code. An API server with the CRD does the
 // same, and sets the default gate.
 func TestAPIServerValidatesPodRules(t *testing.T) {
@@ -73,7 +56,7 @@ func TestAPIServerValidatesPodRules(t *testing.T) {
 		"CEL of two fields": {with("gate: example.com/a"), "spec.components", "podCondition.type must not be Ready or the gate of the rule"},
 	} {
 		err := c.Client.Create(t.Context(), manifest(t, testenv.NameOf(t), tc.spec), client.DryRunAll)
-		if err := refusal(err, tc.field, tc.says); err != nil {
+		if err := testenv.CheckInvalid(err, tc.field, tc.says); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -96,7 +79,7 @@ func TestTheGateOfARuleIsImmutable(t *testing.T) {
 	base := rule.DeepCopy()
 	rule.Spec.Gate += "-2"
 	err := s.Client.Patch(t.Context(), rule, client.MergeFrom(base))
-	if err := refusal(err, "spec.gate", "gate is immutable, because pods keep theirs: delete this rule and create one with the gate you want"); err != nil {
+	if err := testenv.CheckInvalid(err, "spec.gate", "gate is immutable, because pods keep theirs: delete this rule and create one with the gate you want"); err != nil {
 		t.Error(err)
 	}
 }
@@ -108,7 +91,7 @@ func TestTheManagerRejectsAPodRule(t *testing.T) {
 	rule := s.rule("web")
 	rule.Spec.PodSelector = selector("not a key", "a")
 	if err := s.Client.Create(t.Context(), rule); err != nil {
-		if refused := refusal(err, "spec.podSelector.matchLabels", "label key"); refused != nil {
+		if refused := testenv.CheckInvalid(err, "spec.podSelector.matchLabels", "label key"); refused != nil {
 			t.Error(refused)
 		}
 		return

@@ -12,11 +12,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,53 +30,26 @@ import (
 // latchImage is the image of the latch in pods that nobody starts.
 const latchImage = "registry.example.com/readygate-podgate:test"
 
-var shared struct {
-	start   sync.Once
-	cluster *testenv.Cluster
-	stop    func() error
-	err     error
-}
+var shared = testenv.Shared{Setup: func(ctx context.Context, s *testenv.Shared) error {
+	if err := errors.Join(served(ctx, s.Cluster), install(ctx, s.Cluster)); err != nil {
+		return err
+	}
+	stop, err := runManager(s.Cluster, latchImage)
+	s.StopWith(stop)
+	return err
+}}
 
 func TestMain(m *testing.M) {
-	testenv.Quiet()
-	// Tests wait more than they work. Who says -parallel is heard.
-	err := errors.Join(v1alpha1.AddToScheme(scheme.Scheme), flag.Set("test.parallel", "8"))
-	if err != nil {
+	// Tests wait more than they work. The flag -parallel still has an effect.
+	if err := errors.Join(v1alpha1.AddToScheme(scheme.Scheme), flag.Set("test.parallel", "8")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	if shared.stop != nil {
-		if err := shared.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "manager:", err)
-			code = 1
-		}
-	}
-	if shared.cluster != nil {
-		_ = shared.cluster.Stop()
-	}
-	testenv.CleanUp()
-	os.Exit(code)
+	os.Exit(shared.Main(m))
 }
 
-// cluster is the control plane that tests share, with a manager running in this process.
-func cluster(t *testing.T) *testenv.Cluster {
-	t.Helper()
-	shared.start.Do(func() {
-		ctx := context.Background()
-		shared.cluster, shared.err = testenv.NewCluster(ctx)
-		if shared.err == nil {
-			shared.err = errors.Join(served(ctx, shared.cluster), install(ctx, shared.cluster))
-		}
-		if shared.err == nil {
-			shared.stop, shared.err = runManager(shared.cluster, latchImage)
-		}
-	})
-	if shared.err != nil {
-		t.Fatalf("starting the shared control plane: %v", shared.err)
-	}
-	return shared.cluster
-}
+// cluster returns the control plane that tests share, with a manager running in this process.
+func cluster(t *testing.T) *testenv.Cluster { return shared.Get(t) }
 
 // served waits until the API server serves rules for pods.
 func served(ctx context.Context, c *testenv.Cluster) error {
@@ -106,23 +77,8 @@ func install(ctx context.Context, c *testenv.Cluster) error {
 		c.Client.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: everywhere, Subjects: subjects, RoleRef: role("ClusterRole")}))
 }
 
-// runManager runs the manager in this process, as the user that its role is bound to, until the
-// returned function is called, which says how it ended.
+// runManager runs the manager in this process, with this image of the latch, until stop is called.
 func runManager(c *testenv.Cluster, latch string, change ...func(*manager.Options)) (stop func() error, err error) {
-	config, err := c.ControlPlane.Config(testenv.ManagerUser)
-	if err != nil {
-		return nil, err
-	}
-	options := manager.NewOptions()
-	options.RestConfig, options.Registerer, options.HealthAddr, options.LatchImage = config, prometheus.NewRegistry(), "0", latch
-	for _, f := range change {
-		f(options)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- options.Run(ctx) }()
-	return sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	}), nil
+	_, stop, err = c.RunManager(append(change, func(o *manager.Options) { o.LatchImage = latch })...)
+	return stop, err
 }

@@ -7,36 +7,17 @@ package reporter_test
 import (
 	"context"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-var shared struct {
-	start   sync.Once
-	cluster *testenv.Cluster
-	err     error
-}
+var shared = testenv.Shared{Setup: func(context.Context, *testenv.Shared) error { return nil }} // no policies, no manager
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.cluster != nil {
-		_ = shared.cluster.Stop()
-	}
-	testenv.CleanUp()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-// cluster is the control plane that tests share.
-func cluster(t *testing.T) *testenv.Cluster {
-	t.Helper()
-	shared.start.Do(func() { shared.cluster, shared.err = testenv.NewCluster(context.Background()) })
-	if shared.err != nil {
-		t.Fatalf("starting the shared control plane: %v", shared.err)
-	}
-	return shared.cluster
-}
+// cluster returns the control plane that tests share.
+func cluster(t *testing.T) *testenv.Cluster { return shared.Get(t) }
 
 // nameOf is a name that no other test uses.
 var nameOf = testenv.NameOf

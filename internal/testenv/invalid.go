@@ -1,0 +1,31 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// maxError is the maximum length of an error in bytes: a huge value is not repeated.
+const maxError = 4096
+
+// CheckInvalid returns an error unless the API server called the request invalid, with this message for the field.
+func CheckInvalid(answer error, field, message string) error {
+	var status apierrors.APIStatus
+	switch {
+	case answer == nil:
+		return errors.New("was accepted")
+	case !errors.As(answer, &status) || !apierrors.IsInvalid(answer):
+		return fmt.Errorf("was not called invalid: %w", answer)
+	case len(answer.Error()) > maxError:
+		return fmt.Errorf("has %d bytes: %.200s", len(answer.Error()), answer.Error())
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == field && strings.Contains(cause.Message, message) {
+			return nil
+		}
+	}
+	return fmt.Errorf("does not say of %s: %s\ngot %w", field, message, answer)
+}
