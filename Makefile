@@ -28,7 +28,7 @@ PROMISES = $(shell sed -n '/^.. What it promises/,/^.. Working/p' README.md | gr
 PURE     := ./internal/core/admission ./internal/core/noderule
 PROGRAMS := ./test/architecture ./test/chart ./test/demo ./test/setup
 # The largest tests of test/integration with managers only in processes of their own.
-STORMS := ^(TestALeaderThatSleptTakesNobodyAway|TestAManagerThatLeadsAfterTheCRDWentCleansUp|TestAManagerWithoutItsCRDSaysHowToFreeNodes|TestBirthsNeedTheAPIAndNothingElseDoes|TestCleanupCanBeKilledAnywhere|TestCleanupNamesWhatItCannotDo|TestCost|TestCrashesAtAnyMomentAreRepaired|TestKubeletsAreRefusedNothing|TestNeverTwoWriters|TestNoBirthIsMissedWhateverHappens|TestNoPodIsEarlyInAStormOfJoins|TestNoRuleIsBlockedForGood|TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows|TestReadygateCanBeRemovedInAnyOrder|TestRecordsOnManyNodesCostFewLists|TestTheFirstNodeAfterAStartIsBornHeld|TestTheRuleSaysWhyBirthsAreNotCovered|TestWhatARuleSaysIsTrueOfEveryAPIServer)$$
+STORMS := ^(TestAManagerThatLeadsAfterTheCRDWentCleansUp|TestAManagerWithoutItsCRDReportsHowToReleaseNodes|TestAPausedLeaderKeepsMaxUnavailable|TestBirthsNeedTheAPIAndNothingElseDoes|TestCleanupCanBeKilledAnywhere|TestCleanupNamesWhatItCannotDo|TestCost|TestCrashesAtAnyMomentAreRepaired|TestNeverTwoWriters|TestNoBirthIsMissedWhateverHappens|TestNoPodIsEarlyInAStormOfJoins|TestNoRuleIsBlockedForGood|TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows|TestPoliciesRejectNoRequestOfKubelets|TestReadygateCanBeRemovedInAnyOrder|TestRecordsOnManyNodesCostFewLists|TestTheFirstNodeAfterAStartIsBornHeld|TestTheRuleSaysWhyBirthsAreNotCovered|TestWhatARuleSaysIsTrueOfEveryAPIServer)$$
 
 ##@ Main
 

@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// TestBehaviour is the table of what a rule does to a node, row by row: requirements met or
-// not, taint there before or not, both modes.
+// TestBehaviour shows that plans become writes and events. TestPlanBehaviour in internal/core/noderule has every
+// combination of mode, requirements and taint.
 func TestBehaviour(t *testing.T) {
 	const (
 		met   = corev1.ConditionTrue
@@ -27,42 +27,19 @@ func TestBehaviour(t *testing.T) {
 		wantCompleted bool
 		wantEvents    []string
 	}{
-		"continuous: met and tainted, the taint is removed": {
-			mode: v1alpha1.EnforcementModeContinuous, status: met, tainted: true,
-			wantEvents: []string{v1alpha1.EventTaintRemoved},
-		},
-		"continuous: met and not tainted, nothing happens": {
-			mode: v1alpha1.EnforcementModeContinuous, status: met,
-		},
-		"continuous: not met and not tainted, the taint is added": {
+		"added": {
 			mode: v1alpha1.EnforcementModeContinuous, status: unmet,
 			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdded},
 		},
-		"continuous: not met and tainted, the taint is adopted": {
+		"adopted": {
 			mode: v1alpha1.EnforcementModeContinuous, status: unmet, tainted: true,
 			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdopted},
 		},
-		"continuous: never reported counts as not met": {
-			mode:      v1alpha1.EnforcementModeContinuous,
-			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdded},
-		},
-		"bootstrap-only: met and tainted, the taint is removed and completion remembered": {
+		"removed and completed": {
 			mode: v1alpha1.EnforcementModeBootstrapOnly, status: met, tainted: true,
 			wantCompleted: true, wantEvents: []string{v1alpha1.EventTaintRemoved},
 		},
-		"bootstrap-only: met and not tainted, completion is remembered": {
-			mode: v1alpha1.EnforcementModeBootstrapOnly, status: met,
-			wantCompleted: true,
-		},
-		"bootstrap-only: not met and not tainted, the taint is added": {
-			mode: v1alpha1.EnforcementModeBootstrapOnly, status: unmet,
-			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdded},
-		},
-		"bootstrap-only: not met and tainted, the taint is adopted": {
-			mode: v1alpha1.EnforcementModeBootstrapOnly, status: unmet, tainted: true,
-			wantTaint: true, wantEvents: []string{v1alpha1.EventTaintAdopted},
-		},
-		"bootstrap-only: not met but completed before, nothing happens": {
+		"completed before": {
 			mode: v1alpha1.EnforcementModeBootstrapOnly, status: unmet, completed: true,
 			wantCompleted: true,
 		},
@@ -130,33 +107,7 @@ func TestContinuousHoldsAgain(t *testing.T) {
 	c.EventuallyNode(t, id, "released", free(rule))
 }
 
-func TestAnyOfReleasesWithOneOfMany(t *testing.T) {
-	t.Parallel()
-	c, id := cluster(t), nameOf(t)
-	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) {
-		r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf
-		r.Spec.Conditions = append(r.Spec.Conditions,
-			v1alpha1.ConditionRequirement{Type: "example.com/Backup", RequiredStatus: corev1.ConditionTrue})
-	})
-	c.Create(t, rule)
-	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), corev1.ConditionFalse)
-	c.EventuallyNode(t, id, "held", held(rule))
-	c.SetCondition(t, id, "example.com/Backup", corev1.ConditionTrue)
-	c.EventuallyNode(t, id, "released", free(rule))
-}
-
-func TestDefaultStatusCountsWhileTheConditionIsAbsent(t *testing.T) {
-	t.Parallel()
-	c, id := cluster(t), nameOf(t)
-	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].DefaultStatus = corev1.ConditionTrue })
-	c.Create(t, rule)
-	c.CreateNode(t, testenv.Node(id, testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key)), "")
-	c.EventuallyNode(t, id, "released", free(rule))
-	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
-	c.EventuallyNode(t, id, "held", held(rule))
-}
-
-func TestANodeMadeAgainStartsAnew(t *testing.T) {
+func TestARecreatedNodeHasNoRecords(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id, testenv.BootstrapOnly)

@@ -279,7 +279,7 @@ func wantNothingLeft(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadin
 }
 
 // A record that an API server put on which did not know yet that the rule is gone.
-func TestABirthOfARuleThatIsGoneIsSwept(t *testing.T) {
+func TestARecordOfADeletedRuleIsRemoved(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id)

@@ -23,7 +23,7 @@ import (
 
 // A policy that the manager may not read, or that somebody has made theirs, still puts taints
 // on nodes: a deleted rule is not called gone while it may be in there.
-func TestARuleIsNotGoneWhileThePolicyMayNameIt(t *testing.T) {
+func TestARuleKeepsItsFinalizerWhileThePolicyNamesIt(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -105,7 +105,7 @@ func withoutRights(t *testing.T, c *testenv.Cluster, verb string) func() {
 
 // A refusal is tried again and again, and said once: a rule that seems to settle each time
 // would be written each time.
-func TestARefusedPolicyWriteIsSaidOnce(t *testing.T) {
+func TestARejectedPolicyWriteIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -138,7 +138,7 @@ func refusals(p *testenv.Process) int { return strings.Count(p.Log(), "writing t
 
 // Nodes that are created with the taint after the manager saw that the rule only previews are
 // released: an API server may not have seen it yet. Those created before stay as they are.
-func TestARuleThatBecomesAPreviewKeepsNoNewNode(t *testing.T) {
+func TestADryRunRuleHoldsNoNewNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	rule := testenv.Rule(nameOf(t))

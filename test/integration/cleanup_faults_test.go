@@ -26,7 +26,7 @@ import (
 )
 
 // A manager that cannot be stopped, because nobody reaches it, has a lease that runs out.
-func TestCleanupWaitsOutAManagerThatNobodyReaches(t *testing.T) {
+func TestCleanupWaitsForAnUnreachableManager(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	u.manager.Signal(syscall.SIGSTOP)
@@ -51,7 +51,7 @@ func TestCleanupDoesNotFightAManagerThatLeads(t *testing.T) {
 
 // A manager without a lease cannot be seen, but what it does can: what is taken off comes back.
 // It is not fought for long, and the end is not called a success.
-func TestCleanupSaysThatSomebodyPutsThingsBack(t *testing.T) {
+func TestCleanupReportsAnotherWriter(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	u.manager.Terminate()
@@ -311,7 +311,7 @@ func TestCleanupsRoleRefuses(t *testing.T) {
 	}
 }
 
-func TestCleanupSaysWhatIsWrongWithItsFlags(t *testing.T) {
+func TestCleanupRejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	p := testenv.Start(t, "readygate-manager", nil, "cleanup", "--rules=drop")
 	wantSaid(t, endsWith(t, p, 1), `--rules is "drop", must be keep or delete`)

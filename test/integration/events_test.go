@@ -50,7 +50,7 @@ func eventOf(t *testing.T, c *testenv.Cluster, obj client.Object, reason string)
 	return found
 }
 
-func TestEventsHaveTheNamesThatExistInTheWild(t *testing.T) {
+func TestEventsHaveTheReasonsOfTheSharedAPI(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id)

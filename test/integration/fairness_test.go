@@ -205,7 +205,7 @@ func refusedAtMost(took time.Duration) int {
 
 // One node flips ten times a second for twenty seconds. Meanwhile all others flip once, and
 // are held before it stops.
-func TestAFlappingNodeHurtsNobody(t *testing.T) {
+func TestAFlappingNodeDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 1, 101)
 	flapper := crowdNode(0)

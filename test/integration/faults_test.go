@@ -125,7 +125,7 @@ func TestDryRunIsAlwaysLive(t *testing.T) {
 
 // A rule that becomes a preview keeps its hands off what it holds, and takes it back when
 // it is deleted.
-func TestARuleThatBecomesAPreviewFreezes(t *testing.T) {
+func TestSettingDryRunFreezesWhatARuleHolds(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id)
@@ -142,23 +142,6 @@ func TestARuleThatBecomesAPreviewFreezes(t *testing.T) {
 	}
 	gone(t, c, rule)
 	c.EventuallyNode(t, id, "let go", free(rule))
-}
-
-func TestOwnTaintsAreNotAdoptedAgain(t *testing.T) {
-	t.Parallel()
-	c, id := cluster(t), nameOf(t)
-	rule := testenv.Rule(id)
-	c.Create(t, rule)
-	node := testenv.Node(id, testenv.Pool(id))
-	c.CreateNode(t, node, "")
-	c.EventuallyNode(t, id, "held", held(rule))
-	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionFalse} {
-		c.SetCondition(t, id, testenv.Condition, status)
-		c.EventuallyRule(t, id, "aware of the change", func(r *v1alpha1.NodeReadinessRule) bool {
-			return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == status
-		})
-	}
-	wantEvents(t, c, node, v1alpha1.EventTaintAdded)
 }
 
 func TestATaintRemovedByHandComesBack(t *testing.T) {
@@ -223,7 +206,7 @@ func orderedAfter(ctx context.Context, c *testenv.Cluster, rule client.Object) e
 	return errors.New("still the same second")
 }
 
-func TestAForeignStatusWriteIsMended(t *testing.T) {
+func TestAForeignStatusWriteIsCorrected(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id)

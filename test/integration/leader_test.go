@@ -241,7 +241,7 @@ func TestReadyOnlyWhenCachesAreSynced(t *testing.T) {
 	ready(t, p)
 }
 
-func TestAMissingCRDIsSaid(t *testing.T) {
+func TestAMissingCRDIsReported(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.Client.DeleteAllOf(t.Context(), crdObject()); err != nil {

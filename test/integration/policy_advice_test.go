@@ -17,7 +17,7 @@ import (
 )
 
 // Who creates a rule that one bad probe turns against the whole fleet is told, and not refused.
-func TestWhoCreatesARuleThatCouldEvictEverythingIsWarned(t *testing.T) {
+func TestNoExecuteWithoutMaxUnavailableIsAWarning(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	scheme := c.Client.Scheme()

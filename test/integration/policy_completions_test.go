@@ -193,7 +193,7 @@ const (
 
 // What kubelets send all day, on nodes that are born held, completed by the manager, deleted
 // and registered again, with every policy in force: not one refusal.
-func TestKubeletsAreRefusedNothing(t *testing.T) {
+func TestPoliciesRejectNoRequestOfKubelets(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	install(t, c)

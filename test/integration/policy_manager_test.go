@@ -194,7 +194,7 @@ func TestTheServerKeepsWhatThePolicyDoesNotLookAt(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // Of all that, its role lets the manager patch nodes.
-func TestTheManagersRoleIsNarrowerStill(t *testing.T) {
+func TestTheManagersRoleRejectsOtherWritesOfNodes(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	node := testenv.Node(id, nil)

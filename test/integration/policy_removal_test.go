@@ -170,7 +170,7 @@ const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-remo
 
 // Who removes what rules need is told, once; who removes something else, or has no rules that
 // are enforced, is not.
-func TestWhoRemovesThePartsOfReadygateIsWarned(t *testing.T) {
+func TestRemovingPartsOfReadygateIsAWarning(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	install(t, c)
@@ -363,7 +363,7 @@ func (f *fleet) nobodyIsHeldFromNowOn() func() {
 
 // The manager is gone, and new nodes are born held: the command that the warning names, and
 // the documentation repeats, makes an end of it.
-func TestTheWarningNamesARemedy(t *testing.T) {
+func TestTheRemovalWarningNamesACommandThatWorks(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.removeManager()
@@ -386,7 +386,7 @@ func TestTheWarningNamesARemedy(t *testing.T) {
 }
 
 // Without the policies the manager goes on, rules say what is missing, and all can be removed.
-func TestTheManagerGoesOnWithoutThePolicies(t *testing.T) {
+func TestTheManagerWorksWithoutPolicies(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	uncovered := func(reason string) func(*v1alpha1.NodeReadinessRule) bool {
@@ -416,7 +416,7 @@ func TestTheManagerGoesOnWithoutThePolicies(t *testing.T) {
 
 // Somebody removed the CRD by force while no manager ran: nodes can register. They are born
 // held, and a manager that comes cannot help, but says what to do.
-func TestAManagerWithoutItsCRDSaysHowToFreeNodes(t *testing.T) {
+func TestAManagerWithoutItsCRDReportsHowToReleaseNodes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.removeManager()

@@ -112,7 +112,7 @@ func TestDaemonSetsThatARuleNamesTolerateItsTaint(t *testing.T) {
 
 // A DaemonSet that existed before the rule is mended by its next change, whatever that is, and the
 // rule says until then that it is kept away.
-func TestADaemonSetOfBeforeIsMendedByItsNextChange(t *testing.T) {
+func TestAnExistingDaemonSetGetsTolerationsWithItsNextChange(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	ds := agentSet("default", id, map[string]string{"component": id})

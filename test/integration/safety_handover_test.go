@@ -23,7 +23,7 @@ import (
 
 // A leader that sleeps for longer than its lease lasts goes on with what it had begun when it wakes
 // up, while another one counts without it. It must not write.
-func TestALeaderThatSleptTakesNobodyAway(t *testing.T) {
+func TestAPausedLeaderKeepsMaxUnavailable(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 30, 3
 	c := testenv.StartCluster(t)

@@ -65,7 +65,7 @@ func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestSilenceHoldsANodeOnTime(t *testing.T) {
+func TestAStaleConditionHoldsANodeOnTime(t *testing.T) {
 	t.Parallel()
 	const silence = time.Minute
 	c, id := cluster(t), nameOf(t)
@@ -246,7 +246,7 @@ func TestARebootHoldsANode(t *testing.T) {
 	c.EventuallyNode(t, id, "released", free(rule))
 }
 
-func TestAStuckNodeIsToldOfOnce(t *testing.T) {
+func TestAStuckNodeHasOneEvent(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	rule := testenv.Rule(testenv.NameOf(t), func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](2) })

@@ -17,7 +17,7 @@ import (
 
 // Another controller of this API held nodes, without records, and was removed while a rule
 // was being deleted: its taint goes, as it would have gone there.
-func TestARuleThatWasDeletedBeforeWeCameLeavesNoTaint(t *testing.T) {
+func TestARuleDeletedWithoutAManagerLeavesNoTaint(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	rule := testenv.Rule("before", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} })
@@ -39,7 +39,7 @@ func TestARuleThatWasDeletedBeforeWeCameLeavesNoTaint(t *testing.T) {
 
 // Nobody checks the conditions of nodes. One with an odd status must not keep the status of
 // rules from being written.
-func TestAnOddConditionOfANodeDoesNotSilenceARule(t *testing.T) {
+func TestAnInvalidNodeConditionDoesNotStopStatus(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id)
@@ -52,7 +52,7 @@ func TestAnOddConditionOfANodeDoesNotSilenceARule(t *testing.T) {
 }
 
 // A rule that waits for somebody else's finalizer says what is true.
-func TestADeletedRuleThatOthersKeepSaysSo(t *testing.T) {
+func TestADeletedRuleReportsForeignFinalizers(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })

@@ -70,7 +70,7 @@ func TestADeletedRuleOpensPodsThatAreNotOnANode(t *testing.T) {
 
 // Who fills the annotations of a pod leaves no room for the key of its latch. The pod keeps neither its
 // gate closed by that, nor the rule from going.
-func TestAPodWithFullAnnotationsKeepsNobodyWaiting(t *testing.T) {
+func TestAPodWithFullAnnotationsDoesNotDelayADeletedRule(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	rule := s.rule("web", startHold)

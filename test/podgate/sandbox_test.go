@@ -59,7 +59,7 @@ func (s *stage) openByFile(h host, rule *v1alpha1.PodReadinessRule) *corev1.Pod 
 
 // A component that says no of the new sandbox is heard, although it said yes of the one before, and the
 // pod has the same address.
-func TestANewSandboxIsAskedAboutAnew(t *testing.T) {
+func TestANewSandboxIsProbedAgain(t *testing.T) {
 	t.Parallel()
 	s, h := newStage(t), newHost(t)
 	rule := s.rule("web", components(byPodCondition("policy", programmed), byFile("file", "/run/{uid}")))

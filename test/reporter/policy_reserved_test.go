@@ -101,7 +101,7 @@ func registersWithoutReserved(t *testing.T, c *testenv.Cluster, reporter admissi
 const soakBeats = 200
 
 // What a kubelet sends all day passes, while the reporter reports on the same node.
-func TestAReservedConditionIsInNoKubeletsWay(t *testing.T) {
+func TestReservedConditionsRejectNoRequestOfKubelets(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	reporter := newReporter(t, c, id)

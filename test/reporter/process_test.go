@@ -109,7 +109,7 @@ func is(status corev1.ConditionStatus) func(*corev1.NodeCondition) bool {
 	return func(c *corev1.NodeCondition) bool { return c.Status == status }
 }
 
-func TestAReporterSaysWhatItsCheckFinds(t *testing.T) {
+func TestAReporterReportsItsCheck(t *testing.T) {
 	t.Parallel()
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusServiceUnavailable)
 	p := s.start(t, e, "CHECK_INTERVAL=100ms", "NODE_NAME="+s.node)

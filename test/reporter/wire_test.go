@@ -174,7 +174,7 @@ func contains(text string, parts ...string) bool {
 
 // A condition that the API server refuses keeps back no other: here one that was added to the
 // file, and not to the policy.
-func TestARefusedConditionKeepsBackNoOther(t *testing.T) {
+func TestARejectedConditionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	s, e := newStation(t, c), newEndpoint(t, http.StatusOK)

@@ -23,7 +23,7 @@ func finalizers(names ...string) func(*v1alpha1.NodeReadinessRule) {
 	return func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = names }
 }
 
-func TestWhoRemovesAPartThatRulesNeedIsWarned(t *testing.T) {
+func TestRemovingAPartThatRulesNeedIsAWarning(t *testing.T) {
 	deployment := appsv1.SchemeGroupVersion.WithKind("Deployment")
 	meta := metav1.ObjectMeta{Name: "n"}
 	cases := map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAReservedConditionIsItsReportersAlone(t *testing.T) {
+func TestOnlyItsReporterMayWriteAReservedCondition(t *testing.T) {
 	ready := func() *corev1.Node { return node(reports("Ready", True), reports(calicoReady, True)) }
 	cases := map[string]struct {
 		request request

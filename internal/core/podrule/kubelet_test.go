@@ -114,7 +114,7 @@ func TestADeadlineBeginsWithTheAddress(t *testing.T) {
 }
 
 // An agent that begins after the deadline asks first.
-func TestNobodyIsLateWhoWasNotAsked(t *testing.T) {
+func TestAPodThatWasNotProbedIsNotLate(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path")), deadline(60, v1alpha1.DeadlineOpen)))
 	w.pass(2 * time.Minute)
 	w.settle()
@@ -125,7 +125,7 @@ func TestNobodyIsLateWhoWasNotAsked(t *testing.T) {
 }
 
 // Who insists on a closed gate is not written against as fast as possible.
-func TestAGateThatSomebodyElseCloses(t *testing.T) {
+func TestAGateThatAnotherWriterCloses(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.says("True")
 	w.settle()
