@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/readygate/readygate/internal/manager"
-	"github.com/readygate/readygate/internal/manager/logline"
 	"github.com/readygate/readygate/internal/manager/uninstall"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -56,7 +55,7 @@ func run(name string, args []string, options command, logging *zap.Options) {
 	}
 
 	logging.StacktraceLevel = zapcore.PanicLevel // an error says what is wrong without one
-	logger := logline.Lazy(zap.New(zap.UseFlagOptions(logging)))
+	logger := zap.New(zap.UseFlagOptions(logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if err := options.Run(ctrl.SetupSignalHandler()); err != nil {

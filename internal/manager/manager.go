@@ -113,9 +113,6 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := addHealth(mgr, lock); err != nil {
 		return err
 	}
-	if err := mgr.Add(standby(tuneCollector)); err != nil {
-		return err
-	}
 	log.Info("Starting", "version", version.Version, "leaderElection", o.LeaderElect)
 	return mgr.Start(ctx)
 }

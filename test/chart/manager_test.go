@@ -100,6 +100,9 @@ func TestManagerTakesWhatItIsGiven(t *testing.T) {
 	if !slices.Contains(container.Args, "--zap-log-level=debug") || !slices.Contains(container.Env, corev1.EnvVar{Name: "GODEBUG", Value: "madvdontneed=1"}) {
 		t.Errorf("extraArgs or extraEnv are not in %v, %v", container.Args, container.Env)
 	}
+	if !slices.Contains(container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "220MiB"}) {
+		t.Errorf("gomemlimit is not in %v", container.Env)
+	}
 	for values, want := range map[string]time.Duration{ci(t, "full"): 3 * time.Minute, "": time.Minute} {
 		if got := parse(t, managerOf(t, values).Spec.Template.Spec.Containers[0].Args).RequestTimeout; got != want {
 			t.Errorf("the request timeout of the API server is %v, want %v", got, want)
