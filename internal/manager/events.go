@@ -8,26 +8,25 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/manager/events"
-	"github.com/readygate/readygate/internal/manager/turnstile"
 )
 
-// Rate of events. They tell of what was done and may come late: they give way to writes of nodes,
-// and the turnstile lets them in last. One is written after another, so an API server that has
-// much to do gets far fewer.
+// Maximum rate of events. One is written after another, and not while nodes are written, so a slow API server
+// gets fewer.
 const (
 	eventQPS   = 200
 	eventBurst = 200
 )
 
-// newEvents makes a recorder of events that sends them while the manager runs.
-func newEvents(mgr manager.Manager, registerer prometheus.Registerer, gate *turnstile.Turnstile) (*events.Herald, error) {
+// newEvents returns a recorder of events. The manager writes them while it runs, and defers them while busy
+// returns true.
+func newEvents(mgr manager.Manager, registerer prometheus.Registerer, busy func() bool) (*events.Herald, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS, config.Burst = eventQPS, eventBurst
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	events := events.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter, gate.WritesNodes)
+	events := events.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter, busy)
 	registerer.MustRegister(events)
 	return events, mgr.Add(events)
 }

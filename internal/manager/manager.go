@@ -48,7 +48,6 @@ import (
 	"github.com/readygate/readygate/internal/manager/ruletaints"
 
 	"github.com/readygate/readygate/internal/core/reporters"
-	"github.com/readygate/readygate/internal/manager/turnstile"
 	"github.com/readygate/readygate/internal/version"
 )
 
@@ -93,18 +92,14 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	unfenced := rest.CopyConfig(config) // for a manager that waits, and so has no lease
-	// After the lock, which has a copy: renewing the lease waits for nobody. Who waits at the
-	// turnstile may have lost the lease by then.
-	config.Wrap(lock.Fence.Wrap)
-	config.Wrap(nodecache.Wrap)
-	gate := o.throughTurnstile(config)
+	wrapTransport(config, lock.Fence)
 	strip := (&nodecache.Stripper{}).Strip
 	mgr, err := o.newManager(config, lock, strip)
 	if err != nil {
 		return err
 	}
 	others := o.others()
-	if err := o.addControllers(ctx, mgr, gate, strip, lock.Fence, others); err != nil {
+	if err := o.addControllers(ctx, mgr, strip, lock.Fence, others); err != nil {
 		return err
 	}
 	if err := o.addLeadership(mgr, lock, unfenced, others); err != nil {
@@ -176,7 +171,7 @@ func (o *Options) metrics() metricsserver.Options {
 	return options
 }
 
-func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate *turnstile.Turnstile, strip toolscache.TransformFunc, fence *leadership.Fence, others *leadership.Others) error {
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip toolscache.TransformFunc, fence *leadership.Fence, others *leadership.Others) error {
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -193,10 +188,6 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 	if err != nil {
 		return err
 	}
-	events, err := newEvents(mgr, o.Registerer, gate)
-	if err != nil {
-		return err
-	}
 	rules, failures, covered := rulecache.NewShelf(mgr.GetCache()), &node.Failures{}, admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.BirthsName, bornLater)
 	owners := ruletaints.New(mgr.GetAPIReader(), mgr.GetClient(), o.listNamespace(), clock.RealClock{})
 	nodes := &node.Reconciler{
@@ -206,12 +197,16 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Rules:    rules,
 		Failures: failures,
 		Owners:   owners,
-		Events:   events,
 		Metrics:  node.NewMetrics(o.Registerer),
 		Clock:    clock.RealClock{},
 
 		Quota: quota.New(&node.Reader{Client: mgr.GetClient(), API: mgr.GetAPIReader(), Nodes: everyNode, Strip: strip}, fence, clock.RealClock{}),
 	}
+	events, err := newEvents(mgr, o.Registerer, nodes.Writing)
+	if err != nil {
+		return err
+	}
+	nodes.Events = events
 	status := &noderulecontroller.Reconciler{
 		Client:   mgr.GetClient(),
 		Nodes:    everyNode,
@@ -226,7 +221,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, gate 
 		Events:     events,
 		Metrics:    noderulecontroller.NewMetrics(o.Registerer),
 		Clock:      clock.RealClock{},
-		Busy:       gate.WritesNodes,
+		Busy:       nodes.Writing,
 	}
 	o.Registerer.MustRegister(noderulecontroller.NewCollector(status, mgr.Elected()), buildInfo())
 	compared := admissioncontroller.NewMetrics(o.Registerer)

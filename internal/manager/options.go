@@ -16,7 +16,6 @@ import (
 
 	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/manager/leadership"
-	"github.com/readygate/readygate/internal/manager/turnstile"
 )
 
 // Options configure the manager. NewOptions has the defaults; AddFlags lets the command
@@ -96,8 +95,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one active manager among several.")
 	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect, and of the ConfigMap readygate-rule-taints. Empty: the namespace that the manager runs in; outside of a cluster the ConfigMap is in readygate-system.")
 	o.Peers.AddFlag(flags)
-	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Nodes that are looked at at the same time. At most 4 requests more than this are under way at one time.")
-	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Rules whose status is worked on at the same time.")
+	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Maximum number of concurrent Node reconciles; each has at most one request in flight.")
+	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Maximum number of concurrent NodeReadinessRule reconciles; each has at most one request in flight.")
 	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-births and readygate-gates may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
 	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
 	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-births and readygate-gates in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
@@ -157,19 +156,4 @@ func (o *Options) restConfig() (*rest.Config, error) {
 		cfg.Burst = max(1, int(2*cfg.QPS))
 	}
 	return rest.AddUserAgent(cfg, "readygate-manager"), nil
-}
-
-// extraPlaces are for what is not about a node: the status of rules, policies, events.
-const extraPlaces = 4
-
-// Places is how many requests of the manager may be under way at one time, without watches
-// and the lease.
-func (o *Options) Places() int { return o.NodeWorkers + extraPlaces }
-
-// throughTurnstile bounds the requests of all clients that are made of this configuration.
-func (o *Options) throughTurnstile(config *rest.Config) *turnstile.Turnstile {
-	gate := turnstile.New(o.Places())
-	o.Registerer.MustRegister(gate)
-	config.Wrap(gate.Wrap)
-	return gate
 }

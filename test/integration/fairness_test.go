@@ -13,8 +13,12 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// places is how many requests of the manager may be under way at one time.
-var places = manager.NewOptions().Places()
+// nodeWorkers and ruleWorkers limit requests about nodes and rules. Of others there are at most 4 in flight: one each
+// for both policies, for rules for pods and for events.
+var (
+	nodeWorkers = manager.NewOptions().NodeWorkers
+	otherMost   = manager.NewOptions().RuleWorkers + 4
+)
 
 // crowd is a fleet of nodes that rules select, with a manager that reaches the API server
 // through a proxy.
@@ -133,9 +137,9 @@ func TestASlowAPIServerIsNotCrowded(t *testing.T) {
 		of   func(testenv.Arrival) bool
 		most int
 	}{
-		"requests":                           {testenv.Arrival.IsWork, places},
-		"requests that are not about a node": {lessNeeded, places / 2},
-		"events":                             {isEvent, places / 4},
+		"requests":                           {testenv.Arrival.IsWork, nodeWorkers + otherMost},
+		"requests that are not about a node": {lessNeeded, otherMost},
+		"events":                             {isEvent, 1},
 	} {
 		got := c.proxy.MostUnderWay(tc.of)
 		if got > tc.most {
@@ -143,7 +147,7 @@ func TestASlowAPIServerIsNotCrowded(t *testing.T) {
 		}
 		t.Logf("%s: %d under way of %d", what, got, tc.most)
 	}
-	if got, want := c.proxy.MostUnderWay(testenv.Arrival.IsWork), manager.NewOptions().NodeWorkers; got < want {
+	if got := c.proxy.MostUnderWay(testenv.Arrival.IsWork); got < nodeWorkers {
 		t.Errorf("only %d requests were under way at one time: it was not crowded", got)
 	}
 	c.proxy.Set(testenv.Fault{})
@@ -189,18 +193,9 @@ func TestAnAPIServerThatThrottlesIsLeftAlone(t *testing.T) {
 	}
 }
 
-// refusedAtMost follows from the rules of the turnstile: of each need, as many requests as it
-// has places are refused; all of it then pauses for a second and has half as many places, to
-// the last one.
+// refusedAtMost follows from Retry-After: each request in flight is sent again after a second.
 func refusedAtMost(took time.Duration) int {
-	sum := 0
-	for _, most := range []int{places, places / 2, places / 4} {
-		for range int(took/time.Second) + 1 {
-			sum += most
-			most = max(1, most/2)
-		}
-	}
-	return sum
+	return (nodeWorkers + otherMost) * (int(took/time.Second) + 1)
 }
 
 // One node flips ten times a second for twenty seconds. Meanwhile all others flip once, and

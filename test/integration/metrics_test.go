@@ -114,7 +114,7 @@ func TestMetricsHaveTheNamesOfTheSharedAPI(t *testing.T) {
 	testenv.Eventually(t, "the series to be gone", func(context.Context) error {
 		for name := range metricsOf(t, id) {
 			if !strings.HasPrefix(name, "node_readiness_rules_total") && !strings.HasPrefix(name, "node_readiness_build_info") &&
-				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") && !strings.HasPrefix(name, "node_readiness_client_") &&
+				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") &&
 				!strings.HasPrefix(name, "node_readiness_events_dropped_total") && !strings.HasPrefix(name, "node_readiness_nodes_with_unlisted_records") &&
 				!strings.HasPrefix(name, "node_readiness_other_leases") && !strings.HasPrefix(name, "node_readiness_waiting_for_lease") &&
 				!strings.HasPrefix(name, "readygate_policy_outdated") {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,9 +61,13 @@ type Reconciler struct {
 	Metrics *Metrics
 	Clock   clock.PassiveClock
 
+	writing  atomic.Int64 // patches in flight
 	deleted  deletedRules
 	unlisted unlistedRecords
 }
+
+// Writing reports whether a patch of a node is in flight. Less urgent writes wait meanwhile.
+func (r *Reconciler) Writing() bool { return r.writing.Load() > 0 }
 
 // Reconcile evaluates all rules for one node, and sends at most one patch.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -170,6 +175,8 @@ func (r *Reconciler) write(ctx context.Context, d decision, read time.Time) erro
 	}
 	sent := d.reservation.Commit(d.plan, func() (*corev1.Node, quota.Outcome) {
 		var written *corev1.Node
+		r.writing.Add(1)
+		defer r.writing.Add(-1)
 		written, err = send(ctx, r.Client, d.Node.Name, d.patch)
 		return written, outcomeOf(err)
 	})

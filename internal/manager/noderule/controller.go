@@ -70,7 +70,7 @@ type Reconciler struct {
 	Events   events.EventRecorder
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
-	// Busy says that nodes are being written, which matters more than to tell of it.
+	// Busy reports whether nodes are being written. The status is deferred meanwhile.
 	Busy func() bool
 
 	pace rulecache.Pace
