@@ -6,7 +6,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/manager/events"
 )
 
@@ -17,16 +16,15 @@ const (
 	eventBurst = 200
 )
 
-// newEvents returns a recorder of events. The manager writes them while it runs, and defers them while busy
-// returns true.
-func newEvents(mgr manager.Manager, registerer prometheus.Registerer, busy func() bool) (*events.Herald, error) {
+// newEvents returns the writer of events. The manager runs it, and it defers events while busy returns true.
+func newEvents(mgr manager.Manager, registerer prometheus.Registerer, busy func() bool) (*events.Writer, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS, config.Burst = eventQPS, eventBurst
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	events := events.New(client.EventsV1(), mgr.GetScheme(), v1alpha1.Reporter, busy)
-	registerer.MustRegister(events)
-	return events, mgr.Add(events)
+	writer := events.New(client.EventsV1(), mgr.GetScheme(), busy)
+	registerer.MustRegister(writer)
+	return writer, mgr.Add(writer)
 }

@@ -206,7 +206,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 	if err != nil {
 		return err
 	}
-	nodes.Events = events
+	nodes.Events = events.Recorder(v1alpha1.Reporter)
 	status := &noderulecontroller.Reconciler{
 		Client:   mgr.GetClient(),
 		Nodes:    everyNode,
@@ -218,7 +218,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 		ListRest: o.listRest(fence),
 
 		DaemonSets: daemonSets,
-		Events:     events,
+		Events:     nodes.Events,
 		Metrics:    noderulecontroller.NewMetrics(o.Registerer),
 		Clock:      clock.RealClock{},
 		Busy:       nodes.Writing,
@@ -230,7 +230,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
-		o.addPods(mgr, everyNode, others, events.As(podv1alpha1.Reporter), compared))
+		o.addPods(mgr, everyNode, others, events.Recorder(podv1alpha1.Reporter), compared))
 }
 
 // bornLater is what becomes of nodes where the births policy does not cover a rule.

@@ -2,183 +2,168 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record/util"
 	"k8s.io/client-go/tools/reference"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
-	// pending is how many events can wait to be written. Those that come then are lost, and counted.
-	pending = 10_000
+	// queueSize is the maximum number of events that wait to be written. Further events are dropped.
+	queueSize = 10_000
 
-	// An event gives way to work that is more needed for at most courtesy, and for less the more
-	// others wait behind it; it looks every glance.
-	courtesy = 2 * time.Second
-	glance   = 10 * time.Millisecond
+	// maxDefer is how long an event is deferred while the manager is busy; less, the more events wait.
+	maxDefer     = 2 * time.Second
+	pollInterval = 10 * time.Millisecond
+
+	// An event that repeats one of the last seriesSize events within seriesGap is a series: only its count is written.
+	seriesSize = 1024
+	seriesGap  = 6 * time.Minute
 )
 
-// Herald is a recorder of events. It also is a collector of its metric.
-type Herald struct {
-	prometheus.Collector
+// retries are for an API server that does not respond: a minute in all.
+var retries = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 7}
 
-	scheme           *runtime.Scheme
-	controller, host string
-	queue            chan *eventsv1.Event
-	dropped          prometheus.Counter
-	busy             func() bool
-	scribe           *scribe
-	last             atomic.Int64
+// Writer writes events. It is a runnable of the manager and the collector of its metric.
+type Writer struct {
+	prometheus.Counter // dropped events
+
+	client eventsclient.EventsV1Interface
+	scheme *runtime.Scheme
+	busy   func() bool
+	queue  chan *eventsv1.Event
+	series *lru.Cache // *series by identity; used by Start only
 }
 
-var _ events.EventRecorder = &Herald{}
-
-// New makes a herald that tells in the name of this controller. Busy says that there is work which
-// is more needed than events: an event waits for its end, but not for long.
-func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, controller string, busy func() bool) *Herald {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
+// New returns a writer. Events are deferred while busy returns true.
+func New(client eventsclient.EventsV1Interface, scheme *runtime.Scheme, busy func() bool) *Writer {
 	dropped := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_events_dropped_total",
-		Help: "Events that were not written, because too many waited, or the API server refused them or did not answer.",
+		Help: "Events that were not written: too many waited, or the API server rejected them or did not respond.",
 	})
-	return &Herald{
-		Collector:  dropped,
-		scheme:     scheme,
-		controller: controller,
-		host:       host,
-		queue:      make(chan *eventsv1.Event, pending),
-		dropped:    dropped,
-		busy:       busy,
-		scribe:     newScribe(client),
-	}
+	return &Writer{Counter: dropped, client: client, scheme: scheme, busy: busy, queue: make(chan *eventsv1.Event, queueSize), series: lru.New(seriesSize)}
 }
 
-// As is a recorder with another reporting controller. It shares the queue, the rate and the metric.
-func (h *Herald) As(controller string) events.EventRecorder { return recorder{h, controller} }
+// NeedLeaderElection reports that a standby writes events, too.
+func (*Writer) NeedLeaderElection() bool { return false }
 
-// recorder records events of one reporting controller.
+// Recorder returns a recorder with this reporting controller. It never blocks.
+func (w *Writer) Recorder(controller string) events.EventRecorder {
+	host, _ := os.Hostname()
+	return recorder{Writer: w, controller: controller, instance: controller + "-" + host}
+}
+
 type recorder struct {
-	*Herald
-	controller string
+	*Writer
+	controller, instance string
 }
 
-// Eventf records an event. It never blocks.
 func (r recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	r.record(r.controller, regarding, related, eventType, reason, action, fmt.Sprintf(note, args...))
-}
-
-// Eventf tells of something. It never waits.
-func (h *Herald) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	h.As(h.controller).Eventf(regarding, related, eventType, reason, action, note, args...)
-}
-
-func (h *Herald) record(controller string, regarding, related runtime.Object, eventType, reason, action, note string) {
-	event, err := h.event(controller, regarding, related, time.Now())
+	now := time.Now()
+	about, err := reference.GetReference(r.scheme, regarding)
 	if err != nil {
-		log.Log.Error(err, "An event has no object that it is about", "reason", reason)
+		log.Log.Error(err, "Event without an object", "reason", reason)
 		return
 	}
-	event.Type, event.Reason, event.Action, event.Note = eventType, reason, action, note
-	select {
-	case h.queue <- event:
-	default:
-		h.dropped.Inc()
-	}
-}
-
-// event is one about these objects; related may be nil.
-func (h *Herald) event(controller string, regarding, related runtime.Object, now time.Time) (*eventsv1.Event, error) {
-	about, err := reference.GetReference(h.scheme, regarding)
-	if err != nil {
-		return nil, err
-	}
-	namespace := about.Namespace
-	if namespace == "" {
-		namespace = corev1.NamespaceDefault
-	}
 	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(about.Name, h.moment(now)), Namespace: namespace},
+		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(about.Name, now.UnixNano()), Namespace: about.Namespace},
 		EventTime:           metav1.NewMicroTime(now),
-		ReportingController: controller,
-		ReportingInstance:   controller + "-" + h.host,
-		Regarding:           *about,
+		ReportingController: r.controller, ReportingInstance: r.instance,
+		Regarding: *about,
+		Type:      eventType, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
+	}
+	if event.Namespace == "" {
+		event.Namespace = corev1.NamespaceDefault
 	}
 	if related != nil {
-		event.Related, err = reference.GetReference(h.scheme, related)
+		event.Related, _ = reference.GetReference(r.scheme, related)
 	}
-	return event, err
-}
-
-// moment is a time in nanoseconds that no other event has: it is part of their names.
-func (h *Herald) moment(now time.Time) int64 {
-	for {
-		last := h.last.Load()
-		next := max(now.UnixNano(), last+1)
-		if h.last.CompareAndSwap(last, next) {
-			return next
-		}
+	select {
+	case r.queue <- event:
+	default:
+		r.Inc()
 	}
 }
 
-// Start writes events until the context ends. What waits then is lost. After each it rests for as
-// long as the write took: an API server that has much to do, and answers late, gets few, and one
-// that is idle gets many.
-func (h *Herald) Start(ctx context.Context) error {
-	again := time.NewTicker(seriesRest)
-	defer again.Stop()
+// Start writes events until the context ends. The events that are still in the queue are lost.
+func (w *Writer) Start(ctx context.Context) error {
 	for {
 		select {
-		case <-again.C:
-			h.scribe.catchUp(ctx)
-		case event := <-h.queue:
-			h.giveWay(ctx)
-			began := time.Now()
-			h.write(ctx, event)
-			rest(ctx, time.Since(began))
+		case event := <-w.queue:
+			free := time.Duration(queueSize - len(w.queue))
+			_ = wait.PollUntilContextTimeout(ctx, pollInterval, maxDefer*free/queueSize, true, func(context.Context) (bool, error) { return !w.busy(), nil })
+			w.write(ctx, event)
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// giveWay waits until there is nothing that is more needed, or it has waited long enough: work that
-// never ends must not keep everybody from knowing what is done.
-func (h *Herald) giveWay(ctx context.Context) {
-	patience := courtesy * time.Duration(pending-len(h.queue)) / pending
-	for waited := time.Duration(0); waited < patience && h.busy() && ctx.Err() == nil; waited += glance {
-		rest(ctx, glance)
+// write sends an event again while the API server does not respond.
+func (w *Writer) write(ctx context.Context, event *eventsv1.Event) {
+	var err error
+	_ = wait.ExponentialBackoffWithContext(ctx, retries, func(context.Context) (bool, error) {
+		var response apierrors.APIStatus
+		err = w.send(ctx, event)
+		return err == nil || errors.As(err, &response), nil
+	})
+	if err != nil && ctx.Err() == nil {
+		w.Inc()
+		log.FromContext(ctx).Info("Event not written", "regarding", event.Regarding.Name, "reason", event.Reason, "error", err.Error())
 	}
 }
 
-func (h *Herald) write(ctx context.Context, event *eventsv1.Event) {
-	if err := h.scribe.write(ctx, event); err != nil && ctx.Err() == nil {
-		h.dropped.Inc()
-		log.FromContext(ctx).Info("An event was not written", "about", event.Regarding.Name, "reason", event.Reason, "error", err.Error())
-	}
+// series is an event that the API server has.
+type series struct {
+	name  string
+	count int32
+	last  time.Time
 }
 
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+func (w *Writer) send(ctx context.Context, event *eventsv1.Event) error {
+	api, id := w.client.Events(event.Namespace), identityOf(event)
+	if known, ok := w.series.Get(id); ok && event.EventTime.Sub(known.(*series).last) < seriesGap {
+		s := known.(*series)
+		patch := fmt.Appendf(nil, `{"series":{"count":%d,"lastObservedTime":%q}}`, s.count+1, event.EventTime.UTC().Format(metav1.RFC3339Micro))
+		_, err := api.Patch(ctx, s.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		if err == nil {
+			s.count, s.last = s.count+1, event.EventTime.Time
+		}
+		if !apierrors.IsNotFound(err) { // else it has expired
+			return err
+		}
 	}
+	_, err := api.Create(ctx, event, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) { // by an earlier attempt whose response was lost
+		w.series.Add(id, &series{name: event.Name, count: 1, last: event.EventTime.Time})
+		return nil
+	}
+	return err
 }
 
-// NeedLeaderElection says that a standby tells of things, too.
-func (*Herald) NeedLeaderElection() bool { return false }
+// identityOf is equal for events of one series. Warnings may contain a time or a number, so their note does not count.
+func identityOf(event *eventsv1.Event) [8]string {
+	related, note := types.UID(""), ""
+	if event.Related != nil {
+		related = event.Related.UID
+	}
+	if event.Type == corev1.EventTypeNormal {
+		note = event.Note
+	}
+	return [8]string{string(event.Regarding.UID), event.Regarding.Name, string(related), event.ReportingController, event.Type, event.Reason, event.Action, note}
+}
