@@ -16,11 +16,8 @@ const (
 
 // bootID is the boot ID of the node; empty if it cannot be read.
 func bootID() string {
-	id, err := trimmed(bootFile)
-	if err != nil {
-		return ""
-	}
-	return id
+	id, _ := os.ReadFile(bootFile)
+	return strings.TrimSpace(string(id))
 }
 
 // boot tells when the node booted. The kernel reckons back from the time of day, which may be set: so it

@@ -24,11 +24,7 @@ type Options struct {
 	HealthAddr   string
 	// HostRoot is where the node's files are, e.g. /host; empty: where they are on the node.
 	HostRoot string
-	// PeerAddr is where other agents may ask whether this node reaches a pod; empty: nowhere.
-	PeerAddr string
-	// PeerToken is the file of the token by which agents know each other.
-	PeerToken string
-	Workers   int
+	Workers  int
 
 	// Logging is how log lines look.
 	Logging zap.Options
@@ -48,7 +44,6 @@ func NewOptions() *Options {
 		Holder:      os.Getenv("POD_NAME"),
 		MetricsAddr: "127.0.0.1:9477",
 		HealthAddr:  "127.0.0.1:9478",
-		PeerToken:   "/var/run/secrets/readygate.dev/peer/token",
 		Workers:     16,
 		Registry:    prometheus.NewRegistry(),
 	}
@@ -62,8 +57,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint; 0: off. The agent is in the node's network: an address of the node can be reached by everybody who reaches the node.")
 	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
 	flags.StringVar(&o.HostRoot, "host-root", o.HostRoot, "Directory under which the node's files are found, e.g. /host. Empty: where they are on the node.")
-	flags.StringVar(&o.PeerAddr, "peer-bind-address", o.PeerAddr, "Address at which other agents may ask whether this node reaches a pod, e.g. 10.0.0.5:9479. Empty: off, and rules with reach from Peer wait for ever.")
-	flags.StringVar(&o.PeerToken, "peer-token-file", o.PeerToken, "File with a service account token of the audience "+peerAudience+", by which agents know each other.")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "Pods that are looked at at the same time.")
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)

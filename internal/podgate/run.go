@@ -8,12 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -69,13 +67,12 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return err
 	}
-	peers := &peers{api: api, node: o.Node, tokenFile: o.PeerToken}
 	agent := &Agent{
-		API: api, Sources: sources, Ask: (&probe.Asker{Root: o.HostRoot, Peers: o.peersOf(peers)}).Ask, Boot: bootID(), Booted: (&boot{}).time, Workers: o.Workers,
+		API: api, Sources: sources, Ask: (&probe.Asker{Root: o.HostRoot}).Ask, Boot: bootID(), Booted: (&boot{}).time, Workers: o.Workers,
 		Events: broadcaster.NewRecorder(scheme.Scheme, v1alpha1.Reporter), Metrics: NewMetrics(o.Registry), Clock: clock.RealClock{},
 	}
 	keeper := newLeaseWriter(leaseWriter{
-		Leases: api.CoordinationV1(), Node: o.Node, Holder: o.holder(), Owner: sources.Owner, Report: func() agents.Report { return o.report(agent) }, Clock: clock.RealClock{},
+		Leases: api.CoordinationV1(), Node: o.Node, Holder: o.holder(), Owner: sources.Owner, Report: func() agents.Report { return report(agent) }, Clock: clock.RealClock{},
 		Failed: func(err error) {
 			logger.Error(err, "The lease was not written: after a while the node counts as one without an agent")
 		},
@@ -89,15 +86,11 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 		cancel()
 		all.Wait()
 	}()
-	failed := make(chan error, 4)
-	servers := []server{
+	failed := make(chan error, 3)
+	for _, s := range []server{
 		{o.MetricsAddr, promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{})},
 		{o.HealthAddr, health(sources)},
-	}
-	if o.PeerAddr != "" {
-		servers = append(servers, server{o.PeerAddr, &probe.PeerHandler{Authorize: peers.authorize}})
-	}
-	for _, s := range servers {
+	} {
 		listener, err := s.listen()
 		if err != nil {
 			return err
@@ -123,14 +116,6 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 	}
 }
 
-// peersOf are whom to ask besides the node itself; nil if that is off.
-func (o *Options) peersOf(p *peers) probe.Peers {
-	if o.PeerAddr == "" {
-		return nil
-	}
-	return &probe.PeerClient{Addresses: p.addresses, Token: p.token}
-}
-
 func (o *Options) holder() string {
 	if o.Holder != "" {
 		return o.Holder
@@ -143,38 +128,12 @@ func (o *Options) holder() string {
 }
 
 // report is what the agent sees, for its lease.
-func (o *Options) report(agent *Agent) agents.Report {
+func report(agent *Agent) agents.Report {
 	report := agents.Report{Version: version.Version, Rules: map[types.UID]agents.RuleReport{}}
-	if o.PeerAddr != "" {
-		report.Address = peerURL(o.PeerAddr, agent.Sources.nodeObject())
-	}
 	for rule, tally := range agent.Tallies() {
 		report.Rules[rule.UID] = agents.ReportRule(rule, tally)
 	}
 	return report
-}
-
-// peerURL is where others find the agent: at its address, or at that of its node.
-func peerURL(bind string, node *corev1.Node) string {
-	host, port, err := net.SplitHostPort(bind)
-	if err != nil {
-		return ""
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = ""
-		if node != nil {
-			for _, address := range node.Status.Addresses {
-				if address.Type == corev1.NodeInternalIP {
-					host = address.Address
-					break
-				}
-			}
-		}
-	}
-	if host == "" {
-		return ""
-	}
-	return "http://" + net.JoinHostPort(host, port)
 }
 
 // waitFor waits until all sources are known.
@@ -229,10 +188,4 @@ func (s server) serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	return nil
-}
-
-// trimmed is what a file says without blanks at its ends.
-func trimmed(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	return strings.TrimSpace(string(data)), err
 }

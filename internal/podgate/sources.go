@@ -121,7 +121,7 @@ func stripped(obj any) (any, error) {
 	case *corev1.Node:
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion},
-			Status:     corev1.NodeStatus{Conditions: o.Status.Conditions, Addresses: o.Status.Addresses},
+			Status:     corev1.NodeStatus{Conditions: o.Status.Conditions},
 		}, nil
 	case *metav1.PartialObjectMetadata:
 		o.ManagedFields, o.Annotations = nil, nil

@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/readygate/readygate/internal/core/admission"
@@ -67,7 +66,7 @@ func TestPodgateOnTheNetworkOfTheNode(t *testing.T) {
 		t.Errorf("hostNetwork is %v and dnsPolicy %s", pod.HostNetwork, pod.DNSPolicy)
 	}
 	options := agentOptions(t, set)
-	if options.HealthAddr != "127.0.0.1:9478" || options.MetricsAddr != "127.0.0.1:9477" || options.PeerAddr != "" || options.HostRoot != "" {
+	if options.HealthAddr != "127.0.0.1:9478" || options.MetricsAddr != "127.0.0.1:9477" || options.HostRoot != "" {
 		t.Errorf("podgate is started with %v", container.Args)
 	}
 	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
@@ -133,37 +132,6 @@ func TestPodgateSeesItsDirectories(t *testing.T) {
 	}
 }
 
-// TestPodgateAsksPeersWithATokenOfItsOwn, which the API server does not take. It may list the leases of
-// others, which say where they are, and have their tokens looked at.
-func TestPodgateAsksPeersWithATokenOfItsOwn(t *testing.T) {
-	const values = "podgate: {enabled: true, peer: {enabled: true}}"
-	set := podgateOf(t, values)
-	pod, container, options := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0], agentOptions(t, set)
-	if options.PeerAddr != ":9479" || port(container, "peer") != 9479 {
-		t.Errorf("peers ask %s, ports are %v", options.PeerAddr, container.Ports)
-	}
-	if len(pod.Volumes) != 1 || len(container.VolumeMounts) != 1 {
-		t.Fatalf("it sees %v at %v", pod.Volumes, container.VolumeMounts)
-	}
-	token := pod.Volumes[0].Projected.Sources[0].ServiceAccountToken
-	if file := container.VolumeMounts[0].MountPath + "/" + token.Path; file != options.PeerToken {
-		t.Errorf("the token is %s, and is looked for at %s", file, options.PeerToken)
-	}
-	flags := pflag.NewFlagSet("podgate", pflag.ContinueOnError)
-	options.AddFlags(flags)
-	if usage := flags.Lookup("peer-token-file").Usage; token.Audience == "" || !strings.Contains(usage, "audience "+token.Audience+",") {
-		t.Errorf("the audience is %q, podgate wants: %s", token.Audience, usage)
-	}
-
-	review := rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}}
-	leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}
-	want := generated(t, "podgate-role.yaml")
-	want[""], want[namespace] = append(want[""], review), append(want[namespace], leases)
-	if got := rightsOf(t, render(t, values), admission.PodgateAccount); !reflect.DeepEqual(got, want) {
-		t.Errorf("it may\n%v\nwant\n%v", got, want)
-	}
-}
-
 // TestPodgateTakesEveryValue that can be given to it.
 func TestPodgateTakesEveryValue(t *testing.T) {
 	all := render(t, ci(t, "full"))
@@ -176,7 +144,7 @@ func TestPodgateTakesEveryValue(t *testing.T) {
 	if latch := parse(t, pods(all)["readygate-manager"].Containers[0].Args).LatchImage; latch != image {
 		t.Errorf("the latch is in %s", latch)
 	}
-	if options.HealthAddr != "127.0.0.1:9578" || options.MetricsAddr != ":9577" || options.PeerAddr != ":9579" || options.Workers != 32 || port(container, "metrics") != 9577 {
+	if options.HealthAddr != "127.0.0.1:9578" || options.MetricsAddr != ":9577" || options.Workers != 32 || port(container, "metrics") != 9577 {
 		t.Errorf("podgate is started with %v, its ports are %v", container.Args, container.Ports)
 	}
 	if got := hostMounts(t, pod); !slices.Equal(got, []string{"/var/run/calico", "/run/agent"}) || *pod.Volumes[1].HostPath.Type != corev1.HostPathDirectory {

@@ -89,7 +89,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a directory that may be written":   {"podgate: {hostPaths: [{path: /run/a, readOnly: false}]}", []string{"hostPaths", "readOnly"}},
 		"a directory without a path":        {"podgate: {hostPaths: [{type: Directory}]}", []string{"hostPaths", "path"}},
 		"a port of the manager for podgate": {"podgate: {enabled: true, metrics: {port: 9447}}", []string{"podgate.metrics.port is 9447", "manager.ports.metrics", "e.g. 9480"}},
-		"one port for two of podgate":       {"podgate: {enabled: true, peer: {enabled: true, port: 9478}}", []string{"podgate.peer.port is 9478", "podgate.health.port"}},
+		"one port for two of podgate":       {"podgate: {enabled: true, metrics: {port: 9478}}", []string{"podgate.metrics.port is 9478", "podgate.health.port"}},
 		"a port of podgate":                 {"podgate: {enabled: true}\nreporters: [{name: a, hostNetwork: true, metrics: {port: 9477}, checks: [{conditionType: A, cni: {}}]}]", []string{"reporters[0].metrics.port is 9477", "podgate.metrics.port"}},
 		"our label on podgate":              {"podgate: {podLabels: {app.kubernetes.io/component: x}}", []string{"podgate.podLabels", "label of yours"}},
 		"memory of podgate that is none":    {"podgate: {resources: {limits: {memory: 128MB}}}", []string{`podgate.resources.limits.memory is "128MB"`, "64Mi"}},
@@ -152,7 +152,7 @@ func TestUnusualValuesAreTaken(t *testing.T) {
 		"reporters: [{name: a, checks: [{conditionType: A, grpc: {address: 'unix:///run/localhost:1'}}]}]",
 		"reporters: [{name: a, checks: [{conditionType: A, cni: {canary: {}}}, {conditionType: B, tcp: {address: 'localhost:1'}}]}]",
 		"podgate: {enabled: true, hostPaths: [{path: /var/run}, {path: '/var/run/calico/end point'}]}",
-		"podgate: {metrics: {port: 9447}, peer: {port: 9447}}", // off, so it has no ports
+		"podgate: {metrics: {port: 9447}}", // off, so it has no ports
 		"{manager: {hostNetwork: false}, podgate: {enabled: true, metrics: {port: 9447}}}",
 	} {
 		for _, binary := range helms {

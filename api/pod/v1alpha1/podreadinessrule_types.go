@@ -270,24 +270,20 @@ type ReachComponent struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// from says who tries: the agent of the pod's own Node (meant when absent),
-	// or that of a Peer: another node as well. Peer cannot be used where network
-	// policies deny ingress by default: only a pod's own node may always reach
-	// it.
+	// from is where the connection is opened: on the pod's own Node, by its
+	// agent. Node is the only value. Absent means Node.
 	//
 	// +optional
 	From ReachFrom `json:"from,omitempty"`
 }
 
-// ReachFrom says from where a pod is reached.
-// +kubebuilder:validation:Enum=Node;Peer
+// ReachFrom is where the connection to a pod is opened.
+// +kubebuilder:validation:Enum=Node
 type ReachFrom string
 
 const (
-	// ReachFromNode is from the pod's own node.
+	// ReachFromNode opens it on the pod's own node.
 	ReachFromNode ReachFrom = "Node"
-	// ReachFromPeer is from another node, too.
-	ReachFromPeer ReachFrom = "Peer"
 )
 
 // LabelSelector selects objects by their labels: every label in matchLabels

@@ -95,9 +95,7 @@ to which podgate's are added. */}}
 {{- $_ := set $paths $path $at }}
 {{- end }}
 {{- if $podgate.enabled }}
-{{- $own := dict "podgate.health.port" $podgate.health.port "podgate.metrics.port" $podgate.metrics.port }}
-{{- if $podgate.peer.enabled }}{{ $_ := set $own "podgate.peer.port" $podgate.peer.port }}{{ end }}
-{{- range $field, $number := $own }}
+{{- range $field, $number := dict "podgate.health.port" $podgate.health.port "podgate.metrics.port" $podgate.metrics.port }}
 {{- $port := toString $number }}
 {{- with get $ports $port }}
 {{- fail (printf "%s is %s, which is that of %s, and both are on the network of the node: give it another, e.g. 9480" $field $port .) }}

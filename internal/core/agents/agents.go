@@ -43,8 +43,6 @@ const (
 type Report struct {
 	// Version is that of the agent.
 	Version string `json:"version,omitempty"`
-	// Address is where other agents may ask it; empty if they may not.
-	Address string `json:"address,omitempty"`
 	// Rules are the rules that the agent knows, by UID.
 	Rules map[types.UID]RuleReport `json:"rules,omitempty"`
 }

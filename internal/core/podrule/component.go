@@ -32,9 +32,8 @@ type Component struct {
 	status    corev1.ConditionStatus
 	// path and contains are templates of a file, and address one of http.
 	path, contains, address string
-	// port and peer are those of reach.
+	// port is that of reach.
 	port int32
-	peer bool
 }
 
 func newComponent(c *v1alpha1.Component) Component {
@@ -49,7 +48,7 @@ func newComponent(c *v1alpha1.Component) Component {
 	case c.HTTP != nil:
 		component.Kind, component.address = HTTP, c.HTTP.URL
 	case c.Reach != nil:
-		component.Kind, component.port, component.peer = Reach, cmp.Or(c.Reach.Port, v1alpha1.DefaultReachPort), c.Reach.From == v1alpha1.ReachFromPeer
+		component.Kind, component.port = Reach, cmp.Or(c.Reach.Port, v1alpha1.DefaultReachPort)
 	}
 	return component
 }
@@ -62,9 +61,8 @@ type Probe struct {
 	Path, Contains string
 	// URL is what to get.
 	URL string
-	// Address is host and port to reach, and Peer says that another node must reach it, too.
+	// Address is the host and port to connect to.
 	Address string
-	Peer    bool
 }
 
 // Answer is what a component says of a pod.
@@ -89,7 +87,7 @@ func (c *Component) probe(pod *corev1.Pod) (Probe, bool) {
 	case HTTP:
 		return Probe{Kind: HTTP, URL: fillerOf(pod, url.PathEscape)(c.address)}, true
 	case Reach:
-		return Probe{Kind: Reach, Address: hostPort(pod.Status.PodIP, c.port), Peer: c.peer}, true
+		return Probe{Kind: Reach, Address: hostPort(pod.Status.PodIP, c.port)}, true
 	}
 	return Probe{}, false
 }
@@ -132,9 +130,6 @@ func (c *Component) NeedsStart() bool {
 	return c.Kind == PodCondition && c.status != corev1.ConditionFalse && (c.condition == string(corev1.ContainersReady) || c.condition == string(corev1.PodInitialized))
 }
 
-// AsksPeer says that another node must reach the pod, too.
-func (c *Component) AsksPeer() bool { return c.peer }
-
 // fillerOf fills what a template says in braces with what the pod has.
 func fillerOf(pod *corev1.Pod, escape func(string) string) func(string) string {
 	v4, v6 := families(pod)
@@ -171,9 +166,6 @@ func (c *Component) String() string {
 	case HTTP:
 		return c.address
 	case Reach:
-		if c.peer {
-			return "TCP port " + itoa(c.port) + ", from the node and a peer"
-		}
 		return "TCP port " + itoa(c.port) + ", from the node"
 	}
 	return string(c.Kind)

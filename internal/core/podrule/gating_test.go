@@ -601,13 +601,13 @@ func TestProbes(t *testing.T) {
 	w := newWorld(t, rule("network", components(
 		v1alpha1.Component{Name: "calico", File: &v1alpha1.FileComponent{Path: "/var/run/calico/endpoint-status/k8s {namespace}%2F{name} eth0", Contains: "{ip}/32"}},
 		v1alpha1.Component{Name: "agent", HTTP: &v1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/pods/{uid}/{ipv6}"}},
-		v1alpha1.Component{Name: "path", Reach: &v1alpha1.ReachComponent{Port: 80, From: v1alpha1.ReachFromPeer}})))
+		v1alpha1.Component{Name: "path", Reach: &v1alpha1.ReachComponent{Port: 80}})))
 	w.subject.Pod.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}}
 	w.settle()
 	want := []podrule.Probe{
 		{Kind: podrule.File, Path: "/var/run/calico/endpoint-status/k8s shop%2Fweb eth0", Contains: "10.0.0.7/32"},
 		{Kind: podrule.HTTP, URL: "http://127.0.0.1:9099/pods/u1/fd00::7"},
-		{Kind: podrule.Reach, Address: "10.0.0.7:80", Peer: true},
+		{Kind: podrule.Reach, Address: "10.0.0.7:80"},
 	}
 	if !slices.Equal(w.last.Probes, want) {
 		t.Errorf("it asks %+v, want %+v", w.last.Probes, want)

@@ -80,13 +80,11 @@ func needsStart(rule *podrule.Rule) bool {
 
 // checkComponent warns of a component that cannot say yes, or says it too easily.
 func (r *Report) checkComponent(at document, rule *podv1alpha1.PodReadinessRule, i int) {
-	c, path := &rule.Spec.Components[i], fmt.Sprintf("spec.components[%d]", i)
-	switch {
-	case c.File != nil:
-		if said := c.File.Path + c.File.Contains; !strings.Contains(said, "{uid}") && !strings.Contains(said, "{ip") {
-			r.add(Warning, at, path+".file", "names the pod by its name only: the file of an earlier pod of this name would say yes for the next one", "set contains to what differs, e.g. '{ip}/32', or use {uid} in path")
-		}
-	case c.Reach != nil && c.Reach.From == podv1alpha1.ReachFromPeer:
-		r.add(Info, at, path+".reach.from", "is Peer: where network policies deny ingress by default, no peer reaches a pod, and the gate stays closed", "use Node there")
+	file := rule.Spec.Components[i].File
+	if file == nil {
+		return
+	}
+	if said := file.Path + file.Contains; !strings.Contains(said, "{uid}") && !strings.Contains(said, "{ip") {
+		r.add(Warning, at, fmt.Sprintf("spec.components[%d].file", i), "names the pod by its name only: the file of an earlier pod of this name would say yes for the next one", "set contains to what differs, e.g. '{ip}/32', or use {uid} in path")
 	}
 }

@@ -86,7 +86,6 @@ func TestLintInformsAboutPodRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
 		"all pods":       {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", ""), "info … spec … selects the pods of all namespaces but kube-system and readygate-system"},
 		"no deadline":    {podRule("  deadlineSeconds: 120\n", ""), "info … spec.deadlineSeconds … is absent"},
-		"from a peer":    {podRule("podCondition: {type: policy.example.com/programmed}", "reach: {from: Peer}"), "info … spec.components[0].reach.from … is Peer"},
 		"a gate of two":  {podRule() + "---\n" + podRule("name: network", "name: other"), "info … PodReadinessRule/other | spec.gate … is that of rule network, too"},
 		"generated name": {podRule("name: network", "generateName: net-"), "info … metadata.generateName … kubectl create takes it"},
 	} {

@@ -75,7 +75,7 @@ func TestSchemaRejectsPodRules(t *testing.T) {
 		"another word in a URL":     {component("http: {url: 'http://127.0.0.1:80/{pod}'}"), first + ".http.url", "url may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else"},
 		"a port of 0":               {component("reach: {port: 0}"), first + ".reach.port", "greater than or equal to 1"},
 		"a port of 65536":           {component("reach: {port: 65536}"), first + ".reach.port", "less than or equal to 65535"},
-		"reached from somewhere":    {component("reach: {from: Everywhere}"), first + ".reach.from", `supported values: "Node", "Peer"`},
+		"reached from another node": {component("reach: {from: Peer}"), first + ".reach.from", `Unsupported value: "Peer": supported values: "Node"`},
 		"a gate without a prefix":   {with("gate: network-ready"), "spec.gate", gate},
 		"a gate of the kubelet":     {with("gate: Ready"), "spec.gate", gate},
 		"a gate of Kubernetes":      {with("gate: PodScheduled"), "spec.gate", owned},
@@ -111,7 +111,7 @@ func TestSchemaAcceptsPodRules(t *testing.T) {
 		"nothing but a component": with(""),
 		"16 components":           "components: " + "[" + manifest.List(16, "{name: a%d, reach: {}}") + "]",
 		"all kinds of them": "components: [{name: a, podCondition: {type: Ready, status: 'False'}}, {name: b, nodeCondition: {type: example.com/B_b.b}}, " +
-			"{name: c, file: {path: '/run/{namespace}%2F{name} eth0', contains: '{\"ip\": \"{ipv4}/32\"}'}}, {name: d, http: {url: 'https://[::1]:9099'}}, {name: e, reach: {port: 65535, from: Peer}}]",
+			"{name: c, file: {path: '/run/{namespace}%2F{name} eth0', contains: '{\"ip\": \"{ipv4}/32\"}'}}, {name: d, http: {url: 'https://[::1]:9099'}}, {name: e, reach: {port: 65535, from: Node}}]",
 		"a condition of the node, Ready":   component("nodeCondition: {type: Ready}"),
 		"conditions that look alike":       "components: [{name: a, podCondition: {type: ready}}, {name: b, podCondition: {type: example.com/Ready}}, {name: c, podCondition: {type: ContainersReady}}]",
 		"the gate as long as it is closed": component("podCondition: {type: networking.kubernetes.io/pod-network-ready, status: 'False'}"),

@@ -39,9 +39,9 @@ type Component struct {
 	Since  time.Time `json:"since,omitzero"`
 	Writer string    `json:"writer,omitempty"`
 
-	// peer says that another node is asked, too; unfilled that it names an address that the pod does not
-	// have; and needsStart that it says yes only when containers have started.
-	peer, unfilled, needsStart bool
+	// unfilled says that it names an address that the pod does not have, and needsStart that it says yes only
+	// when containers have started.
+	unfilled, needsStart bool
 }
 
 // componentsOf are the components of a gate. Conditions are seen; of the others the gate's own
@@ -52,7 +52,7 @@ func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component 
 	for _, rule := range v.Rules {
 		for i := range rule.Components {
 			is := &rule.Components[i]
-			c := Component{Rule: rule.Name, Name: is.Name, Kind: is.Kind, How: is.For(obj), peer: is.AsksPeer(), unfilled: is.Unfilled(obj) != "", needsStart: is.NeedsStart()}
+			c := Component{Rule: rule.Name, Name: is.Name, Kind: is.Kind, How: is.For(obj), unfilled: is.Unfilled(obj) != "", needsStart: is.NeedsStart()}
 			if asks(v) {
 				c.Says, c.Why = c.says(v, told, place)
 			} else {

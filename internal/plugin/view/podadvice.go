@@ -151,8 +151,6 @@ func (s *PodStory) whereToLook(c *Component) string {
 		return fmt.Sprintf("look for the %s on node %s; the agent sees only directories that the chart mounts for it (podgate.hostPaths)", c.How, s.Node)
 	case c.Kind == podrule.HTTP:
 		return fmt.Sprintf("ask it on node %s itself: curl -ki %s", s.Node, shellQuoted(c.How))
-	case c.Kind == podrule.Reach && c.peer:
-		return fmt.Sprintf("the agent of node %s and one of another node must reach the pod: another one is asked only with podgate.peer.enabled=true of the chart, and no network policy may keep it away", s.Node)
 	case c.Kind == podrule.Reach:
 		return fmt.Sprintf("node %s itself must reach the pod: see the routes and the network plugin there: %s", s.Node, podsOn(s.Node))
 	case c.Writer != "":

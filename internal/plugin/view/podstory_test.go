@@ -104,8 +104,6 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{"Only the agent of node w-1 knows what is said by path (TCP port 9, from the node)", "kubectl get pods -n readygate-system"}},
 		"one that the node does not reach": {web(closedFor("path (no answer within 1s)")), here(""), podRules(podRule("network", parts(pathToPod()))),
 			[]string{"Component path has not said yes (no answer within 1s); node w-1 itself must reach the pod"}},
-		"one that no peer reaches": {web(closedFor("path (no peer: podgate.peer.enabled is off)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "path", Reach: &podv1alpha1.ReachComponent{From: podv1alpha1.ReachFromPeer}}))),
-			[]string{"one of another node must reach the pod", "podgate.peer.enabled=true"}},
 		"a file that is not there": {web(closedFor("cni (no such file)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", File: &podv1alpha1.FileComponent{Path: "/run/cni/{namespace}_{name}"}}))),
 			[]string{"look for the file /run/cni/shop_web on node w-1", "podgate.hostPaths"}},
 		"an endpoint that says no": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ip}"}}))),

@@ -18,17 +18,10 @@ type Asker struct {
 	// Root is the directory that the files of the host are mounted under, e.g. /host. Empty: they
 	// are where the host has them.
 	Root string
-	// Peers asks other nodes. nil: a question that needs one is answered with no.
-	Peers Peers
 	// Dial opens connections to pods. nil: as a net.Dialer does.
 	Dial DialFunc
 
 	looks looks
-}
-
-// Peers says whether another node reaches an address.
-type Peers interface {
-	Reach(ctx context.Context, address string) podrule.Answer
 }
 
 // DialFunc opens a connection, as net.Dialer.DialContext does.
@@ -47,7 +40,7 @@ func (a *Asker) Ask(ctx context.Context, p podrule.Probe) podrule.Answer {
 	case podrule.HTTP:
 		return get(ctx, p.URL)
 	case podrule.Reach:
-		return a.reach(ctx, p)
+		return reach(ctx, a.Dial, p.Address)
 	}
 	return no("this version does not know how to ask it")
 }

@@ -2,6 +2,5 @@
 // decides nothing and has no client of the API server.
 //
 // The reason of a negative result is short and does not change while the state is the same: it contains no
-// response bodies, times, local ports or names of peers, because every change of the text is a write to the API
-// server.
+// response bodies, times or local ports, because every change of the text is a write to the API server.
 package probe

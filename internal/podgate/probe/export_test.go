@@ -8,9 +8,6 @@ func SetLook(a *Asker, at func(root string, p podrule.Probe) podrule.Answer) { a
 // MaxLooks is how many looks at files may not have ended.
 const MaxLooks = maxLooks
 
-// MaxAsked is how many questions of peers are answered at a time.
-const MaxAsked = maxAsked
-
 // FileWords say why a file cannot be looked at.
 var FileWords = fileWords
 

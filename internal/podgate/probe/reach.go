@@ -15,18 +15,6 @@ import (
 // second: the question is asked again as well.
 const reachLimit = time.Second
 
-// reach tries from this node, and then has another one try if that is asked for.
-func (a *Asker) reach(ctx context.Context, p podrule.Probe) podrule.Answer {
-	answer := reach(ctx, a.Dial, p.Address)
-	switch {
-	case !answer.Yes || !p.Peer:
-		return answer
-	case a.Peers == nil:
-		return no("no peer: podgate.peer.enabled is off")
-	}
-	return a.Peers.Reach(ctx, p.Address)
-}
-
 // reach opens a TCP connection to an address and closes it at once. Whoever accepts it was reached,
 // and who resets it was as well: nobody listens at the port, but packets go there and back.
 //

@@ -1,9 +1,7 @@
 package probe_test
 
 import (
-	"context"
 	"io"
-	"net"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,11 +12,6 @@ import (
 )
 
 func at(address string) podrule.Probe { return podrule.Probe{Kind: podrule.Reach, Address: address} }
-
-// fromPeer is at, and asks a peer as well.
-func fromPeer(address string) podrule.Probe {
-	return podrule.Probe{Kind: podrule.Reach, Address: address, Peer: true}
-}
 
 func TestWhoAcceptsIsReached(t *testing.T) {
 	t.Parallel()
@@ -88,65 +81,4 @@ func TestOnlyAnAddressIsTried(t *testing.T) {
 		t.Errorf("tried %d times", times.Load())
 	}
 	expect(t, asked(t, asker, at("[fd00::7]:9")), yes)
-}
-
-// peers answer what they are given, and count how often they are asked.
-type peers struct {
-	answer podrule.Answer
-	asked  []string
-}
-
-func (p *peers) Reach(_ context.Context, address string) podrule.Answer {
-	p.asked = append(p.asked, address)
-	return p.answer
-}
-
-func TestAPeerIsAskedAfterTheOwnNodeHasReachedThePod(t *testing.T) {
-	t.Parallel()
-	unreached := no("another node does not reach it")
-	for name, test := range map[string]struct {
-		probe podrule.Probe
-		err   error
-		peer  podrule.Answer
-		want  podrule.Answer
-		asked int
-	}{
-		"both reach it":                {probe: fromPeer("10.0.0.7:9"), peer: yes, want: yes, asked: 1},
-		"the peer does not":            {probe: fromPeer("10.0.0.7:9"), peer: unreached, want: unreached, asked: 1},
-		"the own node does not":        {probe: fromPeer("10.0.0.7:9"), err: syscall.EHOSTUNREACH, peer: yes, want: no("no route to the host")},
-		"only the own node is asked":   {probe: at("10.0.0.7:9"), peer: unreached, want: yes},
-		"the own node's reset is fine": {probe: fromPeer("10.0.0.7:9"), err: syscall.ECONNREFUSED, peer: yes, want: yes, asked: 1},
-	} {
-		var times atomic.Int32
-		others := &peers{answer: test.peer}
-		answer := asked(t, &probe.Asker{Dial: dialling(&times, test.err), Peers: others}, test.probe)
-		if answer != test.want || len(others.asked) != test.asked || test.asked > 0 && others.asked[0] != test.probe.Address {
-			t.Errorf("%s: %+v, peers were asked for %v", name, answer, others.asked)
-		}
-	}
-}
-
-func TestWithoutPeersAPodIsNotReachedFromOne(t *testing.T) {
-	t.Parallel()
-	var times atomic.Int32
-	asker := &probe.Asker{Dial: dialling(&times, nil)}
-	expect(t, asked(t, asker, fromPeer("10.0.0.7:9")), no("no peer: podgate.peer.enabled is off"))
-	expect(t, asked(t, asker, at("10.0.0.7:9")), yes)
-}
-
-// slowPeers answer only when nobody waits any more.
-type slowPeers struct{}
-
-func (slowPeers) Reach(ctx context.Context, _ string) podrule.Answer {
-	<-ctx.Done()
-	return no("no peer answered")
-}
-
-// The limit of a question is that of both tries.
-func TestPeersHaveWhatIsLeftOfTheTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		asker := &probe.Asker{Peers: slowPeers{}, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }}
-		expect(t, asker.Ask(t.Context(), fromPeer("10.0.0.7:9")), no("no peer answered"))
-	})
 }
