@@ -90,17 +90,17 @@ demo: kube ## Play a scenario on a real control plane: nodes join, are held, and
 	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))
 
 .PHONY: bench
-bench: kube build ## Run the benchmarks: hot paths, node creation, reporters, the manager at scale, then pods at once on a real node (SHORT=1: count only, 8 to 10 minutes, as CI does).
+bench: kube build ## Run the benchmarks: hot paths, node creation, the reporter, the manager at scale, then pods at once on a real node (SHORT=1: count only, as CI does).
 	@mkdir -p bin/scale
 	@$(GO) build -o bin/scale/scale ./test/scale
 ifeq ($(SHORT),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 	$(GO) test -run '^$$' -bench . -benchtime 4x ./test/integration
-	$(GO) run ./test/reporterbench --kube $(or $(KUBEBUILDER_ASSETS),$(KUBE)) --for $(or $(REPORTER_TIME),10m)
+	$(GO) run ./test/reporterbench --for $(or $(REPORTER_TIME),10m)
 	bin/scale/scale run --plan full --out $(or $(OUT),bin/scale/results.json)
 	@$(MAKE) bench-pods
 else
-	@echo "bench: small clusters, and only counts are asserted: 8 to 10 minutes on 2 cores"
+	@echo "bench: small clusters, and only counts are asserted"
 	bin/scale/scale run --plan short --check --out bin/scale/short.json
 endif
 

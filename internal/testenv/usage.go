@@ -10,8 +10,8 @@ import (
 
 // Usage is what a process takes of the machine.
 type Usage struct {
-	RSS, Anon, File, Peak int64 // bytes
-	CPU                   time.Duration
+	RSS, Peak int64 // bytes
+	CPU       time.Duration
 }
 
 // tick is the unit of times in /proc, on every Linux.
@@ -27,7 +27,7 @@ func UsageOf(pid int) (Usage, error) {
 	}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
-		field, wanted := map[string]*int64{"VmRSS": &u.RSS, "RssAnon": &u.Anon, "RssFile": &u.File, "VmHWM": &u.Peak}[name]
+		field, wanted := map[string]*int64{"VmRSS": &u.RSS, "VmHWM": &u.Peak}[name]
 		if !wanted {
 			continue
 		}

@@ -4,98 +4,174 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/readygate/readygate/internal/controlplane"
+	"github.com/readygate/readygate/internal/testenv"
 )
 
-const (
-	namespace = "reporterbench"
-	// guideRole is what the guide grants to the account of a sidecar.
-	guideRole = "node-status-patch-role"
-	// readRole is what the account of a CNI agent has anyway, and some reporters need.
-	readRole = "read-nodes"
-)
+const user = "reporter"
 
-// lab is where reporters are measured: an API server, endpoints for their checks, and a
-// witness of what they write.
+// role is what docs/reporter.md grants the reporter's account.
+const role = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reporter}
+rules: [{apiGroups: [""], resources: [nodes/status], verbs: [patch, update]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reporter}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reporter}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reporter}]
+`
+
+// seen is a condition of a node with a status.
+type seen struct{ node, condition, status string }
+
+// lab has an API server, endpoints of components, and a watch of the conditions.
 type lab struct {
-	plane     *controlplane.ControlPlane
-	api       kubernetes.Interface
-	ca        []byte
-	endpoints *endpoints
-	witness   *witness
-	dir       string // of files that are gone in the end
+	reporter   string // path of the binary
+	cluster    *testenv.Cluster
+	components *httptest.Server
+	ready      sync.Map // paths that return 200
+	dir        string   // temporary files
+	first      sync.Map // of seen: a channel with the time when the watch received it first
 }
 
-// newLab starts a lab; close ends it.
-func newLab(ctx context.Context, kube string) (*lab, error) {
-	say("starting etcd and kube-apiserver")
-	l := &lab{}
-	if err := l.start(ctx, kube); err != nil {
+func newLab(ctx context.Context, reporter string) (*lab, error) {
+	l := &lab{reporter: reporter}
+	l.components = httptest.NewServer(http.HandlerFunc(l.serve))
+	if err := l.open(ctx); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
 }
 
-func (l *lab) start(ctx context.Context, kube string) (err error) {
+func (l *lab) open(ctx context.Context) (err error) {
 	if l.dir, err = os.MkdirTemp("", "reporterbench-"); err != nil {
 		return err
 	}
-	if l.plane, err = controlplane.Start(ctx, controlplane.Options{Binaries: kube}); err != nil {
+	if l.cluster, err = testenv.NewCluster(ctx); err != nil {
 		return err
 	}
-	admin, err := l.plane.Admin()
+	if err := l.cluster.Apply(ctx, role); err != nil {
+		return err
+	}
+	config, err := l.cluster.ControlPlane.Config(user)
 	if err != nil {
 		return err
 	}
-	l.ca = admin.CAData
-	admin.ContentType = "application/vnd.kubernetes.protobuf" // a large node is read at each write
-	if l.api, err = kubernetes.NewForConfig(admin); err != nil {
+	if err := controlplane.WriteKubeconfig(filepath.Join(l.dir, "kubeconfig"), config); err != nil {
 		return err
 	}
-	if err := l.grant(ctx); err != nil {
+	events, err := l.cluster.Client.Watch(ctx, &corev1.NodeList{})
+	if err != nil {
 		return err
 	}
-	if l.endpoints, err = serveEndpoints(); err != nil {
-		return err
-	}
-	l.witness, err = startWitness(ctx, l.api)
-	return err
+	go func() {
+		for event := range events.ResultChan() {
+			if node, ok := event.Object.(*corev1.Node); ok {
+				for _, c := range node.Status.Conditions {
+					l.received(seen{node.Name, string(c.Type), string(c.Status)}, time.Now())
+				}
+			}
+		}
+	}()
+	return nil
 }
 
 func (l *lab) close() error {
-	if l.endpoints != nil {
-		l.endpoints.close()
+	l.components.Close()
+	var err error
+	if l.cluster != nil {
+		err = l.cluster.Stop()
 	}
-	if l.witness != nil {
-		l.witness.stop()
-	}
-	var errs []error
-	if l.plane != nil {
-		errs = append(errs, l.plane.Stop())
-	}
-	return errors.Join(append(errs, os.RemoveAll(l.dir))...)
+	return errors.Join(err, os.RemoveAll(l.dir))
 }
 
-// grant makes the namespace of the accounts, and their roles.
-func (l *lab) grant(ctx context.Context) error {
-	if _, err := l.api.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating the namespace: %w", err)
+// received records the first time of a condition.
+func (l *lab) received(s seen, at time.Time) {
+	select {
+	case l.channel(s) <- at:
+	default: // not the first time
 	}
-	for name, rule := range map[string]rbacv1.PolicyRule{
-		guideRole: {APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch", "update"}},
-		readRole:  {APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
-	} {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
-		if _, err := l.api.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating a role: %w", err)
+}
+
+func (l *lab) channel(s seen) chan time.Time {
+	c, _ := l.first.LoadOrStore(s, make(chan time.Time, 1))
+	return c.(chan time.Time)
+}
+
+// await returns when the watch first received a condition. It is called once per condition.
+func (l *lab) await(ctx context.Context, p *process, s seen) (time.Time, error) {
+	select {
+	case at := <-l.channel(s):
+		return at, nil
+	case <-p.done:
+		return time.Time{}, fmt.Errorf("the reporter ended with %v: %s", p.cmd.ProcessState, p.output.String())
+	case <-time.After(startTimeout):
+		return time.Time{}, fmt.Errorf("%s is not %s after %v", s.condition, s.status, startTimeout)
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+}
+
+// process is a reporter that runs.
+type process struct {
+	cmd    *exec.Cmd
+	output strings.Builder // is read when it has ended
+	done   chan struct{}
+}
+
+// start creates a node as large as one that has run pods for a while, and starts a reporter on it.
+func (l *lab) start(ctx context.Context, node string, env []string, args ...string) (*process, error) {
+	object := testenv.Node(node, nil)
+	for i := range 50 {
+		image := corev1.ContainerImage{SizeBytes: 100 << 20}
+		for tag := range 5 {
+			image.Names = append(image.Names, fmt.Sprintf("registry.example.com/platform/%s/component-%02d:v1.%d.0-%064x", strings.Repeat("team-", 8), i, tag, i))
 		}
+		object.Status.Images = append(object.Status.Images, image)
 	}
-	return nil
+	if err := l.cluster.Client.Create(ctx, object); err != nil {
+		return nil, fmt.Errorf("creating a node: %w", err)
+	}
+	p := &process{done: make(chan struct{})}
+	p.cmd = exec.Command(l.reporter, append([]string{"--kubeconfig", filepath.Join(l.dir, "kubeconfig")}, args...)...)
+	p.cmd.Env = append(env, "NODE_NAME="+node, "METRICS_BIND_ADDRESS=127.0.0.1:0")
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := controlplane.StartChild(p.cmd); err != nil {
+		return nil, fmt.Errorf("starting the reporter: %w", err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is read from ProcessState
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func (p *process) stop() {
+	_ = p.cmd.Process.Kill() // it may have ended before
+	<-p.done
+}
+
+// setReady makes the endpoint of a component return 200 instead of 503, and returns since when.
+func (l *lab) setReady(component string) time.Time {
+	l.ready.Store("/"+component, true)
+	return time.Now()
+}
+
+func (l *lab) serve(w http.ResponseWriter, r *http.Request) {
+	if _, ready := l.ready.Load(r.URL.Path); !ready {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+	}
 }

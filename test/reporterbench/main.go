@@ -1,9 +1,6 @@
-// Command reporterbench measures what reporters take of a node, and how long it is from a
-// component that is ready to a condition that says so. It runs binaries as pods do, with the
-// token of a pod and, in a part of the runs, with the limits of a sidecar, against an API
-// server that it starts on loopback. What it starts, it ends; nothing is left of it.
-//
-// It asserts nothing about time: it prints what it saw beside what was planned.
+// Command reporterbench measures the reporter: its binary, memory and CPU, and the time from the first 200 of a component
+// to the node's condition. It starts an API server on loopback, runs the binary against it and prints the numbers beside
+// their budgets. It asserts nothing.
 package main
 
 import (
@@ -12,131 +9,114 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/readygate/readygate/internal/testenv"
+)
+
+const (
+	checks       = 3           // of the reporter while its memory and CPU are measured
+	interval     = time.Second // of these checks
+	startTimeout = 3 * time.Minute
 )
 
 // options are the command line.
 type options struct {
 	reporter string
-	others   []string
-	watch    time.Duration
+	period   time.Duration
 	starts   int
 	parallel int
-	kube     string
 }
 
 func main() {
 	var o options
 	flags := pflag.NewFlagSet("reporterbench", pflag.ExitOnError)
-	flags.StringVar(&o.reporter, "reporter", "bin/readygate-reporter", "Our reporter, as make build builds it.")
-	flags.StringArrayVar(&o.others, "other", nil, "NAME=PATH of another reporter that reads the same variables; may be repeated.")
-	flags.DurationVar(&o.watch, "for", 10*time.Minute, "How long the footprint is watched.")
-	flags.IntVar(&o.starts, "starts", 200, "How many starts the lag is measured over; 0: not at all.")
-	flags.IntVar(&o.parallel, "parallel", 4, "How many of these run at a time.")
-	flags.StringVar(&o.kube, "kube", binaries(), "Directory with etcd and kube-apiserver.")
+	flags.StringVar(&o.reporter, "reporter", "bin/readygate-reporter", "Path of the reporter.")
+	flags.DurationVar(&o.period, "for", 10*time.Minute, "How long memory and CPU are measured.")
+	flags.IntVar(&o.starts, "starts", 200, "Number of components that become ready, each with a reporter of its own.")
+	flags.IntVar(&o.parallel, "parallel", 4, "Number of these at the same time.")
 	_ = flags.Parse(os.Args[1:]) // ends the process on an error
-	if err := o.run(); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := o.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "reporterbench:", err)
 		os.Exit(1)
 	}
 }
 
-func binaries() string {
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		return dir
+func (o options) run(ctx context.Context) (err error) {
+	if o.period < time.Second || o.starts < 1 || o.parallel < 1 {
+		return errors.New("--for must be at least 1s, --starts and --parallel at least 1")
 	}
-	return "bin/kube"
-}
-
-func (o options) run() (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	subjects, err := o.subjects()
-	if err != nil {
+	if o.reporter, err = filepath.Abs(o.reporter); err != nil {
 		return err
 	}
-	limits, noLimits := newLimits()
-	if noLimits == nil {
-		defer func() { err = errors.Join(err, limits.remove()) }()
+	binary, err := os.Stat(o.reporter)
+	if err != nil {
+		return fmt.Errorf("--reporter (is it built? make build): %w", err)
 	}
-	o.announce(subjects, noLimits)
-	l, err := newLab(ctx, o.kube)
+	l, err := newLab(ctx, o.reporter)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	err = l.footprints(ctx, subjects, o.watch)
-	if o.starts > 0 && ctx.Err() == nil {
-		err = errors.Join(err, l.lags(ctx, subjects, limits, noLimits, o.starts, o.parallel))
+	before, after, err := l.footprint(ctx, o.period)
+	if err != nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		return errors.New("interrupted")
+	row := func(what, value, budget string) { fmt.Printf("%-52s %10s   %s\n", what, value, budget) }
+	row("", "", "budget")
+	row("binary", fmt.Sprintf("%.1f MB", float64(binary.Size())/1e6), "≤ 15 MB")
+	row(fmt.Sprintf("resident memory after %v with %d checks", o.period, checks), fmt.Sprintf("%.1f MiB", float64(after.RSS)/(1<<20)), "≤ 12 MiB")
+	row("peak", fmt.Sprintf("%.1f MiB", float64(after.Peak)/(1<<20)), "")
+	row(fmt.Sprintf("CPU of one core, a check every %v", interval), fmt.Sprintf("%.2f %%", 100*(after.CPU-before.CPU).Seconds()/o.period.Seconds()), "≤ 1 %")
+	delays, err := l.delays(ctx, o.starts, o.parallel)
+	for _, q := range []struct {
+		percent int
+		budget  string
+	}{{50, ""}, {99, "≤ 1.20 s"}, {100, ""}} {
+		row(fmt.Sprintf("first 200 → condition, p%d of %d", q.percent, len(delays)), fmt.Sprintf("%.2f s", delays.Quantile(q.percent).Seconds()), q.budget)
 	}
 	return err
 }
 
-// subjects are the binaries to measure, ours first.
-func (o options) subjects() ([]subject, error) {
-	switch {
-	case o.watch < time.Second:
-		return nil, fmt.Errorf("--for is %v, must be at least 1s, e.g. --for=10m", o.watch)
-	case o.starts < 0:
-		return nil, fmt.Errorf("--starts is %d, must not be negative, e.g. --starts=200", o.starts)
-	case o.parallel < 1:
-		return nil, fmt.Errorf("--parallel is %d, must be at least 1, e.g. --parallel=4", o.parallel)
+// footprint runs a reporter whose components are ready, and reads what it used when its conditions are True and a
+// period later.
+func (l *lab) footprint(ctx context.Context, period time.Duration) (before, after testenv.Usage, err error) {
+	const node = "footprint"
+	config := "apiVersion: readygate.dev/v1alpha1\nkind: ReporterConfig\nchecks:\n"
+	var conditions []string
+	for i := range checks {
+		component := fmt.Sprintf("%s-%d", node, i)
+		l.setReady(component)
+		conditions = append(conditions, fmt.Sprintf("bench.example.com/Ready%d", i))
+		config += fmt.Sprintf("- {conditionType: %s, interval: %v, http: {url: %q}}\n", conditions[i], interval, l.components.URL+"/"+component)
 	}
-	ours, err := newSubject("readygate", o.reporter)
+	file := filepath.Join(l.dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return before, after, err
+	}
+	p, err := l.start(ctx, node, nil, "--config", file)
 	if err != nil {
-		return nil, fmt.Errorf("--reporter (is it built? make build): %w", err)
+		return before, after, err
 	}
-	ours.ours = true
-	all := []subject{ours}
-	for _, other := range o.others {
-		name, path, found := strings.Cut(other, "=")
-		if !found || name == "" {
-			return nil, fmt.Errorf("--other is %q, must be a name and a path, e.g. --other=reference=/tmp/reporter", other)
+	defer p.stop()
+	for _, condition := range conditions {
+		if _, err := l.await(ctx, p, seen{node, condition, "True"}); err != nil {
+			return before, after, err
 		}
-		if !isRoot() {
-			say("%s is skipped: without root it cannot be given the token of a pod where it looks for it; run as root", name)
-			continue
-		}
-		theirs, err := newSubject(name, path)
-		if err != nil {
-			return nil, fmt.Errorf("--other: %w", err)
-		}
-		all = append(all, theirs)
 	}
-	return all, nil
-}
-
-// announce says what comes, and how long it will take.
-func (o options) announce(subjects []subject, noLimits error) {
-	total := 10*time.Second + o.watch
-	say("footprint of %d binaries at the same time: %v", len(subjects), o.watch)
-	if o.starts > 0 {
-		for _, s := range subjects {
-			free := s.expect(o.starts, o.parallel, false)
-			total += free
-			say("lag of %s, %d starts, %d at a time, without limit: about %v", s.name, o.starts, o.parallel, free)
-			if noLimits != nil {
-				say("lag of %s with %s: SKIPPED: %v", s.name, sidecar, noLimits)
-				continue
-			}
-			limited := s.expect(o.starts, o.parallel, true)
-			total += limited
-			say("lag of %s, the same with %s: about %v", s.name, sidecar, limited)
-		}
-		total += slowest + 5*time.Second
-		say("lag of pollers: about %v", slowest+5*time.Second)
+	if before, err = testenv.UsageOf(p.cmd.Process.Pid); err != nil {
+		return before, after, err
 	}
-	say("in all about %v; Ctrl-C ends it and leaves nothing", total.Round(10*time.Second))
-}
-
-// say prints what is going on.
-func say(format string, args ...any) {
-	fmt.Printf("reporterbench: %s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	if err := sleep(ctx, period); err != nil {
+		return before, after, err
+	}
+	after, err = testenv.UsageOf(p.cmd.Process.Pid)
+	return before, after, err
 }
