@@ -45,7 +45,7 @@ func (c *Cluster) Requests(t testing.TB, user string) []Request {
 		tail = &auditTail{end: c.auditStart}
 		c.tails[user] = tail
 	}
-	end, err := audited(c.AuditLog(), tail.end, user, func(event *auditv1.Event) {
+	end, err := Audited(c.AuditLog(), tail.end, user, func(event *auditv1.Event) {
 		if event.ObjectRef != nil {
 			tail.requests = append(tail.requests, requestOf(event))
 		}
@@ -60,20 +60,14 @@ func (c *Cluster) Requests(t testing.TB, user string) []Request {
 // Audited visits all finished requests of a user since the test began to use the control plane.
 func (c *Cluster) Audited(t testing.TB, user string, visit func(*auditv1.Event)) {
 	t.Helper()
-	if _, err := audited(c.AuditLog(), c.auditStart, user, visit); err != nil {
+	if _, err := Audited(c.AuditLog(), c.auditStart, user, visit); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Audited visits all finished requests of a user in an audit log.
-func Audited(log, user string, visit func(*auditv1.Event)) error {
-	_, err := audited(log, 0, user, visit)
-	return err
-}
-
-// audited visits the requests of a user in the lines that begin at an offset, and returns the end of the last
-// complete one.
-func audited(log string, start int64, user string, visit func(*auditv1.Event)) (end int64, err error) {
+// Audited visits the requests of a user in the lines of an audit log that begin at an offset, and returns the end of
+// the last complete line.
+func Audited(log string, start int64, user string, visit func(*auditv1.Event)) (end int64, err error) {
 	file, err := os.Open(log)
 	if err != nil {
 		return start, err
@@ -82,7 +76,7 @@ func audited(log string, start int64, user string, visit func(*auditv1.Event)) (
 	if _, err := file.Seek(start, io.SeekStart); err != nil {
 		return start, err
 	}
-	for lines := bufio.NewReader(file); ; {
+	for lines := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return start, nil

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,25 +21,23 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// floor is the least that a controller must do: one watch, one PATCH a node, no status, no
-// events, no memory of objects, no care for others' writes. It knows its rule from its
-// arguments; signals say that the rule came (SIGUSR1) and went (SIGUSR2).
+// floor is the least that a controller must do: one watch, one PATCH per node, no status, no events. It keeps no
+// objects and overwrites taints that others set at the same moment. Its arguments are its rule.
 type floor struct {
 	api      metadata.Interface
 	taints   []string
 	workers  chan struct{}
-	demands  bool // there is a rule
 	nodes    map[string]*floorNode
 	finished chan floorWrite
 }
 
-// floorNode is all that the floor knows of a node.
+// floorNode is what the floor keeps of a node.
 type floorNode struct {
-	version uint64 // that was last seen
+	version uint64 // that was last received
 	unmet   bool
 	others  []corev1.Taint
 	held    bool // carries the taints
-	busy    bool // a write is under way
+	busy    bool // a write is in flight
 }
 
 type floorWrite struct {
@@ -56,20 +51,18 @@ func newFloorCommand() *cobra.Command {
 	var kubeconfig string
 	var taints []string
 	var workers int
-	var waits bool
 	cmd := &cobra.Command{
 		Use:   "floor",
-		Short: "Be the least possible controller",
+		Short: "Run the least possible controller",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f := &floor{taints: taints, workers: make(chan struct{}, workers), demands: !waits, nodes: map[string]*floorNode{}, finished: make(chan floorWrite)}
+			f := &floor{taints: taints, workers: make(chan struct{}, workers), nodes: map[string]*floorNode{}, finished: make(chan floorWrite)}
 			return f.run(cmd.Context(), kubeconfig)
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Path of a kubeconfig.")
 	cmd.Flags().StringSliceVar(&taints, "taints", nil, "Keys of the taints of a held node.")
-	cmd.Flags().IntVar(&workers, "workers", 16, "PATCHes at the same time.")
-	cmd.Flags().BoolVar(&waits, "wait", false, "Do nothing until SIGUSR1.")
+	cmd.Flags().IntVar(&workers, "workers", 16, "PATCHes in flight.")
 	return cmd
 }
 
@@ -87,8 +80,6 @@ func (f *floor) run(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	version, err := f.list(ctx, typed)
 	if err != nil {
 		return err
@@ -97,10 +88,10 @@ func (f *floor) run(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	return f.loop(ctx, events, signals)
+	return f.loop(ctx, events)
 }
 
-// list sees all nodes, and keeps no list: it is large. It returns the version to watch from.
+// list handles all nodes and returns the version to watch from.
 func (f *floor) list(ctx context.Context, api kubernetes.Interface) (version string, err error) {
 	list, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -112,8 +103,8 @@ func (f *floor) list(ctx context.Context, api kubernetes.Interface) (version str
 	return list.ResourceVersion, nil
 }
 
-// loop is the one that knows: everything else only writes.
-func (f *floor) loop(ctx context.Context, events <-chan watch.Event, signals <-chan os.Signal) error {
+// loop is the only goroutine that uses the nodes: the others only write.
+func (f *floor) loop(ctx context.Context, events <-chan watch.Event) error {
 	for {
 		select {
 		case event, open := <-events:
@@ -129,13 +120,8 @@ func (f *floor) loop(ctx context.Context, events <-chan watch.Event, signals <-c
 				continue
 			}
 			node.busy = false
-			if node.version >= done.version { // what was written has been seen already
+			if node.version >= done.version { // its own write was received already
 				f.settle(ctx, done.node, node)
-			}
-		case s := <-signals:
-			f.demands = s == syscall.SIGUSR1
-			for name, node := range f.nodes {
-				f.settle(ctx, name, node)
 			}
 		case <-ctx.Done():
 			return nil
@@ -160,9 +146,9 @@ func (f *floor) see(ctx context.Context, kind watch.EventType, obj *corev1.Node)
 	f.settle(ctx, obj.Name, node)
 }
 
-// settle writes a node that is not as the rule wants it.
+// settle patches a node whose taints are not as the rule requires.
 func (f *floor) settle(ctx context.Context, name string, node *floorNode) {
-	want := f.demands && node.unmet
+	want := node.unmet
 	if node.busy || want == node.held {
 		return
 	}
@@ -175,8 +161,8 @@ func (f *floor) settle(ctx context.Context, name string, node *floorNode) {
 	}
 	go func() {
 		done := floorWrite{node: name, version: f.write(ctx, name, taints)}
-		if done.version == 0 { // it rests, and what was seen by then decides
-			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop ends with the context
+		if done.version == 0 { // it failed: what was received by then decides
+			_ = sleep(ctx, time.Second) // the loop ends with the context
 		}
 		f.finished <- done
 	}()

@@ -15,9 +15,11 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// each does something for every number below n, by so many writers at the same time, and stops
-// at the first failure.
-func each(ctx context.Context, n, writers int, do func(ctx context.Context, i int) error) error {
+// writers is how many writes of the load are in flight.
+const writers = 16
+
+// each calls do for every number below n, with all writers, and stops at the first error.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	numbers := make(chan int)
@@ -43,19 +45,19 @@ func each(ctx context.Context, n, writers int, do func(ctx context.Context, i in
 	return context.Cause(ctx)
 }
 
-// paced is each at so many a second, as long as the writers keep up.
-func paced(ctx context.Context, n, writers int, rate float64, do func(ctx context.Context, i int) error) error {
+// paced is each at a rate per second, as long as the writers keep up.
+func paced(ctx context.Context, n int, rate float64, do func(ctx context.Context, i int) error) error {
 	began := time.Now()
-	return each(ctx, n, writers, func(ctx context.Context, i int) error {
-		if err := sleepUntil(ctx, began.Add(time.Duration(float64(i)/rate*float64(time.Second)))); err != nil {
+	return each(ctx, n, func(ctx context.Context, i int) error {
+		if err := sleep(ctx, time.Until(began.Add(time.Duration(float64(i)/rate*float64(time.Second))))); err != nil {
 			return err
 		}
 		return do(ctx, i)
 	})
 }
 
-func sleepUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -65,15 +67,20 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// report sets the condition that the rules require, as a reporter does.
-func (w *world) report(ctx context.Context, node string, status corev1.ConditionStatus) error {
+// setConditions sets the condition of nodes as fast as the API server accepts it.
+func (w *world) setConditions(ctx context.Context, names []string, status corev1.ConditionStatus) error {
+	return each(ctx, len(names), func(ctx context.Context, i int) error { return w.setCondition(ctx, names[i], status) })
+}
+
+// setCondition sets the condition that the rules require, as a reporter does.
+func (w *world) setCondition(ctx context.Context, node string, status corev1.ConditionStatus) error {
 	now := metav1.Now()
 	return w.patchConditions(ctx, node, "readygate-reporter", corev1.NodeCondition{
-		Type: testenv.Condition, Status: status, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Reported", Message: "the agent of the network says so",
+		Type: testenv.Condition, Status: status, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Reported", Message: "reported by the network agent",
 	})
 }
 
-// heartbeat is what a kubelet sends when nothing has changed.
+// heartbeat is what a kubelet sends if nothing has changed.
 func (w *world) heartbeat(ctx context.Context, node string) error {
 	return w.patchConditions(ctx, node, "kubelet", kubeletConditions(time.Now())...)
 }
@@ -83,31 +90,24 @@ func (w *world) patchConditions(ctx context.Context, node, manager string, condi
 	if err != nil {
 		return err
 	}
-	options := metav1.PatchOptions{FieldManager: manager}
-	// Only metadata is asked for in return: the load must not cost more than it has to.
-	_, err = w.metadata.Resource(nodesResource).Patch(ctx, node, types.StrategicMergePatchType, patch, options, "status")
+	// The response is metadata only, so that the load costs less.
+	_, err = w.metadata.Resource(nodesResource).Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "status")
 	return err
 }
 
-// register creates a node, in the name of its kubelet, with these taints.
+// register creates a node with these taints, as its kubelet does.
 func (w *world) register(ctx context.Context, i int, taints []corev1.Taint) error {
 	node := newNode(i, time.Now())
 	node.Spec.Taints = taints
-	_, err := w.api.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{FieldManager: "kubelet"})
-	if err != nil {
+	if _, err := w.api.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{FieldManager: "kubelet"}); err != nil {
 		return fmt.Errorf("creating a node: %w", err)
 	}
 	return nil
 }
 
-// populate creates all nodes, with the condition as it is at first.
-func (w *world) populate(ctx context.Context, status corev1.ConditionStatus) error {
-	return each(ctx, w.size.Nodes, w.size.Writers, func(ctx context.Context, i int) error {
-		return errors.Join(w.register(ctx, i, nil), w.report(ctx, nodeName(i), status))
+// populate creates all nodes, not ready.
+func (w *world) populate(ctx context.Context) error {
+	return each(ctx, w.Nodes, func(ctx context.Context, i int) error {
+		return errors.Join(w.register(ctx, i, nil), w.setCondition(ctx, w.names[i], corev1.ConditionFalse))
 	})
-}
-
-// flip sets the condition of nodes as fast as the API server takes it.
-func (w *world) flip(ctx context.Context, names []string, status corev1.ConditionStatus) error {
-	return each(ctx, len(names), w.size.Writers, func(ctx context.Context, i int) error { return w.report(ctx, names[i], status) })
 }

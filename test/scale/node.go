@@ -15,9 +15,6 @@ const (
 	images      = 50
 	labels      = 25
 	annotations = 15
-
-	// pool is the label of nodes that the rules select.
-	pool = "scale"
 )
 
 func nodeName(i int) string {

@@ -18,8 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// witness watches nodes on a connection of its own, and notes when it saw which condition and
-// which taints. It keeps nothing else.
+// witness watches nodes on a connection of its own, and records when it received which condition and which taints.
 type witness struct {
 	stop context.CancelFunc
 	// taints are the keys that the rules manage: all of them are on a held node.
@@ -27,26 +26,25 @@ type witness struct {
 
 	mu     sync.Mutex
 	nodes  map[string]*sight
-	quest  *quest
+	wait   *wanted
 	failed error
 }
 
-// sight is what was last seen of a node.
+// sight is what was last received of a node.
 type sight struct {
 	status  corev1.ConditionStatus // of the condition that rules require; empty: none
-	flipped time.Time              // when that came to be
+	flipped time.Time              // when it changed
 	held    bool
-	changed time.Time // when that came to be
+	changed time.Time // when it changed
 
-	// bare says that the node was first seen without the taints.
-	bare bool
+	// untainted says that the node was first received without the taints.
+	untainted bool
 }
 
-// quest is a wait until nodes are held, or are not.
-type quest struct {
+// wanted is a wait until nodes have the taints, or do not.
+type wanted struct {
 	held    bool
 	missing map[string]bool
-	first   time.Time
 	last    time.Time
 	done    chan struct{}
 }
@@ -71,7 +69,7 @@ func startWitness(ctx context.Context, api kubernetes.Interface, taints []string
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.failed = errors.New("the watch of nodes has ended: nothing later was seen")
+		w.failed = errors.New("the watch of nodes has ended")
 	}()
 	return w, nil
 }
@@ -104,7 +102,7 @@ func (w *witness) see(event watch.Event, now time.Time) {
 	held := !slices.ContainsFunc(w.taints, func(key string) bool { return !testenv.HasTaint(node, key) })
 	seen := w.nodes[node.Name]
 	if seen == nil {
-		seen = &sight{held: held, changed: now, bare: !held}
+		seen = &sight{held: held, changed: now, untainted: !held}
 		w.nodes[node.Name] = seen
 	}
 	if status := required(node); status != seen.status {
@@ -115,7 +113,7 @@ func (w *witness) see(event watch.Event, now time.Time) {
 	if free := !held && !slices.ContainsFunc(w.taints, func(key string) bool { return testenv.HasTaint(node, key) }); held != seen.held && (held || free) {
 		seen.held, seen.changed = held, now
 	}
-	w.quest.see(node.Name, seen)
+	w.wait.see(node.Name, seen)
 }
 
 // required is the status of the condition that the rules require.
@@ -128,14 +126,11 @@ func required(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-func (q *quest) see(name string, seen *sight) {
+func (q *wanted) see(name string, seen *sight) {
 	if q == nil || !q.missing[name] || seen.held != q.held {
 		return
 	}
 	delete(q.missing, name)
-	if q.first.IsZero() {
-		q.first = seen.changed
-	}
 	q.last = seen.changed
 	if len(q.missing) == 0 {
 		close(q.done)
@@ -143,10 +138,10 @@ func (q *quest) see(name string, seen *sight) {
 }
 
 // expect begins a wait for these nodes, which all have to change.
-func (w *witness) expect(names []string, held bool) *quest {
+func (w *witness) expect(names []string, held bool) *wanted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	q := &quest{held: held, missing: map[string]bool{}, done: make(chan struct{})}
+	q := &wanted{held: held, missing: map[string]bool{}, done: make(chan struct{})}
 	for _, name := range names {
 		if seen := w.nodes[name]; seen == nil || seen.held != held {
 			q.missing[name] = true
@@ -155,13 +150,13 @@ func (w *witness) expect(names []string, held bool) *quest {
 	if len(q.missing) == 0 {
 		close(q.done)
 	}
-	w.quest = q
+	w.wait = q
 	return q
 }
 
-// wait returns when all nodes of the quest have changed.
-func (w *witness) wait(ctx context.Context, q *quest, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// await returns when all nodes have changed.
+func (w *witness) await(ctx context.Context, q *wanted) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	select {
 	case <-q.done:
@@ -169,7 +164,7 @@ func (w *witness) wait(ctx context.Context, q *quest, patience time.Duration) er
 	case <-ctx.Done():
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return errors.Join(fmt.Errorf("%d nodes did not change within %v", len(q.missing), patience), w.failed)
+		return errors.Join(fmt.Errorf("%d nodes did not change within %v", len(q.missing), changeTimeout), w.failed)
 	}
 }
 
@@ -186,13 +181,13 @@ func (w *witness) latencies(names []string) testenv.Distribution {
 	return all
 }
 
-// bare counts the nodes that were first seen without the taints.
-func (w *witness) bare() int {
+// untainted counts the nodes that were first received without the taints.
+func (w *witness) untainted() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	count := 0
 	for _, seen := range w.nodes {
-		if seen.bare {
+		if seen.untainted {
 			count++
 		}
 	}

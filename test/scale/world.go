@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,52 +13,55 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
 )
 
-// size is how large a world is.
-type size struct {
-	Nodes, Rules, Writers int
-	Mode                  string
-	// Proxied says that the subject speaks to the API server through a proxy.
-	Proxied bool
-}
+// pool is the label of the nodes, which all rules select.
+const pool = "scale"
 
-// world is a control plane of its own for one subject, with clients for the load.
+// size is the size of a cluster.
+type size struct{ Nodes, Rules int }
+
+// world is a control plane with the nodes and the process of one subject.
 type world struct {
-	size       size
+	size
+	subject    string
+	manager    string // path of the manager
 	cluster    *testenv.Cluster
 	api        kubernetes.Interface
 	metadata   metadata.Interface
 	witness    *witness
-	metronome  *testenv.Metronome
-	stopClock  context.CancelFunc // ends the metronome
-	ledger     *ledger
-	proxy      *testenv.Proxy // between the subject and the API server; it can be slow or refuse
-	dir        string         // of files that are gone in the end
-	kubeconfig string         // of the subject
+	log        *requestLog
+	dir        string // temporary files
+	kubeconfig string // of the subject
+	names      []string
+	process    *process // nil: the load runs without a controller
 }
 
-// newWorld starts a world for a subject, with nothing in it; close ends it.
-func newWorld(ctx context.Context, s subject, size size, taints []string) (*world, error) {
-	w := &world{size: size}
-	ticking, stop := context.WithCancel(ctx)
-	w.metronome, w.stopClock = testenv.StartMetronome(ticking), stop
-	if err := w.start(ctx, s, taints); err != nil {
+// newWorld starts a control plane without nodes; close ends it.
+func newWorld(ctx context.Context, subject, manager string, s size) (*world, error) {
+	w := &world{size: s, subject: subject, manager: manager}
+	for i := range s.Nodes {
+		w.names = append(w.names, nodeName(i))
+	}
+	if err := w.open(ctx); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
 
-func (w *world) start(ctx context.Context, s subject, taints []string) (err error) {
+func (w *world) open(ctx context.Context) (err error) {
 	if w.dir, err = os.MkdirTemp("", "scale-"); err != nil {
 		return err
 	}
@@ -77,16 +76,68 @@ func (w *world) start(ctx context.Context, s subject, taints []string) (err erro
 	if w.api, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return err
 	}
-	if err := w.admit(ctx, s); err != nil {
-		return err
-	}
-	w.ledger = newLedger(w.cluster.AuditLog(), s.user())
 	own, err := kubernetes.NewForConfig(apart(protobuf))
 	if err != nil {
 		return err
 	}
-	w.witness, err = startWitness(ctx, own, taints)
-	return err
+	var taints []string
+	for i := range w.Rules {
+		taints = append(taints, testenv.TaintKey(ruleName(i)))
+	}
+	if w.witness, err = startWitness(ctx, own, taints); err != nil {
+		return err
+	}
+	return w.authorize(ctx)
+}
+
+func ruleName(i int) string { return fmt.Sprintf("scale-%d", i) }
+
+// prepare creates the nodes, unless they join later, and starts the subject, which taints them.
+func (w *world) prepare(ctx context.Context, join bool) error {
+	tainted := w.witness.expect(nil, true)
+	if !join {
+		say("%s: creating %d nodes", w.subject, w.Nodes)
+		if err := w.populate(ctx); err != nil || w.subject == report.LoadOnly {
+			return err
+		}
+		tainted = w.witness.expect(w.names, true)
+	}
+	if w.subject == report.Ours {
+		for i := range w.Rules {
+			rule := testenv.Rule(ruleName(i))
+			rule.Spec.NodeSelector.MatchLabels["pool"] = pool
+			if err := w.cluster.Client.Create(ctx, rule); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.start(); err != nil {
+		return err
+	}
+	if err := w.witness.await(ctx, tainted); err != nil {
+		return errors.Join(err, w.process.alive())
+	}
+	return errors.Join(w.awaitCovered(ctx), w.quiet(ctx))
+}
+
+// awaitCovered waits until the API server adds the taints of Readygate's rules to new nodes.
+func (w *world) awaitCovered(ctx context.Context) error {
+	if w.subject != report.Ours {
+		return nil
+	}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, changeTimeout, true, func(ctx context.Context) (bool, error) {
+		var list v1alpha1.NodeReadinessRuleList
+		if err := w.cluster.Client.List(ctx, &list); err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(list.Items, func(r v1alpha1.NodeReadinessRule) bool {
+			return !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionBirthsCovered)
+		}), w.process.alive()
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for BirthsCovered: %w", err)
+	}
+	return nil
 }
 
 // apart is a configuration whose clients do not share connections with others: client-go shares
@@ -97,46 +148,37 @@ func apart(config *rest.Config) *rest.Config {
 	return own
 }
 
-// admit gives the subject what it may do, and a kubeconfig. All subjects are service accounts,
-// so that the API server treats their requests alike.
-func (w *world) admit(ctx context.Context, s subject) error {
-	config, err := w.cluster.ControlPlane.Config(s.user(), "system:serviceaccounts", "system:serviceaccounts:"+testenv.ManagerNamespace)
+// authorize writes the kubeconfig of the subject: a service account, as of any controller. Ours has its own role.
+func (w *world) authorize(ctx context.Context) error {
+	user := "system:serviceaccount:" + testenv.ManagerNamespace + ":" + w.subject
+	if w.subject == report.Ours {
+		user = testenv.ManagerUser
+	}
+	w.log = &requestLog{path: w.cluster.AuditLog(), user: user, requests: map[string]int{}}
+	config, err := w.cluster.ControlPlane.Config(user, "system:serviceaccounts", "system:serviceaccounts:"+testenv.ManagerNamespace)
 	if err != nil {
-		return err
-	}
-	if w.size.Proxied {
-		if w.proxy, err = testenv.StartProxy(config); err != nil {
-			return err
-		}
-		config = w.proxy.Config()
-	}
-	// For whoever wants to look at the world while it is measured.
-	if err := controlplane.WriteKubeconfig(filepath.Join(w.dir, "admin.kubeconfig"), w.cluster.Config); err != nil {
 		return err
 	}
 	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
 	if err := controlplane.WriteKubeconfig(w.kubeconfig, config); err != nil {
 		return err
 	}
-	if s.name == report.Ours { // its role is there
+	if w.subject == report.Ours {
 		return w.cluster.InstallPolicies(ctx)
 	}
-	binding := &rbacv1.ClusterRoleBinding{
+	return w.cluster.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scale-subject"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: s.user()}},
-	}
-	_, err = w.api.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-	return err
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
 }
 
 func (w *world) close() error {
-	w.stopClock()
+	if w.process != nil {
+		w.process.stop()
+	}
 	if w.witness != nil {
 		w.witness.stop()
-	}
-	if w.proxy != nil {
-		w.proxy.Close()
 	}
 	var err error
 	if w.cluster != nil {
@@ -145,61 +187,41 @@ func (w *world) close() error {
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// servers is what etcd and the API server say of themselves.
-type servers struct {
-	bytes, puts int64         // written into etcd so far
-	cpu         time.Duration // of the API server
-	allocated   int64         // bytes, by the API server so far
-}
+// counters are metrics of etcd and of the API server.
+type counters struct{ etcdBytes, allocated int64 }
 
-// servers asks them.
-func (w *world) servers(ctx context.Context) (s servers, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.cluster.EtcdMetrics(), nil)
+func (w *world) counters(ctx context.Context) (c counters, err error) {
+	_, text, err := testenv.Get(ctx, w.cluster.EtcdMetrics())
 	if err != nil {
-		return s, err
+		return c, fmt.Errorf("reading etcd's metrics: %w", err)
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return s, fmt.Errorf("asking etcd for its metrics: %w", err)
-	}
-	defer answer.Body.Close() //nolint:errcheck // only read
-	store, err := counters(answer.Body, "etcd_network_client_grpc_received_bytes_total", "etcd_mvcc_put_total")
-	if err != nil {
-		return s, fmt.Errorf("reading etcd's metrics: %w", err)
+	if c.etcdBytes, err = sum(text, "etcd_network_client_grpc_received_bytes_total"); err != nil {
+		return c, err
 	}
 	body, err := w.api.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
 	if err != nil {
-		return s, fmt.Errorf("asking the API server for its metrics: %w", err)
+		return c, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	server, err := counters(bytes.NewReader(body), "process_cpu_seconds_total", "go_memstats_alloc_bytes_total")
-	if err != nil {
-		return s, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	return servers{bytes: int64(store[0]), puts: int64(store[1]), cpu: time.Duration(server[0] * float64(time.Second)), allocated: int64(server[1])}, nil
+	c.allocated, err = sum(string(body), "go_memstats_alloc_bytes_total")
+	return c, err
 }
 
-// counters sums up the counters of these names, each over all its labels.
-func counters(text io.Reader, names ...string) ([]float64, error) {
-	sums := make([]float64, len(names))
-	found := make([]bool, len(names))
-	lines := bufio.NewScanner(text)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, rest, _ := strings.Cut(lines.Text(), " ")
-		name, _, _ = strings.Cut(name, "{")
-		i := slices.Index(names, name)
-		if i < 0 {
+// sum adds up a counter over its labels.
+func sum(text, name string) (int64, error) {
+	total, found := 0.0, false
+	for line := range strings.Lines(text) {
+		rest, is := strings.CutPrefix(line, name)
+		if !is || rest[0] != ' ' && rest[0] != '{' {
 			continue
 		}
-		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return 0, fmt.Errorf("%s: %w", name, err)
 		}
-		sums[i] += value
-		found[i] = true
+		total, found = total+value, true
 	}
-	if i := slices.Index(found, false); i >= 0 {
-		return nil, fmt.Errorf("there is no %s", names[i])
+	if !found {
+		return 0, fmt.Errorf("the metrics have no %s", name)
 	}
-	return sums, lines.Err()
+	return int64(total), nil
 }

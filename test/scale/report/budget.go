@@ -2,178 +2,120 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Limits of the design.
-const (
-	timeLimit   = 1.2       // times the floor, when all nodes flip
-	bytesLimit  = 1.5       // times the floor
-	memoryLimit = 100 << 20 // bytes, with memoryNodes
-	memoryNodes = 5000
-	workLimit   = 11.0 // times the work, with ten times the nodes
-	writesLimit = 1.5  // times the writes, with ten times the rules
-	nodeLimit   = 4 << 10
-	statusLimit = 64 << 10 // bytes of a rule
+// minPairs is the number of pairs that a median needs to count.
+const minPairs = 5
 
-	// underWayLimit is what the manager promises of its requests (--node-concurrent-reconciles).
-	underWayLimit = 20
-)
-
-// budgetSizes are the numbers of nodes that budgets are for, unless they are for any.
-var budgetSizes = []int{1000, 5000}
-
-// sizes are those, and others at which a budget for any size was measured.
-func (run *Run) sizes() []int {
-	sizes := slices.Clone(budgetSizes)
-	for _, p := range run.moreRules() {
-		sizes = append(sizes, p.nodes)
-	}
-	slices.Sort(sizes)
-	return slices.Compact(sizes)
-}
-
-// outcome of a budget at one size.
-type outcome int
-
-const (
-	unmeasured outcome = iota
-	unasked            // the budget says nothing about this size
-	partly             // met by what was measured, which is less than the budget is about
-	met
-	missed
-)
-
-// answer is what a run says about a budget at one size.
-type answer struct {
-	outcome outcome
-	words   string
-}
-
-// judge is met or missed, with the words for what was measured.
-func judge(ok bool, format string, args ...any) answer {
-	a := answer{met, fmt.Sprintf(format, args...)}
-	if !ok {
-		a.outcome = missed
-	}
-	return a
-}
-
-// budget is a line of the design's table.
+// budget is a limit on a value of a group.
 type budget struct {
-	what  string
-	limit string
-	at    func(run *Run, nodes int) answer
-	any   bool // it is for any number of nodes
-}
-
-func (b budget) answer(run *Run, nodes int) answer {
-	if !b.any && !slices.Contains(budgetSizes, nodes) {
-		return answer{unasked, ""}
-	}
-	return b.at(run, nodes)
+	name, limit string
+	value       func(g group) (value float64, known bool)
+	most        func(rules int) float64
+	text        func(float64) string
+	medians     bool // the value is a median of pairs
 }
 
 var budgets = []budget{
-	{"all nodes flip, time until the last taint changed", "≤ 1.2 × floor", timeAt, false},
-	{"writes of a node for one change of it", "1", patchesAt, false},
-	{"events for one change of a node", "≤ 1", eventsAt, false},
-	{"writes of the status of a rule", "≤ 1 a second", statusAt, false},
-	{"bytes into etcd", "≤ 1.5 × floor", bytesAt, false},
-	{"peak memory with 5,000 realistic nodes", "≤ 100 MiB", memoryAt, false},
-	{"quiet cluster", "0 writes but leases", quietAt, false},
-	{"ten times the nodes (500 to 5,000)", "≤ 11 × the work", workAt, false},
-	{"ten times the rules", "≤ 1.5 × the writes", writesAt, true},
+	{
+		"all nodes flip, time to the last taint", "≤ 1.15 × floor with 1 rule, ≤ 1.2 × with 5",
+		func(g group) (float64, bool) { return known(median(g.timeRatios())) },
+		func(rules int) float64 {
+			if rules == 1 {
+				return 1.15
+			}
+			return 1.2
+		}, times, true,
+	},
+	{"condition → taint, p99 of these flips", "≤ 1.5 × floor", func(g group) (float64, bool) { return known(g.ratio(p99)) }, always(1.5), times, false},
+	{"PATCHes per change of a node", "1", perChange(func(t tally) int { return t.nodes }, false), always(1), plain, false},
+	{"events per change of a node", "≤ 1", perChange(func(t tally) int { return t.events }, true), always(1), plain, false},
+	{
+		"status writes per rule", "≤ 1/s",
+		func(g group) (float64, bool) { return most(g.ours, statusRate), requested(g) }, always(1),
+		func(value float64) string { return fmt.Sprintf("%.2f/s", value) }, false,
+	},
+	{"bytes into etcd, flips", "≤ 1.2 × floor", func(g group) (float64, bool) { return known(g.bytesRatio()) }, always(1.2), times, false},
+	{"memory of the manager, peak", "≤ 100 MiB with 5,000 nodes", func(g group) (float64, bool) { return known(most(g.ours, peak)) }, always(100 << 20), size, false},
+	{
+		"quiet cluster, writes", "≤ 1/s",
+		func(g group) (float64, bool) {
+			rate := func(r *Result) float64 { return float64(tallyOf(r.Requests).writes) / r.Took.Seconds() }
+			return most(g.ours, rate), g.phase == Steady
+		}, always(1), func(value float64) string { return fmt.Sprintf("%.2f/s", value) }, false,
+	},
 }
 
-// verdict sums up the answers at these sizes: what was missed is said first, and nothing that
-// was not measured counts as met.
-func verdict(nodes []int, answers []answer) string {
-	at := func(which outcome) []string {
-		var sizes []string
-		for i, a := range answers {
-			if a.outcome == which {
-				sizes = append(sizes, number(nodes[i]))
+func known(value float64) (float64, bool) { return value, value > 0 }
+
+func always(limit float64) func(int) float64 { return func(int) float64 { return limit } }
+
+func requested(g group) bool {
+	return slices.ContainsFunc(g.ours, func(r *Result) bool { return r.Requests != nil })
+}
+
+// perChange is the most of these requests per change. Nodes that are created with the taint may have an event each.
+func perChange(of func(tally) int, births bool) func(group) (float64, bool) {
+	return func(g group) (float64, bool) {
+		value := func(r *Result) float64 {
+			changes := r.Changes
+			if births {
+				changes += r.Births
+			}
+			return float64(of(tallyOf(r.Requests))) / float64(max(1, changes))
+		}
+		return most(g.ours, value), requested(g) && g.ours[0].Changes > 0
+	}
+}
+
+// budgetTable judges a run at the sizes for which there are budgets.
+func (run *Run) budgetTable() string {
+	t := table{header: []string{"budget", "limit", "1,000 nodes", "5,000 nodes", ""}}
+	for _, b := range budgets {
+		row := []string{b.name, b.limit}
+		verdict := "not measured"
+		for _, nodes := range []int{1000, 5000} {
+			cell, judged := b.cell(run.groups(), nodes)
+			row = append(row, cell)
+			if cell != "" && (verdict == "not measured" || verdict == "met" || judged == "**missed**") {
+				verdict = judged
 			}
 		}
-		return sizes
+		t.rows = append(t.rows, append(row, verdict))
 	}
-	asked := len(answers) - len(at(unasked))
-	switch missedAt, metAt, unmeasuredAt := at(missed), at(met), at(unmeasured); {
-	case len(missedAt) > 0 && asked > 1:
-		return "**missed** at " + listed(missedAt)
-	case len(missedAt) > 0:
-		return "**missed**"
-	case len(at(partly)) > 0:
-		return "met as far as measured"
-	case len(metAt) == 0:
-		return "not measured"
-	case len(unmeasuredAt) > 0:
-		return fmt.Sprintf("met at %s, not measured at %s", listed(metAt), listed(unmeasuredAt))
-	}
-	return "met"
+	return t.markdown()
 }
 
-// budgetTable is the table of the page, and a sentence that sums it up.
-func budgetTable(run *Run) (table, summary string) {
-	what, limit := column{name: "budget", text: true, always: true}, column{name: "limit", text: true, always: true}
-	allSizes := run.sizes()
-	sizes := make([]column, len(allSizes))
-	result := column{name: "", text: true}
-	var lost []string
-	full := 0
-	for _, b := range budgets {
-		var answers []answer
-		for i, nodes := range allSizes {
-			a := b.answer(run, nodes)
-			answers = append(answers, a)
-			sizes[i].name, sizes[i].text = counted(nodes, "node"), true
-			sizes[i].cells = append(sizes[i].cells, a.said())
+// cell has the largest value of each number of rules, and whether the budget is met.
+func (b budget) cell(groups []group, nodes int) (cell, verdict string) {
+	largest := map[int]float64{}
+	verdict = "met"
+	for _, g := range groups {
+		value, known := b.value(g)
+		if !known || g.nodes != nodes {
+			continue
 		}
-		judged := verdict(allSizes, answers)
-		what.cells, limit.cells, result.cells = append(what.cells, b.what), append(limit.cells, b.limit), append(result.cells, judged)
-		if strings.Contains(judged, "missed") {
-			lost = append(lost, b.what)
+		if before, seen := largest[g.rules]; !seen || value > before {
+			largest[g.rules] = value
 		}
-		if judged == "met" {
-			full++
+		switch {
+		case value > b.most(g.rules):
+			verdict = "**missed**"
+		case b.medians && len(g.timeRatios()) < minPairs && verdict == "met":
+			verdict = fmt.Sprintf("fewer than %d pairs", minPairs)
 		}
 	}
-	switch {
-	case lost != nil:
-		are := "are"
-		if len(lost) == 1 {
-			are = "is"
-		}
-		summary = fmt.Sprintf("**%d of %d budgets %s missed**: %s.", len(lost), len(budgets), are, strings.Join(lost, "; "))
-	case full < len(budgets):
-		summary = fmt.Sprintf("%d of %d budgets are met, and none is missed; the others were not measured in full.", full, len(budgets))
-	default:
-		summary = "All budgets are met."
+	var cells, values []string
+	for _, rules := range slices.Sorted(maps.Keys(largest)) {
+		value := b.text(largest[rules])
+		values = append(values, value)
+		cells = append(cells, fmt.Sprintf("%s (%s)", value, counted(rules, "rule")))
 	}
-	return grid{[]column{what, limit}, append(sizes, result)}.markdown(), summary
-}
-
-// said is the cell of an answer.
-func (a answer) said() string {
-	switch a.outcome {
-	case unmeasured:
-		return "not measured"
-	case missed:
-		return "**" + a.words + "**"
+	if len(slices.Compact(values)) == 1 {
+		return values[0], verdict
 	}
-	return a.words
-}
-
-// unfinishedOurs says which trials ours did not get through.
-func (run *Run) unfinishedOurs() []string {
-	var all []string
-	for _, t := range run.trials() {
-		at := slices.IndexFunc(t.results, func(r *Result) bool { return r.Subject == Ours && r.Problem != "" })
-		if at >= 0 {
-			all = append(all, fmt.Sprintf("%s, %s: %s", titleOf(t.scenario), t.size(), t.results[at].Problem))
-		}
-	}
-	return all
+	return strings.Join(cells, ", "), verdict
 }

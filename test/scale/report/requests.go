@@ -2,36 +2,27 @@ package report
 
 import "strings"
 
-// tally is what a subject asked of the API server, leases aside: those are renewed whatever
-// happens.
+// tally sorts the requests of a result.
 type tally struct {
-	nodes  int // writes of nodes, by whatever verb
-	status int // writes of the status of rules
-	events int
-	others int // other writes, and all reads
-	writes int // all but reads
+	nodes, status, events int // writes of nodes, of the status of rules, and of events
+	writes                int // all writes
+	others                int // other writes, and all reads
 }
 
-func (t tally) total() int { return t.nodes + t.status + t.events + t.others }
-
-// tallyOf sorts counts by verb and resource, e.g. "patch nodes": 5000.
 func tallyOf(requests map[string]int) tally {
 	var t tally
 	for request, count := range requests {
 		verb, resource, _ := strings.Cut(request, " ")
-		if resource == "leases" {
-			continue
-		}
-		writes := isWrite(verb)
-		if writes {
+		write := verb != "get" && verb != "list" && verb != "watch"
+		if write {
 			t.writes += count
 		}
 		switch {
-		case writes && resource == "nodes":
+		case write && resource == "nodes":
 			t.nodes += count
-		case writes && resource == "events":
+		case write && resource == "events":
 			t.events += count
-		case writes && strings.HasSuffix(resource, "/status") && resource != "nodes/status":
+		case write && resource == "nodereadinessrules/status":
 			t.status += count
 		default:
 			t.others += count
@@ -40,18 +31,13 @@ func tallyOf(requests map[string]int) tally {
 	return t
 }
 
-func isWrite(verb string) bool {
-	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection", "apply":
-		return true
+// left are the requests after the subject was quiet. A watch that begins again is not counted.
+func (r *Result) left() int {
+	count := 0
+	for request, n := range r.Left {
+		if !strings.HasPrefix(request, "watch ") {
+			count += n
+		}
 	}
-	return false
-}
-
-func sum(counts map[string]int) int {
-	total := 0
-	for _, count := range counts {
-		total += count
-	}
-	return total
+	return count
 }
