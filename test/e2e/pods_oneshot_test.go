@@ -210,10 +210,9 @@ func disperse(t *testing.T, l *lab.Lab, app string) {
 	})
 }
 
-// What gates and latches cost a hundred pods at once, as make bench tells: the time until the last
-// of them is ready, and that of others with an init container and a gate that are both satisfied at
-// once. A pair is run one after the other, so that what else the machine does is in both, and every
-// other pair the other way round; each when nothing is left to do of the one before.
+// What gates and latches cost a hundred pods at once, as make bench prints it: the time until the last of them is ready,
+// and that of others with an init container and a gate that are both satisfied at once. The order changes from pair to
+// pair, because a machine is not always as fast.
 func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 	if os.Getenv(benchVar) == "" {
 		t.Skip("pods are compared by make bench")
@@ -225,67 +224,28 @@ func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 	l.Get(t, &agent, namespace, admission.PodgateAccount)
 	image := agent.Spec.Template.Spec.Containers[0].Image
 
-	metronome := testenv.StartMetronome(t.Context())
-	plain := func() cost {
+	plain := func() time.Duration {
 		defer disperse(t, l, "plain")
-		return costOf(metronome, func() time.Duration { return plainCrowd(t, l, image) })
+		return plainCrowd(t, l, image)
 	}
-	gated := func() cost {
+	gated := func() time.Duration {
 		defer disperse(t, l, "crowd")
-		return costOf(metronome, func() time.Duration { return gather(t, l, gatedCrowd(), nil) })
+		return gather(t, l, gatedCrowd(), nil)
 	}
 	l.Step(t, fmt.Sprintf("to begin with, %d pods took %v", crowd, plain())) // the first ones are not like others
-	var ratios, adjusted []float64
+	var ratios []float64
 	for i := range pairs {
-		var without, with cost
+		var without, with time.Duration
 		if i%2 == 0 {
 			without, with = plain(), gated()
 		} else {
 			with, without = gated(), plain()
 		}
-		ratio := with.time.Seconds() / without.time.Seconds()
-		ratios, adjusted = append(ratios, ratio), append(adjusted, ratio*without.beat.Seconds()/with.beat.Seconds())
-		l.Step(t, fmt.Sprintf("%d pods took %v, gated and held ones %v: %.2f of the time, %.2f on a machine that is always as fast", crowd, without, with, ratio, adjusted[i]))
+		ratios = append(ratios, with.Seconds()/without.Seconds())
+		l.Step(t, fmt.Sprintf("%d pods took %v, gated and held ones %v: %.2f times as long", crowd, without, with, ratios[i]))
 	}
-	slices.Sort(adjusted)
 	slices.Sort(ratios)
-	t.Logf("gated and held pods take %.2f times as long, and %.2f times on a machine that is always as fast; medians of %d pairs (budget: 1.10)", ratios[pairs/2], adjusted[pairs/2], pairs)
-}
-
-// cost is how long a crowd takes until it is ready, how long CPUs work for that, and how fast the machine
-// was: how long a piece of work took that is always the same. Machines share their cores with others,
-// and are half as fast a minute later.
-type cost struct {
-	time, work, beat time.Duration
-	stolen           float64
-}
-
-func (c cost) String() string {
-	return fmt.Sprintf("%v (%v of work, beats of %v, %.0f %% stolen)", c.time.Round(10*time.Millisecond), c.work.Round(10*time.Millisecond), c.beat.Round(10*time.Microsecond), 100*c.stolen)
-}
-
-func costOf(metronome *testenv.Metronome, gather func() time.Duration) cost {
-	rest()
-	before, began := testenv.MachineTicks(), time.Now()
-	took, after := gather(), testenv.MachineTicks()
-	c := cost{time: took, work: after.Busy(before), beat: metronome.Mean(began)}
-	if stolen := after.Stolen(before); stolen != nil {
-		c.stolen = *stolen
-	}
-	return c
-}
-
-// rest waits until the machine has little to do, or a minute: when the API server knows no more of pods,
-// their node is still busy with them.
-func rest() {
-	const look = 2 * time.Second
-	for range int(time.Minute / look) {
-		before := testenv.MachineTicks()
-		time.Sleep(look)
-		if testenv.MachineTicks().Busy(before) < look/4 {
-			return
-		}
-	}
+	t.Logf("gated and held pods take %.2f times as long, median of %d pairs (budget: 1.10)", ratios[pairs/2], pairs)
 }
 
 // plainCrowd are pods with an init container of the same image that ends at once, and with a gate
