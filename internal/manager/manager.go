@@ -32,22 +32,19 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/core/agents"
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/core/reporters"
 	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
-	"github.com/readygate/readygate/internal/manager/node"
-	noderulecontroller "github.com/readygate/readygate/internal/manager/noderule"
-	"github.com/readygate/readygate/internal/manager/quota"
-
 	"github.com/readygate/readygate/internal/manager/leadership"
 	"github.com/readygate/readygate/internal/manager/metricsauth"
-
-	"github.com/readygate/readygate/internal/core/admission"
-	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/manager/node"
 	"github.com/readygate/readygate/internal/manager/nodecache"
+	noderulecontroller "github.com/readygate/readygate/internal/manager/noderule"
+	"github.com/readygate/readygate/internal/manager/quota"
 	"github.com/readygate/readygate/internal/manager/rulecache"
 	"github.com/readygate/readygate/internal/manager/ruletaints"
-
-	"github.com/readygate/readygate/internal/core/reporters"
 	"github.com/readygate/readygate/internal/version"
 )
 

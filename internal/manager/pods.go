@@ -17,13 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/core/agents"
 	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
-	"github.com/readygate/readygate/internal/manager/podrule"
-
-	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/manager/leadership"
 	"github.com/readygate/readygate/internal/manager/nodecache"
+	"github.com/readygate/readygate/internal/manager/podrule"
 )
 
 // podsInterval is how often a cluster without the CRD of rules for pods is asked whether it has it now.

@@ -41,16 +41,16 @@ type Component struct {
 type Invariant string
 
 const (
-	// NoEarlyPod: no pod is bound to a node while a rule's NoSchedule taint is on it,
+	// NoEarlyPod means that no pod is bound to a node while a rule's NoSchedule taint is on it,
 	// unless it tolerates that taint.
 	NoEarlyPod Invariant = "noEarlyPod"
-	// ForeignTaintsStay: taints with which nodes joined, and which no rule manages, are in every version of
+	// ForeignTaintsStay means that taints with which nodes joined, and which no rule manages, are in every version of
 	// the node.
 	ForeignTaintsStay Invariant = "foreignTaintsStay"
-	// HeldBeforeBack: a node that was away for a reboot has the taint of a rule when it
+	// HeldBeforeBack means that a node that was away for a reboot has the taint of a rule when it
 	// is seen in its new boot for the first time.
 	HeldBeforeBack Invariant = "heldBeforeBack"
-	// NoEarlyReady: no pod with a readiness gate is Ready while a gate is not True, and no gate has the reason
+	// NoEarlyReady means that no pod with a readiness gate is Ready while a gate is not True, and no gate has the reason
 	// AllComponentsReady while a component is not ready.
 	NoEarlyReady Invariant = "noEarlyReady"
 )

@@ -65,7 +65,7 @@ func (s *Shared) Main(m *testing.M) int {
 		}
 	}
 	if s.Cluster != nil {
-		_ = s.Cluster.Stop()
+		_ = s.Stop()
 	}
 	CleanUp()
 	return code

@@ -21,11 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/internal/manager/leadership"
-	"github.com/readygate/readygate/internal/manager/node"
 	nodecontroller "github.com/readygate/readygate/internal/manager/node"
 	"github.com/readygate/readygate/internal/manager/nodecache"
 	"github.com/readygate/readygate/internal/manager/quota"
-
 	"github.com/readygate/readygate/internal/manager/rulecache"
 	"github.com/readygate/readygate/internal/manager/ruletaints"
 	"github.com/readygate/readygate/internal/testenv"
@@ -60,7 +58,7 @@ func raced(t *testing.T, c *testenv.Cluster, name string, writer func()) (int, *
 // reconcilerWith is a reconciler that writes with one client and knows the rules of another.
 func reconcilerWith(c *testenv.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
-		Client: writer, Live: c.Client, Rules: rulecache.NewShelf(rules), Failures: &node.Failures{},
+		Client: writer, Live: c.Client, Rules: rulecache.NewShelf(rules), Failures: &nodecontroller.Failures{},
 		Owners: ruletaints.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}),
 		Quota: quota.New(&nodecontroller.Reader{
 			Client: writer, API: c.Client, Nodes: nodecache.New(cache.NewStore(cache.MetaNamespaceKeyFunc)), Strip: (&nodecache.Stripper{}).Strip,

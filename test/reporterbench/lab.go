@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -147,7 +148,7 @@ func (l *lab) start(ctx context.Context, node string, env []string, args ...stri
 	}
 	p := &process{done: make(chan struct{})}
 	p.cmd = exec.Command(l.reporter, append([]string{"--kubeconfig", filepath.Join(l.dir, "kubeconfig")}, args...)...)
-	p.cmd.Env = append(env, "NODE_NAME="+node, "METRICS_BIND_ADDRESS=127.0.0.1:0")
+	p.cmd.Env = append(slices.Clone(env), "NODE_NAME="+node, "METRICS_BIND_ADDRESS=127.0.0.1:0")
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := controlplane.StartChild(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting the reporter: %w", err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -89,16 +90,17 @@ func (o options) run(ctx context.Context) (err error) {
 // period later.
 func (l *lab) footprint(ctx context.Context, period time.Duration) (before, after testenv.Usage, err error) {
 	const node = "footprint"
-	config := "apiVersion: readygate.dev/v1alpha1\nkind: ReporterConfig\nchecks:\n"
+	var config strings.Builder
+	config.WriteString("apiVersion: readygate.dev/v1alpha1\nkind: ReporterConfig\nchecks:\n")
 	var conditions []string
 	for i := range checks {
 		component := fmt.Sprintf("%s-%d", node, i)
 		l.setReady(component)
 		conditions = append(conditions, fmt.Sprintf("bench.example.com/Ready%d", i))
-		config += fmt.Sprintf("- {conditionType: %s, interval: %v, http: {url: %q}}\n", conditions[i], interval, l.components.URL+"/"+component)
+		fmt.Fprintf(&config, "- {conditionType: %s, interval: %v, http: {url: %q}}\n", conditions[i], interval, l.components.URL+"/"+component)
 	}
 	file := filepath.Join(l.dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config.String()), 0o600); err != nil {
 		return before, after, err
 	}
 	p, err := l.start(ctx, node, nil, "--config", file)

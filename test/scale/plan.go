@@ -41,29 +41,38 @@ func short() []lot {
 	}
 }
 
-// run measures a lot. The worlds of all subjects exist at the same time and only one of them has a load, so that the
-// runs of a pair are close in time. A subject that fails is not measured again.
-func (l lot) run(ctx context.Context, manager string, keep func(report.Result)) error {
+// worlds prepares the world of each subject. All of them exist at the same time.
+func (l lot) worlds(ctx context.Context, manager string) ([]*world, error) {
 	var worlds []*world
-	var errs []error
-	defer func() {
-		for _, w := range worlds {
-			_ = w.close()
-		}
-	}()
 	for _, subject := range []string{report.Floor, report.Ours, report.LoadOnly} {
 		if subject == report.LoadOnly && !l.loadOnly {
 			continue
 		}
 		w, err := newWorld(ctx, subject, manager, l.size)
 		if err != nil {
-			return errors.Join(append(errs, err)...)
+			return worlds, err
 		}
 		worlds = append(worlds, w)
 		if err := w.prepare(ctx, l.join); err != nil {
-			return errors.Join(append(errs, err)...)
+			return worlds, err
 		}
 	}
+	return worlds, nil
+}
+
+// run measures a lot. Only one world has a load at a time, so that the runs of a pair are close in time. A subject that
+// fails is not measured again.
+func (l lot) run(ctx context.Context, manager string, keep func(report.Result)) error {
+	worlds, err := l.worlds(ctx, manager)
+	defer func() {
+		for _, w := range worlds {
+			_ = w.close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	var errs []error
 	step := func(do func(w *world) error) {
 		for _, w := range slices.Clone(worlds) {
 			if err := do(w); err != nil {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/text"
 )

@@ -17,10 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/readygate/readygate/internal/manager/quota"
-
 	"github.com/readygate/readygate/internal/core/noderule"
 	"github.com/readygate/readygate/internal/manager/nodecache"
+	"github.com/readygate/readygate/internal/manager/quota"
 	"github.com/readygate/readygate/internal/manager/rulecache"
 	"github.com/readygate/readygate/internal/manager/ruletaints"
 )
