@@ -50,7 +50,7 @@ func (e *Evaluation) ApplyDependencies() []int {
 	return changed
 }
 
-// Plan returns the change that the verdicts require. A record of any other rule is of one that does not exist, and is
+// Plan returns the change that the verdicts require. It is called once, after limits and dependencies. A record of any other rule is of one that does not exist, and is
 // removed if the list has that rule with that taint.
 func (e *Evaluation) Plan(listed RuleTaints) *Plan {
 	p := planner{node: e.Node, rules: e.rules, listed: listed, now: e.now, evaluation: e}

@@ -9,8 +9,8 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// facts are what a node contains about one rule. Each taint and annotation is looked up, and each record is decoded, at
-// most once: evaluation and planning read the facts instead of the node.
+// facts are what a node contains about one rule. Evaluation and planning read the facts instead of the annotations, so
+// that each record is decoded once.
 type facts struct {
 	rule *Rule
 	node *Node

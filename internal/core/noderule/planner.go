@@ -111,7 +111,8 @@ func (p *planner) updateRecord(rec *record, f *facts, o *outcome) {
 		arm(rec, p.node)
 		p.recordBoot(f)
 	}
-	rec.Ahead = f.futureBeats(p.now)
+	rec.Ahead = f.hold().Ahead // also in a new record: such a heartbeat never counts
+	rec.Ahead = futureBeats(rule, p.node, rec, p.now)
 	if o.cause == CauseDependency { // times of this rule do not run
 		rec.Met, rec.Waits = "", rule.Deadline > 0
 		return

@@ -257,18 +257,23 @@ func beatsOf(rule *Rule, node *Node) map[string]string {
 	return beats
 }
 
-// futureBeats are the heartbeats in the future, of conditions whose age the rule limits; nil if there are none.
-func (f *facts) futureBeats(now time.Time) map[string]string {
+// futureBeats are the heartbeats in the future, of conditions whose age the rule limits; nil if there are none. The
+// record is the one that is being written.
+func futureBeats(rule *Rule, node *Node, rec *record, now time.Time) map[string]string {
 	var future map[string]string
-	for i := range f.rule.Requirements {
-		requirement := &f.rule.Requirements[i]
-		if f.condition(requirement, now).reason != UnknownHeartbeatInFuture {
+	for i := range rule.Requirements {
+		requirement := &rule.Requirements[i]
+		condition := node.condition(requirement.Type)
+		if condition == nil {
+			continue
+		}
+		if reason, _ := unknownReason(requirement, condition, rec, now); reason != UnknownHeartbeatInFuture {
 			continue
 		}
 		if future == nil {
 			future = map[string]string{}
 		}
-		future[requirement.Type] = beatOf(f.node.condition(requirement.Type))
+		future[requirement.Type] = beatOf(condition)
 	}
 	return future
 }

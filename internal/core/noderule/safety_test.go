@@ -110,6 +110,13 @@ func TestMaxAge(t *testing.T) {
 			pass(time.Hour).want("held"). // nor when that time has come: who wrote it may be dead
 			report(network, True).want("released")
 	})
+	t.Run("it is recorded with the hold, in one patch", func(t *testing.T) {
+		l := newLife(t, worker(reports("Ready", True)), rule("net", fresh, perBoot)).boot("a").report("Ready", True).report(network, True).want("released")
+		l.do(func(n *noderule.Node) {
+			setCondition(n, "Ready", Unknown, l.now)
+			setCondition(n, network, True, l.now.Add(2*time.Minute))
+		}).want("held") // and nothing is left to plan
+	})
 	t.Run("a status that must be Unknown is met by silence", func(t *testing.T) {
 		r := rule("net", requires(maxAge(requirement(network, Unknown), 2*time.Minute)))
 		newLife(t, worker(), r).want("released").report(network, True).want("held").pass(2 * time.Minute).want("released")

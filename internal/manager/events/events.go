@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/readygate/readygate/internal/manager/leadership"
 )
 
 const (
@@ -120,7 +122,7 @@ func (w *Writer) write(ctx context.Context, event *eventsv1.Event) {
 	_ = wait.ExponentialBackoffWithContext(ctx, retries, func(context.Context) (bool, error) {
 		var response apierrors.APIStatus
 		err = w.send(ctx, event)
-		return err == nil || errors.As(err, &response), nil
+		return err == nil || errors.As(err, &response) || errors.Is(err, leadership.ErrFenced), nil
 	})
 	if err != nil && ctx.Err() == nil {
 		w.Inc()

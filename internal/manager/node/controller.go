@@ -47,7 +47,7 @@ const (
 type Reconciler struct {
 	// Client patches nodes.
 	Client client.Client
-	// Live reads from the API server: after a conflict, and before records of a deleted rule are removed.
+	// Live reads from the API server before records of a deleted rule are removed.
 	Live     client.Reader
 	Nodes    *nodecache.Roster
 	Rules    *rulecache.Shelf
@@ -70,7 +70,7 @@ func (r *Reconciler) Writing() bool { return r.writing.Load() > 0 }
 
 // Reconcile evaluates all rules for one node, and sends at most one patch.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	obj, err := r.Quota.Read(ctx, req.Name)
+	obj, err := r.Quota.Read(ctx, req.Name, false)
 	if err != nil {
 		return r.gone(req.Name, err)
 	}
@@ -95,8 +95,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return r.requeue(d), nil
 		case isConflict(err) && !bytes.Equal(d.patch, before):
 			r.Metrics.conflicts.Inc()
-			before, obj = d.patch, &corev1.Node{}
-			if err := r.Live.Get(ctx, req.NamespacedName, obj); err != nil {
+			before = d.patch
+			if obj, err = r.Quota.Read(ctx, req.Name, true); err != nil {
 				return r.gone(req.Name, err)
 			}
 			read = r.Clock.Now()
@@ -190,6 +190,8 @@ func outcomeOf(err error) quota.Outcome {
 	switch {
 	case err == nil:
 		return quota.Written
+	case apierrors.IsNotFound(err):
+		return quota.NotFound
 	case isConclusive(err):
 		return quota.NotWritten
 	default:

@@ -30,7 +30,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}, []string{"rule", "operation"}),
 		evaluationSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_evaluation_duration_seconds",
-			Help:    "Time to evaluate one rule for one node that it selects.",
+			Help:    "Time to evaluate all rules for one node, divided by the number of rules that select it, for each of these rules.",
 			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
 		}, []string{"rule"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{

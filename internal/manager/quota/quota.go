@@ -92,11 +92,11 @@ func New(reader Reader, fence Fence, clock clock.PassiveClock) *Allocator {
 		latest: map[string]state{}, inFlight: map[string]additions{}, unanswered: map[string]unanswered{}, deleted: map[types.UID]time.Time{}}
 }
 
-// Read returns the node from the cache, or from the API server if a write of it has no response. Once such a write can
-// no longer take effect, the state of the node shows whether it did.
-func (a *Allocator) Read(ctx context.Context, name string) (*corev1.Node, error) {
+// Read returns the node from the cache, or from the API server if live is true or a write of it has no response. Once
+// such a write can no longer take effect, the state of the node shows whether it did.
+func (a *Allocator) Read(ctx context.Context, name string, live bool) (*corev1.Node, error) {
 	pending := a.retryAt(name)
-	if pending.IsZero() {
+	if pending.IsZero() && !live {
 		node, err := a.reader.Cached(ctx, name)
 		if apierrors.IsNotFound(err) {
 			a.notFound(name)
@@ -108,7 +108,7 @@ func (a *Allocator) Read(ctx context.Context, name string) (*corev1.Node, error)
 	switch {
 	case apierrors.IsNotFound(err):
 		a.notFound(name)
-	case err == nil && !asked.Before(pending):
+	case err == nil && !pending.IsZero() && !asked.Before(pending):
 		a.resolve(node, pending)
 	}
 	return node, err
@@ -132,19 +132,19 @@ func (a *Allocator) resolve(node *corev1.Node, until time.Time) {
 	a.take(node)
 }
 
-// notFound records that the API server has no node of this name: no write of it can take effect, because each names the
-// UID of the node.
+// notFound records that the node does not exist: no write of it can take effect, because each names the UID of the node.
 func (a *Allocator) notFound(node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.settle(node)
 }
 
-// settle removes a write without a response and the grants of the node.
+// settle removes a write without a response, the grants of the node, and its place among those that wait.
 func (a *Allocator) settle(node string) {
 	delete(a.unanswered, node)
 	for _, quota := range a.quotas {
 		quota.Return(node)
+		quota.Want(node, false)
 	}
 }
 
@@ -187,8 +187,7 @@ type Reservation struct {
 	RetryAt time.Time
 }
 
-// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and applies dependsOn to what is
-// left. The error is that of listing all nodes: until that succeeds, no node in use is held, and the reservation is valid.
+// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and then applies dependsOn. The error is that of listing all nodes: until that succeeds, no node in use is held, and the reservation is valid.
 func (a *Allocator) Reserve(ctx context.Context, book *noderule.Rulebook, obj *corev1.Node, e *noderule.Evaluation) (*Reservation, error) {
 	var err error
 	if a.mustCount(book, e) {
@@ -284,6 +283,8 @@ const (
 	Written Outcome = iota
 	// NotWritten means that the write failed and cannot take effect.
 	NotWritten
+	// NotFound means that the node does not exist.
+	NotFound
 	// Unanswered means that the write failed without a conclusive response: it may still take effect.
 	Unanswered
 )
@@ -332,6 +333,8 @@ func (r *Reservation) end(plan *noderule.Plan, written *corev1.Node, outcome Out
 		}
 	case NotWritten:
 		a.returnGrants(name)
+	case NotFound:
+		a.settle(name)
 	case Unanswered:
 		a.recordUnanswered(r.node, plan)
 	}

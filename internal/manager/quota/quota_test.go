@@ -319,7 +319,7 @@ func (f *fleet) reconcile() {
 	if _, busy := f.sending[obj.Name]; busy {
 		return // one looks at a node at a time
 	}
-	obj, err := f.allocator.Read(f.t.Context(), obj.Name)
+	obj, err := f.allocator.Read(f.t.Context(), obj.Name, false)
 	if err != nil {
 		return
 	}
@@ -480,7 +480,7 @@ func (f *fleet) settle() {
 		obj := f.read(names[f.random.IntN(len(names))])
 		if f.truth[obj.Name] != nil {
 			var err error
-			if obj, err = f.allocator.Read(f.t.Context(), obj.Name); err != nil {
+			if obj, err = f.allocator.Read(f.t.Context(), obj.Name, false); err != nil {
 				f.t.Fatal(err)
 			}
 		}
@@ -603,7 +603,7 @@ func TestAnUnansweredWriteCountsWhileItMayTakeEffect(t *testing.T) {
 	write.reservation.End(write.plan, nil, quota.Unanswered)
 	read := func() {
 		t.Helper()
-		if _, err := f.allocator.Read(t.Context(), "n0"); err != nil {
+		if _, err := f.allocator.Read(t.Context(), "n0", false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -648,10 +648,27 @@ func TestADeletedNodeTakesNoPlace(t *testing.T) {
 	delete(f.cache, "n0")
 	f.allocator.Forget(deleted)
 	write.reservation.End(write.plan, nil, quota.Unanswered)
-	if _, err := f.allocator.Read(t.Context(), "n0"); !apierrors.IsNotFound(err) {
+	if _, err := f.allocator.Read(t.Context(), "n0", false); !apierrors.IsNotFound(err) {
 		t.Fatalf("n0: %v", err)
 	}
 	f.limitTo(1)
+	if _, ok := f.holds("n1"); !ok {
+		t.Error("n1 is not held: n0, which does not exist, has the only place")
+	}
+}
+
+// If the API server has no such node, no earlier write without a response counts.
+func TestAWriteOfANodeThatDoesNotExistEndsEarlierWrites(t *testing.T) {
+	f := newFleet(t, 0, "1")
+	f.say("n0", corev1.ConditionFalse)
+	f.say("n1", corev1.ConditionFalse)
+	for _, outcome := range []quota.Outcome{quota.Unanswered, quota.NotFound} {
+		write, ok := f.holds("n0")
+		if !ok {
+			t.Fatal("n0 is not held, although one node may be")
+		}
+		write.reservation.End(write.plan, nil, outcome)
+	}
 	if _, ok := f.holds("n1"); !ok {
 		t.Error("n1 is not held: n0, which does not exist, has the only place")
 	}
