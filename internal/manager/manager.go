@@ -124,7 +124,7 @@ func (o *Options) newManager(cfg *rest.Config, lock *leadership.Lock, strip tool
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			NewInformer:      informersThroughSieve(nodes),
+			NewInformer:      newInformerFrom(nodes),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:      {Transform: strip},
 				&appsv1.DaemonSet{}: {Transform: reporters.Strip},
@@ -150,8 +150,8 @@ func (o *Options) newManager(cfg *rest.Config, lock *leadership.Lock, strip tool
 	return manager.New(cfg, options)
 }
 
-// informersThroughSieve makes informers as usual, but for nodes.
-func informersThroughSieve(nodes toolscache.ListerWatcher) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+// newInformerFrom returns a constructor of informers in which nodes come from the given list and watch.
+func newInformerFrom(nodes toolscache.ListerWatcher) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(source toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if _, ok := obj.(*corev1.Node); ok {
 			source = nodes

@@ -33,7 +33,7 @@ const ungated = "new pods are created without the gate, and are counted as ungat
 
 // addPods starts the controllers of rules for pods when the cluster has their CRD. The node half does not
 // wait for that. While the CRD cannot be looked up, /readyz/podrules fails.
-func (o *Options) addPods(mgr manager.Manager, nodes *nodecache.Roster, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
+func (o *Options) addPods(mgr manager.Manager, nodes *nodecache.Cache, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
 	if !o.servesPods() {
 		log.Info("Rules for pods are off: agents and their leases are in "+agents.Namespace+", and the manager is not", "namespace", o.namespace())
 		return nil
@@ -94,7 +94,7 @@ func (o *Options) servesPods() bool {
 	return namespace == "" || namespace == agents.Namespace
 }
 
-func (o *Options) startPods(mgr manager.Manager, nodes *nodecache.Roster, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
+func (o *Options) startPods(mgr manager.Manager, nodes *nodecache.Cache, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
 	latch := admission.Latch{Image: o.LatchImage}
 	covered := admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.GatesName, ungated)
 	compile := func(from client.Reader) func(context.Context) (admission.Compiled, error) {

@@ -47,37 +47,26 @@ func (o *outcome) hasUnmet() bool {
 	return o.state == Held && o.cause == "" || o.cause == CauseLimit || o.cause == CauseDeadline
 }
 
-// evaluate returns the outcome of the rule. It does not allocate for a rule without optional fields.
+// evaluate returns the outcome of the rule. If a rule of dependsOn blocks, the node stays as it is. It does not allocate
+// for a rule without optional fields.
 func (f *facts) evaluate(now time.Time) outcome {
 	alone := f.evaluateAlone(now)
-	if len(f.rule.after) == 0 {
-		return alone
-	}
-	return f.afterDependencies(alone, func(other *Rule) bool {
-		var g facts
-		g.decode(other, f.node)
-		return g.blocks(g.evaluateAlone(now))
-	})
-}
-
-// blocks reports whether rules that depend on this one must wait. A rule that would leave the node released if
-// maxUnavailable is reached blocks them once its taint is there.
-func (f *facts) blocks(alone outcome) bool { return alone.state == Held && !f.takes() }
-
-// afterDependencies returns the outcome after the rules of dependsOn: if one of them blocks, the node stays as it
-// is.
-func (f *facts) afterDependencies(alone outcome, blocks func(*Rule) bool) outcome {
-	if alone.state == NotSelected || alone.completed || firstBlocking(f.rule, blocks) == nil {
+	if alone.state == NotSelected || alone.completed || f.blockedBy(now) == nil {
 		return alone
 	}
 	return outcome{state: f.whileWaiting(alone.state), cause: CauseDependency}
 }
 
-// firstBlocking returns the first rule that must release the node before this one is evaluated; nil if there is
-// none.
-func firstBlocking(rule *Rule, blocks func(*Rule) bool) *Rule {
-	for _, other := range rule.after {
-		if other.Active() && blocks(other) {
+// blockedBy returns the first rule that must release the node before this one is evaluated; nil if there is none. A rule
+// that would leave the node released if maxUnavailable is reached blocks once its taint is there.
+func (f *facts) blockedBy(now time.Time) *Rule {
+	for _, other := range f.rule.after {
+		if !other.Active() {
+			continue
+		}
+		var g facts
+		g.decode(other, f.node)
+		if g.evaluateAlone(now).state == Held && !g.takes() {
 			return other
 		}
 	}

@@ -139,11 +139,7 @@ func (f *facts) verdict(o outcome, now time.Time) Verdict {
 	verdict := Verdict{Rule: f.rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until, Ready: o.ready, takes: f.takes()}
 	switch {
 	case o.cause == CauseDependency:
-		verdict.WaitsFor = firstBlocking(f.rule, func(other *Rule) bool {
-			var g facts
-			g.decode(other, f.node)
-			return g.blocks(g.evaluateAlone(now))
-		})
+		verdict.WaitsFor = f.blockedBy(now)
 	case o.hasUnmet():
 		verdict.Unmet = slices.DeleteFunc(f.observe(now), Observation.Met)
 	case o.completed && releasedByDeadline(f.completion):

@@ -31,8 +31,8 @@ const (
 	patience = 10 * time.Second
 )
 
-// doorman asks the API server who a client is and whether it may, and remembers the answer.
-type doorman struct {
+// handler authenticates and authorizes clients with the API server, and caches the results.
+type handler struct {
 	tokens   authenticationclient.TokenReviewInterface
 	accesses authorizationclient.SubjectAccessReviewInterface
 	answers  *cache.LRUExpireCache
@@ -58,7 +58,7 @@ func Filter(config *rest.Config, client *http.Client) (metricsserver.Filter, err
 		return nil, err
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		return &doorman{
+		return &handler{
 			tokens:   authentication.TokenReviews(),
 			accesses: authorization.SubjectAccessReviews(),
 			answers:  cache.NewLRUExpireCache(memory),
@@ -71,23 +71,23 @@ func Filter(config *rest.Config, client *http.Client) (metricsserver.Filter, err
 
 // ServeHTTP answers 401 to a client that the API server does not know, and 403 to one that may
 // not. Whom it cannot ask about, it does not let in.
-func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := bearer(r)
 	if token == "" {
 		refuse(w, http.StatusUnauthorized, "a bearer token is needed")
 		return
 	}
-	code, err := d.answer(r.Context(), token, question{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path})
+	code, err := h.answer(r.Context(), token, question{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path})
 	switch {
 	case err != nil:
-		d.log.Error(err, "A client is not let in, because the API server does not say who it is")
+		h.log.Error(err, "A client is not let in, because the API server does not say who it is")
 		refuse(w, http.StatusServiceUnavailable, "the API server does not answer")
 	case code == http.StatusUnauthorized:
 		refuse(w, code, "the API server does not know this token")
 	case code == http.StatusForbidden:
 		refuse(w, code, "the API server does not let you "+strings.ToLower(r.Method)+" "+r.URL.Path+": you need a ClusterRole with this nonResourceURL")
 	default:
-		d.next.ServeHTTP(w, r)
+		h.next.ServeHTTP(w, r)
 	}
 }
 
@@ -108,37 +108,37 @@ func refuse(w http.ResponseWriter, code int, why string) {
 }
 
 // answer is the HTTP status that the client is due. An error is not remembered.
-func (d *doorman) answer(ctx context.Context, token string, q question) (int, error) {
-	if code, known := d.answers.Get(q); known {
+func (h *handler) answer(ctx context.Context, token string, q question) (int, error) {
+	if code, known := h.answers.Get(q); known {
 		return code.(int), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
-	case d.asking <- struct{}{}:
-		defer func() { <-d.asking }()
+	case h.asking <- struct{}{}:
+		defer func() { <-h.asking }()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if code, known := d.answers.Get(q); known { // somebody has asked meanwhile
+	if code, known := h.answers.Get(q); known { // somebody has asked meanwhile
 		return code.(int), nil
 	}
-	code, err := d.ask(ctx, token, &q)
+	code, err := h.ask(ctx, token, &q)
 	if err == nil {
-		d.answers.Add(q, code, remembered)
+		h.answers.Add(q, code, remembered)
 	}
 	return code, err
 }
 
-func (d *doorman) ask(ctx context.Context, token string, q *question) (int, error) {
-	review, err := d.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+func (h *handler) ask(ctx context.Context, token string, q *question) (int, error) {
+	review, err := h.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, err
 	}
 	if !review.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	access, err := d.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: specOf(&review.Status.User, q)}, metav1.CreateOptions{})
+	access, err := h.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: specOf(&review.Status.User, q)}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/metricsauth"
 )
 
-// door is metrics behind a doorman, and the API server that it asks.
+// door is metrics behind the filter, and the API server that it asks.
 type door struct {
 	metrics http.Handler
 

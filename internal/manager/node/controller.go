@@ -49,7 +49,7 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server before records of a deleted rule are removed.
 	Live     client.Reader
-	Nodes    *nodecache.Roster
+	Nodes    *nodecache.Cache
 	Rules    *rulecache.Shelf
 	Failures *Failures
 	// Owners is the list of rule taints: it has each rule before a node names it.

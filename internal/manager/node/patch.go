@@ -124,7 +124,7 @@ func isRejection(err error) bool {
 // isConclusive reports whether the write cannot take effect. After an error of the server, or without a response, it
 // may.
 func isConclusive(err error) bool {
-	return errors.Is(err, leadership.ErrFenced) || isConflict(err) || isRejection(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsUnauthorized(err)
+	return errors.Is(err, leadership.ErrFenced) || isConflict(err) || isRejection(err) || apierrors.IsTooManyRequests(err) || apierrors.IsUnauthorized(err)
 }
 
 // isServerError reports whether the API server, or a webhook that it called, failed. It is not true for an API server

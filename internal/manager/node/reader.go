@@ -23,7 +23,7 @@ type Reader struct {
 	// API reads from the API server.
 	API client.Reader
 	// Nodes are all nodes of the cache.
-	Nodes *nodecache.Roster
+	Nodes *nodecache.Cache
 	// Strip reduces a node as the cache does.
 	Strip func(any) (any, error)
 }

@@ -7,16 +7,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Roster is all nodes that a cache holds.
-type Roster struct{ store cache.Store }
+// Cache has all nodes of an informer.
+type Cache struct{ store cache.Store }
 
-// New makes a roster of the store of an informer for nodes.
-func New(store cache.Store) *Roster { return &Roster{store: store} }
+// New returns the nodes in the store of an informer.
+func New(store cache.Store) *Cache { return &Cache{store: store} }
 
-// All are the nodes as the cache has them at the time of the call, in no order. Nobody may
-// change them.
-func (r *Roster) All() iter.Seq[*corev1.Node] {
-	objs := r.store.List()
+// All returns the nodes of the cache at the time of the call, in no order. They are shared with the cache and read-only.
+func (c *Cache) All() iter.Seq[*corev1.Node] {
+	objs := c.store.List()
 	return func(yield func(*corev1.Node) bool) {
 		for _, obj := range objs {
 			if !yield(obj.(*corev1.Node)) {

@@ -70,7 +70,7 @@ func newFiller(seed int64) *randfill.Filler {
 
 // What decisions need is the same, whether the rest was cut out before or thrown away later; and
 // the rest is not there.
-func TestTheSieveKeepsWhatTheCacheKeeps(t *testing.T) {
+func TestCuttingKeepsWhatTheCacheKeeps(t *testing.T) {
 	strip := func(obj runtime.Object) any {
 		stripped, err := (&nodecache.Stripper{}).Strip(obj)
 		if err != nil {
@@ -99,7 +99,7 @@ func TestTheSieveKeepsWhatTheCacheKeeps(t *testing.T) {
 	}
 }
 
-func TestListsGoThroughTheSieve(t *testing.T) {
+func TestListsAreCut(t *testing.T) {
 	filler := newFiller(2)
 	list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "more"}}
 	for range 3 {
@@ -116,7 +116,7 @@ func TestListsGoThroughTheSieve(t *testing.T) {
 	}
 }
 
-func TestOthersPassTheSieve(t *testing.T) {
+func TestOtherObjectsAreNotCut(t *testing.T) {
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "b"}}}}
 	other := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "b"}}}}
 	for name, data := range map[string][]byte{"a pod": encode(t, pod), "another API's Node": encode(t, other), "JSON": []byte(`{"kind":"Node"}`), "nothing": nil, "only the magic": []byte("k8s\x00")} {
@@ -191,8 +191,8 @@ func realistic() *corev1.Node {
 	return n
 }
 
-// A frame of a watch brings the same as without the sieve, but for what is cut.
-func TestFramesGoThroughTheSieve(t *testing.T) {
+// A frame of a watch decodes to the same as the whole frame, except for what is cut.
+func TestFramesAreCut(t *testing.T) {
 	filler := newFiller(4)
 	for _, event := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark} {
 		n := filled(filler)
@@ -212,13 +212,13 @@ func TestFramesGoThroughTheSieve(t *testing.T) {
 	}
 }
 
-// A frame that breaks off is an error with the sieve where it is one without.
+// A frame that breaks off is an error with and without cutting.
 func TestBrokenFramesAreErrors(t *testing.T) {
 	whole := frame(t, watch.Modified, realistic())
 	for i := range whole {
 		_, _, want := receiver(whole[:i], false).Decode()
 		if _, _, err := receiver(whole[:i], true).Decode(); (err == nil) != (want == nil) {
-			t.Fatalf("%d of %d bytes: got %v, without the sieve %v", i, len(whole), err, want)
+			t.Fatalf("%d of %d bytes: got %v, without cutting %v", i, len(whole), err, want)
 		}
 	}
 }
@@ -245,21 +245,21 @@ func (o one) Decode(defaults *schema.GroupVersionKind, into runtime.Object) (run
 
 func (one) Close() error { return nil }
 
-// receiver takes frames as the client does, with the sieve or without.
-func receiver(frame []byte, sieved bool) *restwatch.Decoder {
-	if sieved {
+// receiver takes frames as the client does, with or without cutting.
+func receiver(frame []byte, cut bool) *restwatch.Decoder {
+	if cut {
 		return restwatch.NewDecoder(one{nodecache.Frames(raw), frame}, nodecache.Through(wire))
 	}
 	return restwatch.NewDecoder(one{raw, frame}, wire)
 }
 
-// BenchmarkDecode is what one event of a watch costs, with the sieve and without.
+// BenchmarkDecode is what one event of a watch costs, with and without cutting.
 func BenchmarkDecode(b *testing.B) {
 	data := frame(b, watch.Modified, realistic())
-	for name, sieved := range map[string]bool{"whole": false, "sieve": true} {
+	for name, cut := range map[string]bool{"whole": false, "cut": true} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			events := receiver(data, sieved)
+			events := receiver(data, cut)
 			for b.Loop() {
 				if _, _, err := events.Decode(); err != nil {
 					b.Fatal(err)

@@ -43,7 +43,7 @@ func Nodes(config *rest.Config) (cache.ListerWatcher, error) {
 	}, nil
 }
 
-// negotiated lets what comes in protobuf through the sieve.
+// negotiated cuts what is received in protobuf before decoding.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes are those of the other serializer.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Wrap lets the answers to writes of nodes through the sieve: each is the whole node. It fits
+// Wrap cuts the responses to writes of nodes: each is the whole node. It fits
 // rest.Config.Wrap.
 func Wrap(next http.RoundTripper) http.RoundTripper { return transport{next} }
 

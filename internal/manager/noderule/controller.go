@@ -56,7 +56,7 @@ const (
 type Reconciler struct {
 	// Client reads from the cache, own writes included, and writes rules.
 	Client client.Client
-	Nodes  *nodecache.Roster
+	Nodes  *nodecache.Cache
 	// DaemonSets are all of them, as workload.Strip leaves them.
 	DaemonSets func() iter.Seq[*appsv1.DaemonSet]
 	Rules      *rulecache.Shelf

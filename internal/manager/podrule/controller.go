@@ -46,7 +46,7 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live     client.Reader
-	Nodes    *nodecache.Roster
+	Nodes    *nodecache.Cache
 	Coverage *admission.Coverage
 	Others   *leadership.Others
 	// HoldsStart says whether there is a latch to hold the start of pods with.

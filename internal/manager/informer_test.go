@@ -24,9 +24,9 @@ func source(name string) toolscache.ListerWatcher {
 	}
 }
 
-func TestNodesComeThroughTheSieve(t *testing.T) {
-	informers := informersThroughSieve(unstreamed{source("sieve")})
-	for name, obj := range map[string]runtime.Object{"sieve": &corev1.Node{}, "usual": &corev1.Pod{}} {
+func TestNodesComeFromTheReducedList(t *testing.T) {
+	informers := newInformerFrom(unstreamed{source("nodes")})
+	for name, obj := range map[string]runtime.Object{"nodes": &corev1.Node{}, "usual": &corev1.Pod{}} {
 		informer := informers(unstreamed{source("usual")}, obj, 0, nil)
 		go informer.RunWithContext(t.Context())
 		deadline := time.Now().Add(time.Minute)
