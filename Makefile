@@ -28,7 +28,7 @@ PROMISES = $(shell sed -n '/^.. What it promises/,/^.. Working/p' README.md | gr
 PURE     := ./internal/core/admission ./internal/core/noderule
 PROGRAMS := ./test/architecture ./test/chart ./test/demo ./test/setup
 # The largest tests of test/integration with managers only in processes of their own.
-STORMS := ^(TestAManagerThatLeadsAfterTheCRDWentCleansUp|TestAManagerWithoutItsCRDReportsHowToReleaseNodes|TestAPausedLeaderKeepsMaxUnavailable|TestBirthsNeedTheAPIAndNothingElseDoes|TestCleanupCanBeKilledAnywhere|TestCleanupNamesWhatItCannotDo|TestCost|TestCrashesAtAnyMomentAreRepaired|TestNeverTwoWriters|TestNoBirthIsMissedWhateverHappens|TestNoPodIsEarlyInAStormOfJoins|TestNoRuleIsBlockedForGood|TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows|TestPoliciesRejectNoRequestOfKubelets|TestReadygateCanBeRemovedInAnyOrder|TestRecordsOnManyNodesCostFewLists|TestTheFirstNodeAfterAStartIsBornHeld|TestTheRuleSaysWhyBirthsAreNotCovered|TestWhatARuleSaysIsTrueOfEveryAPIServer)$$
+STORMS := ^(TestAManagerThatLeadsAfterTheCRDWentCleansUp|TestAManagerWithoutItsCRDReportsHowToReleaseNodes|TestAPausedLeaderKeepsMaxUnavailable|TestRulesAreEnforcedWithoutMutatingPolicies|TestCleanupCanBeKilledAnywhere|TestCleanupNamesWhatItCannotDo|TestCost|TestCrashesAtAnyMomentAreRepaired|TestNeverTwoWriters|TestNewNodesAreTaintedAtCreationDespiteCrashes|TestNoPodIsEarlyWhileManyNodesJoin|TestNoRuleIsBlockedForever|TestTaintedAtCreationAndDeletionWaitForTheSettleTime|TestPoliciesRejectNoRequestOfKubelets|TestReadygateCanBeRemovedInAnyOrder|TestRecordsOnManyNodesCostFewLists|TestFirstNodeAfterAPIServerStartIsTainted|TestTaintedAtCreationReportsWhyItIsFalse|TestTaintedAtCreationIsTrueForEveryAPIServer)$$
 
 ##@ Main
 
@@ -134,9 +134,9 @@ images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH
 	@$(if $(PUSH),$(IMAGES) push --to $(PUSH) $(if $(INSECURE),--insecure) dist/images/*.tar)
 
 .PHONY: e2e
-e2e: able build kube helm images node ## Run the stories on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
+e2e: able build kube helm images node ## Run the scenarios on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
 	@hack/chart/plain bin/chart/helm dist
-	@echo "e2e: real nodes: about 12 minutes on 2 cores. When a story fails, what its nodes said is in bin/e2e/"
+	@echo "e2e: real nodes: about 12 minutes on 2 cores. When a scenario fails, the logs of its nodes are in bin/e2e/"
 	$(if $(RUN),,READYGATE_E2E=required $(GO) test -vet=off -count=1 -v ./test/e2e/lab)
 	READYGATE_E2E=required $(GO) test -vet=off -count=1 -timeout 40m -parallel 3 -v $(if $(RUN),-run '$(RUN)') ./test/e2e
 
@@ -154,11 +154,11 @@ able-uml:
 	@command -v linux.uml apt-get >/dev/null || { echo "e2e-cgroup-v2: needs Debian's user-mode-linux, kmod and iptables: install these packages first" >&2; exit 1; }
 
 .PHONY: e2e-cgroup-v2
-e2e-cgroup-v2: able-uml kube helm images node ## Run the lab's own test and two stories on cgroup v2, under Debian's user-mode-linux: about 15 minutes. Needs root.
+e2e-cgroup-v2: able-uml kube helm images node ## Run the lab's own test and two scenarios on cgroup v2, under Debian's user-mode-linux: about 15 minutes. Needs root.
 	@mkdir -p bin/e2e
 	$(GO) test -c -o bin/e2e/ ./test/e2e ./test/e2e/lab
 	cd test/e2e/lab && $(UML) ../../../bin/e2e/lab.test -test.v -test.timeout 30m
-	cd test/e2e && $(UML) ../../bin/e2e/e2e.test -test.v -test.timeout 30m -test.run 'TestTheGuidesLimitsSuffice|TestANetworkThatNobodySpeaksFor/is_tried'
+	cd test/e2e && $(UML) ../../bin/e2e/e2e.test -test.v -test.timeout 30m -test.run 'TestTheGuidesLimitsSuffice|TestReachOpensGatesOnANetworkWithoutADaemon/is_tried'
 
 .PHONY: helm
 helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.

@@ -24,16 +24,16 @@ const (
 func chartPolicies() map[string][]runtime.Object {
 	reporter := admission.Reporter{Namespace: admission.ManagerNamespace, Account: accountPlaceholder, Types: []string{typePlaceholder}}
 	files := map[string][]runtime.Object{
-		"births.yaml":              {admission.BirthsPolicy()},
-		"births-binding.yaml":      {admission.BirthsBinding()},
-		"gates.yaml":               {admission.GatesPolicy()},
-		"gates-binding.yaml":       {admission.GatesBinding()},
-		"tolerations.yaml":         {admission.Tolerations(), admission.TolerationsBinding()},
-		"completions-binding.yaml": {admission.CompletionsBinding()},
-		"holds-binding.yaml":       {admission.HoldsBinding()},
-		"reporter-policy.yaml":     limits(reporter),
-		"reserved-gates.yaml":      {admission.ReservedGates(), admission.ReservedGatesBinding()},
-		"reserved-policy.yaml":     {reporter.Reserved(), reporter.ReservedBinding()},
+		"taint-new-nodes.yaml":         {admission.TaintNewNodesPolicy()},
+		"taint-new-nodes-binding.yaml": {admission.TaintNewNodesBinding()},
+		"gate-new-pods.yaml":           {admission.GateNewPodsPolicy()},
+		"gate-new-pods-binding.yaml":   {admission.GateNewPodsBinding()},
+		"tolerations.yaml":             {admission.Tolerations(), admission.TolerationsBinding()},
+		"completions-binding.yaml":     {admission.CompletionsBinding()},
+		"holds-binding.yaml":           {admission.HoldsBinding()},
+		"reporter-policy.yaml":         limits(reporter),
+		"reserved-gates.yaml":          {admission.ReservedGates(), admission.ReservedGatesBinding()},
+		"reserved-policy.yaml":         {reporter.Reserved(), reporter.ReservedBinding()},
 	}
 	for _, obj := range admission.Installed() {
 		kind, name := obj.GetObjectKind().GroupVersionKind().Kind, obj.(metav1.Object).GetName()

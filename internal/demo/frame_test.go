@@ -26,7 +26,7 @@ func freeNode(name string) view.Node {
 	return view.Node{Name: name, State: noderule.Released, Created: noon.Add(-time.Minute), Rules: []view.Standing{{Rule: "net", Met: noon.Add(-5 * time.Second)}}}
 }
 
-func TestALineANode(t *testing.T) {
+func TestOneLinePerNode(t *testing.T) {
 	got := strings.Join(demo.Lines([]view.Node{freeNode("worker-10"), heldNode("worker-2")}, map[string]int{"worker-10": 4}, noon, 120, 30), "\n")
 	want := `
 A story  0:00  http://127.0.0.1:1
@@ -41,7 +41,7 @@ worker-10  ● released  5s   4`
 	}
 }
 
-func TestANarrowTerminalStillSaysWhatANodeWaitsFor(t *testing.T) {
+func TestNarrowTerminalShowsWhatANodeWaitsFor(t *testing.T) {
 	node := heldNode("worker-1")
 	node.Rules[0].Taint = "readiness.k8s.io/projectcalico.org/CalicoReady:NoSchedule"
 	node.Rules[0].Missing = []view.Missing{{Type: "projectcalico.org/CalicoReady", Current: "False", Required: "True"}}
@@ -81,7 +81,7 @@ func TestNodesOfOneStateAreInNaturalOrder(t *testing.T) {
 	}
 }
 
-func TestALowTerminalSaysThatThereAreMoreNodes(t *testing.T) {
+func TestShortTerminalShowsThatThereAreMoreNodes(t *testing.T) {
 	var nodes []view.Node
 	for i := range 7 {
 		nodes = append(nodes, heldNode(fmt.Sprintf("w-%d", i)))
@@ -97,7 +97,7 @@ func TestALowTerminalSaysThatThereAreMoreNodes(t *testing.T) {
 	}
 }
 
-func TestOfManyNodesTheHeldOnesAreShown(t *testing.T) {
+func TestHeldNodesAreShownFirst(t *testing.T) {
 	var nodes []view.Node
 	for i := range 40 {
 		nodes = append(nodes, freeNode(fmt.Sprintf("a-%d", i)))
@@ -117,7 +117,7 @@ func TestOfManyNodesTheHeldOnesAreShown(t *testing.T) {
 	}
 }
 
-func TestARuleThatOnlyPreviewsMissesNothing(t *testing.T) {
+func TestDryRunRuleShowsNoMissingCondition(t *testing.T) {
 	preview := freeNode("w")
 	preview.Rules = append(preview.Rules, view.Standing{Rule: "dry", Preview: true, Missing: []view.Missing{{Type: "example.com/Dry"}}})
 	if got := strings.Join(demo.Lines([]view.Node{preview}, nil, noon, 120, 30), "\n"); strings.Contains(got, "Dry") {
@@ -125,7 +125,7 @@ func TestARuleThatOnlyPreviewsMissesNothing(t *testing.T) {
 	}
 }
 
-func TestAHoldWithoutAMissingConditionSaysWhatTheNodeWaitsFor(t *testing.T) {
+func TestHoldWithoutAMissingConditionShowsItsCause(t *testing.T) {
 	for cause, want := range map[noderule.Cause]string{
 		noderule.CauseMinReady:   "its conditions to last",
 		noderule.CauseNotReady:   "the node to be Ready",
@@ -148,7 +148,7 @@ func waitingPod(name, node, says string) view.Pod {
 	return view.Pod{Namespace: demo.Namespace, Name: name, Node: node, State: view.PodWaiting, Gates: []view.Gate{{Name: "g", For: says}}}
 }
 
-func TestANodeSaysWhatItsPodsWaitFor(t *testing.T) {
+func TestNodeShowsWhatItsPodsWaitFor(t *testing.T) {
 	nodes := []view.Node{{Name: "worker-1", Created: noon.Add(-time.Minute)}, {Name: "worker-2", Created: noon.Add(-time.Minute)}}
 	closed := []view.Pod{
 		waitingPod("a", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (nobody has set condition x)"),
@@ -169,7 +169,7 @@ func TestANodeSaysWhatItsPodsWaitFor(t *testing.T) {
 	}
 }
 
-func TestWithoutATerminalWhatPodsWaitForIsSaidOnce(t *testing.T) {
+func TestWithoutATerminalWaitingPodsArePrintedOnce(t *testing.T) {
 	var out bytes.Buffer
 	policy := []view.Pod{waitingPod("a", "w", "policy (x)")}
 	demo.PrintPods(&out, []view.Node{{Name: "w"}, {Name: "x"}}, nil, policy, policy, nil, nil)
@@ -178,7 +178,7 @@ func TestWithoutATerminalWhatPodsWaitForIsSaidOnce(t *testing.T) {
 	}
 }
 
-func TestNamesOfOthersCannotSteerTheTerminal(t *testing.T) {
+func TestControlCharactersOfNamesAreNotPrinted(t *testing.T) {
 	hostile := heldNode("w\x1b[2J")
 	hostile.Rules[0].Missing[0].Type = "a\nb\x1b]0;x\x07"
 	for _, line := range demo.Lines([]view.Node{hostile}, nil, noon, 120, 30) {

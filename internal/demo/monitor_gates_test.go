@@ -55,7 +55,7 @@ func monitorOfPods(t *testing.T) demo.Monitor {
 	return w
 }
 
-func TestAPodIsEarlyIfItIsReadyBeforeEveryComponentHasSaidYes(t *testing.T) {
+func TestPodThatIsReadyBeforeItsComponentsIsEarly(t *testing.T) {
 	yes := says(programmed, corev1.ConditionTrue, "", 1)
 	for name, test := range map[string]struct {
 		nodes []*corev1.Node
@@ -96,7 +96,7 @@ func TestAPodIsEarlyIfItIsReadyBeforeEveryComponentHasSaidYes(t *testing.T) {
 	}
 }
 
-func TestPodsAreSeenWithTheirGates(t *testing.T) {
+func TestMonitorReportsTheGatesOfPods(t *testing.T) {
 	w := monitorOfPods(t)
 	for _, test := range []struct {
 		pod  *corev1.Pod

@@ -45,7 +45,7 @@ func TestAPodThatIsBoundToAHeldNodeIsEarly(t *testing.T) {
 	}
 }
 
-func TestAPodMaySeeTheReleaseBeforeTheWitnessDoes(t *testing.T) {
+func TestPodMayBeBoundBeforeTheMonitorSeesTheRelease(t *testing.T) {
 	w := demo.NewMonitor(time.Now)
 	w.ObserveNode(node("10", hold))
 	w.ObservePod(pod("21", "n"))
@@ -74,7 +74,7 @@ func TestAPodThatToleratesTheTaintIsNotEarly(t *testing.T) {
 	}
 }
 
-func TestATaintOfOthersThatIsLostIsSeen(t *testing.T) {
+func TestLostForeignTaintIsReported(t *testing.T) {
 	w := demo.NewMonitor(time.Now)
 	w.Joins("n", foreign)
 	w.ObserveNode(node("1", hold, foreign))
@@ -117,7 +117,7 @@ func booted(version, boot string, ready corev1.ConditionStatus, taints ...corev1
 	return n
 }
 
-func TestANodeThatWasAwayMustBeHeldBeforeItIsBack(t *testing.T) {
+func TestRebootedNodeMustBeHeldBeforeItIsReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		versions     []*corev1.Node
 		looks, early int
@@ -143,7 +143,7 @@ func TestANodeThatWasAwayMustBeHeldBeforeItIsBack(t *testing.T) {
 	}
 }
 
-func TestPodsAreCountedWhereTheyAre(t *testing.T) {
+func TestRunningAndWaitingPodsAreCounted(t *testing.T) {
 	w := story()
 	w.ObservePod(pod("5", ""))
 	if running, waiting, _ := w.Count(); running != 0 || waiting != 1 {
@@ -157,7 +157,7 @@ func TestPodsAreCountedWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnInvariantThatNobodyLookedAtProvesNothing(t *testing.T) {
+func TestInvariantWithoutObservationsFails(t *testing.T) {
 	if demo.InvariantFails(0) == nil {
 		t.Error("it held without a look")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-func TestTheTextOfAStoryCannotSteerTheTerminal(t *testing.T) {
+func TestControlCharactersOfAScenarioAreNotPrinted(t *testing.T) {
 	for _, c := range []struct {
 		step scenario.Step
 		want string

@@ -87,7 +87,7 @@ func TestAPodWithoutASandboxIsNotProgrammed(t *testing.T) {
 	over(t, p, said)
 }
 
-func TestForANewSandboxAComponentTakesBackWhatItSaid(t *testing.T) {
+func TestComponentResetsItsConditionForANewSandbox(t *testing.T) {
 	p, said := engine(t)
 	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
 	p.Observe(t.Context(), sandboxed("p", "a", 1))
@@ -98,7 +98,7 @@ func TestForANewSandboxAComponentTakesBackWhatItSaid(t *testing.T) {
 	over(t, p, said)
 }
 
-func TestAComponentThatIsDownSaysNothing(t *testing.T) {
+func TestComponentThatIsDownSetsNoCondition(t *testing.T) {
 	p, said := engine(t)
 	p.Observe(t.Context(), sandboxed("p", "a", 1))
 	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
@@ -121,12 +121,12 @@ func interrupted(t *testing.T) (demo.PodComponents, <-chan demo.SetCondition) {
 	return p, said
 }
 
-func TestAComponentThatGoesDownMeanwhileSaysNothingMore(t *testing.T) {
+func TestComponentThatGoesDownStopsSettingConditions(t *testing.T) {
 	p, said := interrupted(t)
 	over(t, p, said)
 }
 
-func TestAComponentThatIsBackProgramsWhatItHasNot(t *testing.T) {
+func TestRecoveredComponentProgramsTheRemainingPods(t *testing.T) {
 	p, said := interrupted(t)
 	p.SetHealth(t.Context(), "a", "policy", scenario.Up)
 	got := <-said
@@ -139,7 +139,7 @@ func TestAComponentThatIsBackProgramsWhatItHasNot(t *testing.T) {
 	over(t, p, said)
 }
 
-func TestAfterTheStoryNothingIsBegun(t *testing.T) {
+func TestNothingStartsAfterTheScenario(t *testing.T) {
 	p, said := engine(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -40,7 +40,7 @@ func TestARuleForPodsThatTheDemoCannotPlayIsRefused(t *testing.T) {
 	}
 }
 
-func TestAScenarioWhoseRuleIsNoneIsRefused(t *testing.T) {
+func TestScenarioWithAnInvalidRuleIsRejected(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	for manifest, want := range map[string]string{
 		`"kind: Pod"`: "must be one NodeReadinessRule",
@@ -56,7 +56,7 @@ func TestAScenarioWhoseRuleIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnUnknownScenarioListsThoseThereAre(t *testing.T) {
+func TestUnknownScenarioErrorListsTheAvailableOnes(t *testing.T) {
 	_, err := demo.RulesOf(root, "nope")
 	var unknown *demo.UnknownScenarioError
 	if !errors.As(err, &unknown) || len(unknown.Known) < 14 || !strings.Contains(err.Error(), "cni-guide") {

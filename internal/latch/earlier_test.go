@@ -13,9 +13,9 @@ const (
 	stoodFor = "the key looks older than this sandbox, and has stood for 10s"
 )
 
-// earlier is the story of a latch that finds a key which looks older than its sandbox, and has waited
+// earlier is a scenario of a latch that finds a key which looks older than its sandbox, and has waited
 // for so long.
-func earlier(t *testing.T, after time.Duration, story func(p *trial)) {
+func earlier(t *testing.T, after time.Duration, scenario func(p *trial)) {
 	t.Helper()
 	play(t, func(p *trial) {
 		p.made(keyTime.Add(time.Minute))
@@ -24,7 +24,7 @@ func earlier(t *testing.T, after time.Duration, story func(p *trial)) {
 		p.after(after)
 		p.waits()
 		p.said(looksOlder)
-		story(p)
+		scenario(p)
 	})
 }
 

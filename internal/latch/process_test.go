@@ -18,7 +18,7 @@ import (
 const largest = 2 << 20
 
 // The process is what the kubelet sees: its size, its words and its status.
-func TestTheProcess(t *testing.T) {
+func TestLatchProcess(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "readygate-latch")
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "github.com/readygate/readygate/cmd/readygate-latch")

@@ -54,15 +54,15 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// play tells a story of one latch. What is left of it ends with the story.
-func play(t *testing.T, story func(p *trial)) {
+// play runs a scenario of one latch, and ends what is left of it.
+func play(t *testing.T, scenario func(p *trial)) {
 	t.Helper()
 	dir, bootFile := t.TempDir(), filepath.Join(t.TempDir(), "boot_id")
 	must(t, os.WriteFile(bootFile, []byte(boot+"\n"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		p := &trial{t: t, ended: make(chan error, 1), Options: latch.Options{Dir: dir, PodIP: address, BootFile: bootFile}}
 		p.Out = &p.out
-		story(p)
+		scenario(p)
 	})
 }
 

@@ -185,7 +185,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 	if err != nil {
 		return err
 	}
-	rules, failures, covered := rulecache.NewShelf(mgr.GetCache()), &node.Failures{}, admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.BirthsName, bornLater)
+	rules, failures, covered := rulecache.NewShelf(mgr.GetCache()), &node.Failures{}, admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.TaintNewNodesName, withoutPolicy)
 	owners := ruletaints.New(mgr.GetAPIReader(), mgr.GetClient(), o.listNamespace(), clock.RealClock{})
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
@@ -223,27 +223,27 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 	o.Registerer.MustRegister(noderulecontroller.NewCollector(status, mgr.Elected()), buildInfo())
 	compared := admissioncontroller.NewMetrics(o.Registerer)
 	policies := &admissioncontroller.Reconciler{
-		Policy: births(rules, owners, mgr.GetAPIReader()), Manual: !o.ManagePolicies, Metrics: compared,
+		Policy: taintNewNodes(rules, owners, mgr.GetAPIReader()), Manual: !o.ManagePolicies, Metrics: compared,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
 	}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
 		o.addPods(mgr, everyNode, others, events.Recorder(podv1alpha1.Reporter), compared))
 }
 
-// bornLater is what becomes of nodes where the births policy does not cover a rule.
-const bornLater = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
+// withoutPolicy is what becomes of nodes where the policy for new nodes does not cover a rule.
+const withoutPolicy = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
 
-// births is the policy by which the API server puts taints on nodes as they are created.
+// taintNewNodes is the policy by which the API server puts taints on nodes as they are created.
 // A rule is in the list of rule taints before the text of the policy names it.
-func births(rules *rulecache.Shelf, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
+func taintNewNodes(rules *rulecache.Shelf, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
 	return admissioncontroller.Policy{
-		Name: admission.BirthsName,
+		Name: admission.TaintNewNodesName,
 		Compile: func(ctx context.Context) (admission.Compiled, error) {
 			book, err := rules.Current(ctx)
 			if err != nil {
 				return admission.Compiled{}, err
 			}
-			return admission.CompileBirths(book.Rules()), owners.Enter(ctx, book)
+			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)
 		},
 		CompileLive: func(ctx context.Context) (admission.Compiled, error) {
 			var list v1alpha1.NodeReadinessRuleList
@@ -255,9 +255,9 @@ func births(rules *rulecache.Shelf, owners *ruletaints.List, live client.Reader)
 				objs[i] = &list.Items[i]
 			}
 			book := noderule.NewRulebook(objs)
-			return admission.CompileBirths(book.Rules()), owners.Enter(ctx, book)
+			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)
 		},
-		Spec: admission.BirthsSpec, Read: admission.ReadBirths, Binding: admission.BirthsBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: bornLater,
+		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: withoutPolicy,
 		Rule: &v1alpha1.NodeReadinessRule{},
 		Same: func(before, after client.Object) bool {
 			return noderule.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))
@@ -309,7 +309,7 @@ func crdInstalled(mapper meta.RESTMapper) error {
 	_, err := mapper.RESTMapping(kind, v1alpha1.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know NodeReadinessRule (%w): install the CRD %s first: kubectl apply -f dist/crds.yaml; "+
-			"if Readygate is being removed, nodes may still be born held: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, admission.BirthsName)
+			"if Readygate is being removed, nodes may still be created with the taint: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, admission.TaintNewNodesName)
 	}
 	if err != nil {
 		return fmt.Errorf("asking the cluster for NodeReadinessRule: %w", err)

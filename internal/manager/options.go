@@ -46,7 +46,7 @@ type Options struct {
 	// Zero: as long as a write may still happen. Only tests set it; there is no flag for it.
 	ListRest time.Duration
 
-	// ManagePolicies is whether the manager writes the policies readygate-births and readygate-gates. If
+	// ManagePolicies is whether the manager writes the policies readygate-taint-new-nodes and readygate-gate-new-pods. If
 	// not, an administrator applies them, and the manager reports when they differ from the rules.
 	ManagePolicies bool
 
@@ -97,9 +97,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Peers.AddFlag(flags)
 	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Maximum number of concurrent Node reconciles; each has at most one request in flight.")
 	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Maximum number of concurrent NodeReadinessRule reconciles; each has at most one request in flight.")
-	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-births and readygate-gates may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-taint-new-nodes and readygate-gate-new-pods may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
 	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
-	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-births and readygate-gates in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
+	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-taint-new-nodes and readygate-gate-new-pods in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
 	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
 
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)

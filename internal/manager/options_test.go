@@ -27,7 +27,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
+func TestFlagErrorsNameTheFlagAndAValidExample(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want []string

@@ -28,7 +28,7 @@ import (
 // podsInterval is how often a cluster without the CRD of rules for pods is asked whether it has it now.
 const podsInterval = 10 * time.Second
 
-// ungated is what becomes of pods where the gates policy does not cover a rule.
+// ungated is what becomes of pods where the policy for new pods does not cover a rule.
 const ungated = "new pods are created without the gate, and are counted as ungated"
 
 // addPods starts the controllers of rules for pods when the cluster has their CRD. The node half does not
@@ -96,17 +96,17 @@ func (o *Options) servesPods() bool {
 
 func (o *Options) startPods(mgr manager.Manager, nodes *nodecache.Cache, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
 	latch := admission.Latch{Image: o.LatchImage}
-	covered := admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.GatesName, ungated)
+	covered := admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.GateNewPodsName, ungated)
 	compile := func(from client.Reader) func(context.Context) (admission.Compiled, error) {
 		return func(ctx context.Context) (admission.Compiled, error) {
 			rules, err := podrule.Rules(ctx, from)
-			return admission.CompileGates(rules, latch), err
+			return admission.CompileGateNewPods(rules, latch), err
 		}
 	}
 	gates := &admissioncontroller.Reconciler{
 		Policy: admissioncontroller.Policy{
-			Name: admission.GatesName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: admission.GatesSpec(latch), Read: admission.ReadGates(latch),
-			Binding: admission.GatesBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
+			Name: admission.GateNewPodsName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: admission.GateNewPodsSpec(latch), Read: admission.ReadGateNewPods(latch),
+			Binding: admission.GateNewPodsBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
 		},
 		Manual: !o.ManagePolicies, Metrics: compared,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},

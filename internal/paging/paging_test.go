@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestNoPageIsReadAfterTheLastOneThatIsWanted(t *testing.T) {
+func TestNoPageIsReadAfterTheLoopEnds(t *testing.T) {
 	requests := 0
 	for range paging.Pages(func(token string) (*corev1.NodeList, error) {
 		requests++

@@ -37,7 +37,7 @@ func tellAll(t *testing.T, held bool, steps []step) {
 	}
 }
 
-func TestALineThatReadsTheSameIsNotRepeated(t *testing.T) {
+func TestUnchangedLineIsNotRepeated(t *testing.T) {
 	cordoned := isHeld("a")
 	cordoned.Unschedulable = true
 	tellAll(t, false, []step{
@@ -49,7 +49,7 @@ func TestALineThatReadsTheSameIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestOfHeldNodesOnlyTheirReleaseIsToldToo(t *testing.T) {
+func TestHeldOnlyOutputIncludesTheReleaseOfHeldNodes(t *testing.T) {
 	tellAll(t, true, []step{
 		{nodesOf(isHeld("a")), []string{"12:00:00 a Held by network"}},
 		{nodesOf(isReleased("b")), nil},

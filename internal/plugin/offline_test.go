@@ -169,7 +169,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 	}
 }
 
-func TestDirectoriesAreReadBelowOnlyIfAsked(t *testing.T) {
+func TestSubdirectoriesAreReadOnlyWithTheRecursiveFlag(t *testing.T) {
 	home(t)
 	for _, name := range []string{"bad.yaml", "other.yaml", "warns.yaml", "evicts.yaml"} {
 		if err := os.Remove(name); err != nil {
@@ -199,7 +199,7 @@ func TestOutputForPrograms(t *testing.T) {
 }
 
 // Names in files are texts of others too, whatever the format.
-func TestNoOutputSteersTheTerminal(t *testing.T) {
+func TestOutputHasNoControlCharacters(t *testing.T) {
 	home(t)
 	hostile := strings.Replace(rule, "name: network", `name: "x\x1b[2J\u009b31m\x7f"`, 1)
 	for _, format := range []string{"", "json", "yaml"} {

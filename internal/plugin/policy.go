@@ -30,15 +30,15 @@ func (s *session) policy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Print the admission policies that the rules compile to, for an administrator to apply",
-		Long: `Prints the MutatingAdmissionPolicies readygate-births (nodes) and, if there are rules for pods or
-podgate is installed, readygate-gates (pods), compiled from the rules of the cluster. They are
+		Long: `Prints the MutatingAdmissionPolicies readygate-taint-new-nodes (nodes) and, if there are rules for pods or
+podgate is installed, readygate-gate-new-pods (pods), compiled from the rules of the cluster. They are
 the policies that the manager writes by default. You need this command only if the manager runs
 with --manage-policies=false (policies.managed=false of the chart): then an administrator or a
 GitOps tool applies the policies, and the manager cannot change them.
 
 What to do next: pipe the output into kubectl apply -f -, or commit it to the repository that your
 GitOps tool applies. Do it again whenever a rule is created, changed or deleted: until then the
-rule's condition BirthsCovered (Enforced for pods) is False with the reason PolicyOutdated. The
+rule's condition TaintedAtCreation (Enforced for pods) is False with the reason PolicyOutdated. The
 output is the same for the same rules, so a diff shows what a rule changes. The bindings, which put
 the policies in force, come with the chart or with policies.yaml. Use the plugin of the manager's
 version.
@@ -78,7 +78,7 @@ type inputOfPolicies struct {
 	rules    []*v1alpha1.NodeReadinessRule
 	podRules []*podv1alpha1.PodReadinessRule
 	latch    admission.Latch
-	// knowsLatch is set if the latch is known. Then, or with rules for pods, the gates policy is printed.
+	// knowsLatch is set if the latch is known. Then, or with rules for pods, the policy for new pods is printed.
 	knowsLatch bool
 }
 
@@ -155,9 +155,9 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 	for _, rule := range in.rules {
 		entered[rule.UID] = controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer)
 	}
-	births, compiled := admission.BirthsPolicy(), admission.CompileBirths(slices.DeleteFunc(slices.Clone(book.Rules()), func(r *noderule.Rule) bool { return !entered[r.UID] }))
-	births.Spec = admission.BirthsSpec(compiled)
-	objects, names := []runtime.Object{births}, []string{}
+	taintNewNodes, compiled := admission.TaintNewNodesPolicy(), admission.CompileTaintNewNodes(slices.DeleteFunc(slices.Clone(book.Rules()), func(r *noderule.Rule) bool { return !entered[r.UID] }))
+	taintNewNodes.Spec = admission.TaintNewNodesSpec(compiled)
+	objects, names := []runtime.Object{taintNewNodes}, []string{}
 	for _, rule := range book.Rules() {
 		switch {
 		case compiled.Covers(rule.UID):
@@ -172,8 +172,8 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 	}
 	if len(in.podRules) > 0 || in.knowsLatch {
 		rules := podrule.NewRules(in.podRules)
-		gates, compiled := admission.GatesPolicy(), admission.CompileGates(rules, in.latch)
-		gates.Spec = admission.GatesSpec(in.latch)(compiled)
+		gates, compiled := admission.GateNewPodsPolicy(), admission.CompileGateNewPods(rules, in.latch)
+		gates.Spec = admission.GateNewPodsSpec(in.latch)(compiled)
 		objects = append(objects, gates)
 		for _, rule := range rules {
 			switch {

@@ -46,11 +46,11 @@ func TestPolicyOfFilesIsWhatTheRulesCompileTo(t *testing.T) {
 	if len(documents) != 2 || !strings.Contains(documents[0], "# Rules: older, younger, pods\n") {
 		t.Fatalf("got:\n%s", out)
 	}
-	births, gates := admission.BirthsPolicy(), admission.GatesPolicy()
-	births.Spec = admission.BirthsSpec(admission.CompileBirths(noderule.NewRulebook(rules).Rules()))
+	taintNewNodes, gates := admission.TaintNewNodesPolicy(), admission.GateNewPodsPolicy()
+	taintNewNodes.Spec = admission.TaintNewNodesSpec(admission.CompileTaintNewNodes(noderule.NewRulebook(rules).Rules()))
 	latch := admission.Latch{Image: image}
-	gates.Spec = admission.GatesSpec(latch)(admission.CompileGates(podrule.NewRules(podRules), latch))
-	for i, want := range []*admissionv1.MutatingAdmissionPolicy{births, gates} {
+	gates.Spec = admission.GateNewPodsSpec(latch)(admission.CompileGateNewPods(podrule.NewRules(podRules), latch))
+	for i, want := range []*admissionv1.MutatingAdmissionPolicy{taintNewNodes, gates} {
 		if got := parsed[admissionv1.MutatingAdmissionPolicy](t, documents[i]); !equality.Semantic.DeepEqual(got, want) {
 			t.Errorf("got\n%v\nwant\n%v", got, want)
 		}
@@ -58,7 +58,7 @@ func TestPolicyOfFilesIsWhatTheRulesCompileTo(t *testing.T) {
 	if _, again, _ := run(t, strings.Join([]string{forPods, younger, older}, "---\n"), "policy", "-f", "-", "--latch-image", image); again != out {
 		t.Errorf("in another order it prints\n%s\nnot\n%s", again, out)
 	}
-	if _, without, _ := run(t, older, "policy", "-f", "-"); strings.Contains(without, admission.GatesName) || !strings.Contains(without, admission.BirthsName) {
+	if _, without, _ := run(t, older, "policy", "-f", "-"); strings.Contains(without, admission.GateNewPodsName) || !strings.Contains(without, admission.TaintNewNodesName) {
 		t.Errorf("without rules for pods it prints\n%s", without)
 	}
 }
@@ -82,12 +82,12 @@ func TestPolicyWarnsOfRulesThatItDoesNotContain(t *testing.T) {
 }
 
 // A name in a file can be any text, and the output is applied by an administrator.
-func TestNoNameLeavesTheCommentOfThePolicy(t *testing.T) {
+func TestNamesCannotEndTheCommentOfThePolicy(t *testing.T) {
 	home(t)
 	hostile := strings.Replace(rule, "metadata: {name: network}", `metadata: {name: "x\nkind: Secret\n---\r\u2028a: b", uid: "1111"}`, 1)
 	_, out, _ := run(t, hostile, "policy", "-f", "-")
 	documents := strings.Split(out, "\n---\n")
-	if got := parsed[admissionv1.MutatingAdmissionPolicy](t, documents[0]); len(documents) != 1 || got.Name != admission.BirthsName {
+	if got := parsed[admissionv1.MutatingAdmissionPolicy](t, documents[0]); len(documents) != 1 || got.Name != admission.TaintNewNodesName {
 		t.Errorf("got:\n%s", out)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // A dump of nodes is from when most of them were last heard of: one whose clock is ahead does not make
 // all others silent.
-func TestADumpIsAsOldAsNodesAgree(t *testing.T) {
+func TestTimeOfADumpIgnoresAHeartbeatThatIsAhead(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		beats []time.Duration // after noon

@@ -11,8 +11,8 @@ func (s *session) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the rules: how many nodes each selects, holds and has released, and how many pods wait",
-		Long: `Shows a line a rule, those of nodes first. STANDING is Enforced, or why it is not; BIRTHS is
-Covered if the API server puts the taint on selected nodes as they are created, or why not. Of
+		Long: `Shows a line a rule, those of nodes first. STANDING is Enforced, or why it is not; AT-CREATION is
+PolicyActive if the API server puts the taint on selected nodes as they are created, or why not. Of
 the nodes that are held, those are stuck that are held longer than the rule's deadline; of those
 that are released, those are limited that stay so only because of maxUnavailable. Of the pods
 that wait, those are late that wait longer than the rule's deadline; they are counted on their

@@ -36,7 +36,7 @@ func logged(t *testing.T, args ...string) string {
 	return string(text)
 }
 
-func TestTheClientLogsOnlyWhenAsked(t *testing.T) {
+func TestClientLogsOnlyWithVerbosity(t *testing.T) {
 	if got := logged(t, "options"); got != "" {
 		t.Errorf("nobody asked, and it logs %q", got)
 	}

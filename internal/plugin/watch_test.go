@@ -31,7 +31,7 @@ func TestThePictureFitsTheScreenAndHeldNodesAreFirst(t *testing.T) {
 	}
 }
 
-func TestAPictureOfALostClusterSaysHowOldItIs(t *testing.T) {
+func TestPictureOfALostClusterShowsItsAge(t *testing.T) {
 	fleet := live.Snapshot{Connection: live.Connection{Lost: noon, Problem: "refused\x1b[2J"}}
 	for i := range 20 {
 		fleet.Nodes = append(fleet.Nodes, view.Node{Name: string(rune('a' + i)), Created: noon, State: noderule.Held})

@@ -63,7 +63,7 @@ var question1 = []podrule.Probe{{Kind: podrule.File, Path: "/run/u1"}}
 func (tr *trial) answer(pod *corev1.Pod) (podrule.Answer, bool) { return tr.answers(pod)(question1[0]) }
 
 // A yes is of the sandbox that it was said of, and is asked for anew in the next one.
-func TestAYesDoesNotOutliveItsSandbox(t *testing.T) {
+func TestComponentResultIsResetWithNewSandbox(t *testing.T) {
 	try(t, func(tr *trial) {
 		first, second := sandboxed("10.0.0.7", time.Now()), sandboxed("10.0.0.7", time.Now().Add(time.Minute))
 		tr.say(podrule.Answer{Yes: true})
@@ -90,7 +90,7 @@ func TestAYesDoesNotOutliveItsSandbox(t *testing.T) {
 }
 
 // Noes are counted, from the first one, and only a change is told of.
-func TestNoesAreCounted(t *testing.T) {
+func TestFailedProbesAreCounted(t *testing.T) {
 	try(t, func(tr *trial) {
 		pod := sandboxed("10.0.0.7", time.Now())
 		tr.say(podrule.Answer{Why: "no such file"})
@@ -111,7 +111,7 @@ func TestNoesAreCounted(t *testing.T) {
 }
 
 // Nobody is asked about a pod that is gone.
-func TestAPodThatIsGoneIsNotAskedAbout(t *testing.T) {
+func TestDeletedPodIsNotProbed(t *testing.T) {
 	try(t, func(tr *trial) {
 		pod := sandboxed("10.0.0.7", time.Now())
 		tr.want(pod, question1)

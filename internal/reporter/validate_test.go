@@ -36,7 +36,7 @@ func TestAFileAndVariablesExcludeEachOther(t *testing.T) {
 }
 
 // Outside of a pod the reporter goes where kubectl goes; in a pod it does not.
-func TestTheKubeconfigOfTheUserIsForOutsideOfPods(t *testing.T) {
+func TestKubeconfigOfTheUserIsUsedOnlyOutsideOfPods(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	if _, err := (&Options{}).connection(); err == nil || !strings.Contains(err.Error(), os.Getenv("KUBECONFIG")) {

@@ -15,7 +15,7 @@ import (
 
 // While a condition is not True the connection is kept warm, by a PATCH that changes nothing and
 // is answered with metadata; a node that was created anew is noticed by it.
-func TestTheConnectionIsKeptWarmWhileItWillBeNeeded(t *testing.T) {
+func TestConnectionIsKeptOpenWhileAConditionIsNotTrue(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

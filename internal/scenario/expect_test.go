@@ -87,14 +87,14 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-func TestAllOfNothingIsNotAll(t *testing.T) {
+func TestExpectationOfAllNodesFailsWithoutNodes(t *testing.T) {
 	s := parse(t, "title: t\nabout: a\nsteps: [{expect: {held: all}}]")
 	if s.Steps[0].Expect.Unmet(scenario.World{}) == nil {
 		t.Error("all of no nodes are held")
 	}
 }
 
-func TestAnErrorIsNoAnswer(t *testing.T) {
+func TestExpectationFailsOnError(t *testing.T) {
 	w := world()
 	w.Why = func(string) (string, error) { return "held by rule net", errors.New("away") }
 	w.TaintedAtCreation = func(map[string]string) (bool, error) { return true, errors.New("away") }
@@ -113,7 +113,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestPatienceIsAMinuteUnlessSaid(t *testing.T) {
+func TestExpectationTimeoutDefaultsToOneMinute(t *testing.T) {
 	s := parse(t, story("- expect: {held: 1}\n- expect: {held: 1, within: 5s, for: 2s}"))
 	if got := s.Steps[1].Expect; got.Timeout() != time.Minute || got.StableFor() != 0 {
 		t.Errorf("patience %v, lasting %v", got.Timeout(), got.StableFor())

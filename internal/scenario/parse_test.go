@@ -47,7 +47,7 @@ func story(steps string) string {
 	return "title: t\nabout: a\ncomponents: {net: {condition: example.com/NetworkReady}}\nsteps:\n- join: {name: w, count: 3}\n" + steps
 }
 
-func TestWhatIsWrongIsNamedWithWhatIsRight(t *testing.T) {
+func TestParseErrorsNameTheFieldAndWhatIsValid(t *testing.T) {
 	for name, test := range map[string]struct {
 		file string
 		want []string

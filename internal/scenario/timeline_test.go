@@ -45,7 +45,7 @@ func told(moments []scenario.Moment) []string {
 	return lines
 }
 
-func TestAStoryBecomesMoments(t *testing.T) {
+func TestStepsBecomeATimeline(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -78,7 +78,7 @@ steps:
 	}
 }
 
-func TestAPatternSpeaksOfNodesThatHaveJoinedBefore(t *testing.T) {
+func TestNodePatternMatchesNodesThatHaveJoinedBefore(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -95,7 +95,7 @@ steps:
 	}
 }
 
-func TestNodesOfARebootGoTogetherAndComeBackTogether(t *testing.T) {
+func TestNodesOfARebootStopAndStartTogether(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -145,7 +145,7 @@ steps:
 	}
 }
 
-func TestAReporterSpeaksForNoComponentThatSetsConditionsOfPods(t *testing.T) {
+func TestReporterDoesNotRunForComponentsThatSetPodConditions(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -161,7 +161,7 @@ steps:
 	}
 }
 
-func TestEveryStepSaysWhatItDoes(t *testing.T) {
+func TestEveryStepHasADescription(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a

@@ -10,7 +10,7 @@ import (
 
 // Callers that asked before the request was sent share its answer. A later caller reads again, and a
 // failure is not shared.
-func TestCallersThatAskedBeforeShareOneRead(t *testing.T) {
+func TestCallersBeforeTheRequestShareOneRead(t *testing.T) {
 	var answer sharedread.Answer[int]
 	now, reads := time.Unix(1e9, 0), 0
 	clock := func() time.Time { return now }

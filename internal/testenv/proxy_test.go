@@ -68,7 +68,7 @@ func TestAProxyPassesOnAndCounts(t *testing.T) {
 	}
 }
 
-func TestAProxyKnowsHowManyAreUnderWay(t *testing.T) {
+func TestProxyCountsRequestsInFlight(t *testing.T) {
 	const together = 3
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	proxy, send := through(t, func(http.ResponseWriter, *http.Request) {
@@ -104,7 +104,7 @@ func TestWatchesStreamThroughAProxy(t *testing.T) {
 	}
 }
 
-func TestAProxyRefusesWhatItIsTold(t *testing.T) {
+func TestProxyInjectsFaults(t *testing.T) {
 	const lease = "/apis/coordination.k8s.io/v1/namespaces/x/leases/y"
 	proxy, send := through(t, func(http.ResponseWriter, *http.Request) {})
 	for name, tc := range map[string]struct {

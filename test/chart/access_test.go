@@ -85,8 +85,8 @@ func TestAccountsMayDoWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// TestMetricsAreForReaders: nobody is one until the values name somebody.
-func TestMetricsAreForReaders(t *testing.T) {
+// TestMetricsReaderRoleIsBoundOnlyToNamedReaders: nobody is one until the values name somebody.
+func TestMetricsReaderRoleIsBoundOnlyToNamedReaders(t *testing.T) {
 	const role = "readygate-metrics-reader"
 	all := render(t, "")
 	want := []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}

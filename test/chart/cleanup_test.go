@@ -33,8 +33,8 @@ func cleanupOptions(t *testing.T, job *batchv1.Job) *uninstall.Options {
 	return options
 }
 
-// TestCleanupKnowsWhatWasInstalled and ends before Helm loses its patience.
-func TestCleanupKnowsWhatWasInstalled(t *testing.T) {
+// TestCleanupHasTheOptionsOfTheInstallation and ends before Helm loses its patience.
+func TestCleanupHasTheOptionsOfTheInstallation(t *testing.T) {
 	all := render(t, ci(t, "reporters")+withPodgate)
 	job := get[*batchv1.Job](t, all, "readygate-cleanup")
 	options := cleanupOptions(t, job)

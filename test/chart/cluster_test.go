@@ -102,10 +102,10 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 			c := emptyCluster(t)
 			h := helmOf(t, c, binary)
 			h.run(t, "install", ci(t, "reporters"))
-			t.Run("the manager may do what it needs, and an upgrade keeps its policy", func(t *testing.T) { upgradeKeepsBirths(t, c, h) })
+			t.Run("the manager may do what it needs, and an upgrade keeps its policy", func(t *testing.T) { upgradeKeepsPolicyForNodes(t, c, h) })
 			t.Run("the manager may do nothing else", func(t *testing.T) { managerIsLimited(t, c) })
 			t.Run("a reporter may report its condition", func(t *testing.T) { reporterIsLimited(t, c) })
-			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsGates(t, c, h) })
+			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsPolicyForPods(t, c, h) })
 			t.Run("switched off while there are rules for pods", func(t *testing.T) { warnsOfPodRules(t, c, h) })
 			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", noMonitors) })
 			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstallRelease(t, c, h) })
@@ -117,16 +117,16 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 // noMonitors switches off what needs CRDs of others.
 const noMonitors = "monitoring.serviceMonitor.enabled=false,monitoring.podMonitor.enabled=false,monitoring.prometheusRule.enabled=false"
 
-func birthsOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
+func policyForNodesOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
 	t.Helper()
-	var births admissionv1.MutatingAdmissionPolicy
-	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: admission.BirthsName}, &births); err != nil {
+	var taintNewNodes admissionv1.MutatingAdmissionPolicy
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: admission.TaintNewNodesName}, &taintNewNodes); err != nil {
 		t.Fatal(err)
 	}
-	return &births
+	return &taintNewNodes
 }
 
-// cover runs a manager until the API server holds the nodes of a new rule at their birth, and
+// cover runs a manager until the API server holds the nodes of a new rule at their creation, and
 // those of an old one no more.
 func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
@@ -149,39 +149,39 @@ func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.Nod
 			return nil
 		})
 	}
-	rule = c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	rule = c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
 	if err := stop(); err != nil {
 		t.Fatalf("the manager ended with %v", err)
 	}
 	return rule
 }
 
-// upgradeKeepsBirths: the manager fills the policy, with the rights that the chart gives it. No
+// upgradeKeepsPolicyForNodes: the manager fills the policy, with the rights that the chart gives it. No
 // manager runs during the upgrades, so nobody repairs what they break.
-func upgradeKeepsBirths(t *testing.T, c *testenv.Cluster, h helm) {
+func upgradeKeepsPolicyForNodes(t *testing.T, c *testenv.Cluster, h helm) {
 	previous := ""
 	for _, name := range []string{"first", "second", "third"} {
 		rule := cover(t, c, name, previous)
-		before := birthsOf(t, c)
-		if !admission.ReadBirths(&before.Spec).Covers(rule.UID) {
+		before := policyForNodesOf(t, c)
+		if !admission.ReadTaintNewNodes(&before.Spec).Covers(rule.UID) {
 			t.Fatalf("the policy does not speak of the rule: %v", before.Spec)
 		}
 		h.run(t, "upgrade", ci(t, "reporters"), "--set", "manager.podAnnotations.upgrade="+name)
-		if after := birthsOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
+		if after := policyForNodesOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
 			t.Errorf("the upgrade has changed the policy to\n%v\nfrom\n%v", after.Spec, before.Spec)
 		}
-		node := testenv.Node("born-"+name, testenv.Pool(name))
+		node := testenv.Node("new-"+name, testenv.Pool(name))
 		c.Create(t, node)
 		if !testenv.HasTaint(node, testenv.TaintKey(name)) {
-			t.Errorf("a node is born with the taints %v after the upgrade", node.Spec.Taints)
+			t.Errorf("a node is created with the taints %v after the upgrade", node.Spec.Taints)
 		}
 		previous = name
 	}
 }
 
-func gatesOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
+func policyForPodsOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
 	t.Helper()
-	gates := admission.GatesPolicy()
+	gates := admission.GateNewPodsPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(gates), gates); err != nil {
 		t.Fatal(err)
 	}
@@ -196,19 +196,19 @@ func podRule(name string) *podv1alpha1.PodReadinessRule {
 	}
 }
 
-// upgradeKeepsGates: what a manager has written into the policy stays, with no manager to repair it.
-func upgradeKeepsGates(t *testing.T, c *testenv.Cluster, h helm) {
+// upgradeKeepsPolicyForPods: what a manager has written into the policy stays, with no manager to repair it.
+func upgradeKeepsPolicyForPods(t *testing.T, c *testenv.Cluster, h helm) {
 	h.run(t, "upgrade", ci(t, "podgate"))
 	rule := podRule("gated")
 	rule.UID = "00000000-1111-2222-3333-444444444444"
-	latch, gates := admission.Latch{Image: "latch"}, gatesOf(t, c)
-	gates.Spec = admission.GatesSpec(latch)(admission.CompileGates([]*podrule.Rule{podrule.NewRule(rule)}, latch))
+	latch, gates := admission.Latch{Image: "latch"}, policyForPodsOf(t, c)
+	gates.Spec = admission.GateNewPodsSpec(latch)(admission.CompileGateNewPods([]*podrule.Rule{podrule.NewRule(rule)}, latch))
 	if err := c.Client.Update(t.Context(), gates); err != nil {
 		t.Fatal(err)
 	}
 	h.run(t, "upgrade", ci(t, "podgate"), "--set", "podgate.podAnnotations.upgrade=again")
-	after := gatesOf(t, c)
-	if !reflect.DeepEqual(after.Spec, gates.Spec) || !admission.ReadGates(latch)(&after.Spec).Covers(rule.UID) {
+	after := policyForPodsOf(t, c)
+	if !reflect.DeepEqual(after.Spec, gates.Spec) || !admission.ReadGateNewPods(latch)(&after.Spec).Covers(rule.UID) {
 		t.Errorf("the upgrade has changed the policy to\n%v\nfrom\n%v", after.Spec, gates.Spec)
 	}
 }

@@ -73,9 +73,9 @@ func late(t *testing.T, file string, rule *v1alpha1.NodeReadinessRule, heartbeat
 	return said
 }
 
-// TestReportersBeatOftenEnough for the rules of the examples as they are, with the heartbeat that a
+// TestReporterHeartbeatsAreFrequentEnough for the rules of the examples as they are, with the heartbeat that a
 // reporter has when the values name none. Where it is too seldom, lint says so.
-func TestReportersBeatOftenEnough(t *testing.T) {
+func TestReporterHeartbeatsAreFrequentEnough(t *testing.T) {
 	for file, rule := range agedRules(t) {
 		t.Run(rule.Name, func(t *testing.T) {
 			if said := late(t, file, rule, ""); len(said) > 0 {

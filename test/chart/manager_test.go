@@ -88,8 +88,8 @@ func port(container corev1.Container, name string) int32 {
 	return 0
 }
 
-// TestManagerTakesWhatItIsGiven in every set of values.
-func TestManagerTakesWhatItIsGiven(t *testing.T) {
+// TestManagerAcceptsItsRenderedArguments in every set of values.
+func TestManagerAcceptsItsRenderedArguments(t *testing.T) {
 	for _, name := range sets(t) {
 		parse(t, managerOf(t, ci(t, name)).Spec.Template.Spec.Containers[0].Args)
 	}
@@ -116,9 +116,9 @@ func TestManagerTakesWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// TestWhereTheAPIServerIs: before a CNI that replaces kube-proxy, no Service leads there. The
+// TestPodsUseTheConfiguredAddressOfTheAPIServer: before a CNI that replaces kube-proxy, no Service leads there. The
 // reporter on the network of pods finds it as usual.
-func TestWhereTheAPIServerIs(t *testing.T) {
+func TestPodsUseTheConfiguredAddressOfTheAPIServer(t *testing.T) {
 	want := []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST", Value: "api.example.com"}, {Name: "KUBERNETES_SERVICE_PORT", Value: "443"}}
 	for owner, pod := range pods(render(t, ci(t, "proxyless"))) {
 		var got []corev1.EnvVar

@@ -36,7 +36,7 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 		if told := slices.Contains(args, "--manage-policies=false"); told == managed {
 			t.Errorf("managed %v: the arguments are %v", managed, args)
 		}
-		wantPolicies(t, all, admission.ManagerNamespace, admission.BirthsBinding(), admission.GatesBinding())
+		wantPolicies(t, all, admission.ManagerNamespace, admission.TaintNewNodesBinding(), admission.GateNewPodsBinding())
 		var names []string
 		for _, obj := range each[*admissionv1.MutatingAdmissionPolicy](all) {
 			names = append(names, obj.Name)
@@ -44,7 +44,7 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 		slices.Sort(names)
 		want := []string{admission.TolerationsName}
 		if managed {
-			want = []string{admission.BirthsName, admission.GatesName, admission.TolerationsName}
+			want = []string{admission.TaintNewNodesName, admission.GateNewPodsName, admission.TolerationsName}
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("managed %v: the policies are %v, want %v", managed, names, want)
@@ -62,7 +62,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 			c := emptyCluster(t)
 			h, admin, values := helmOf(t, c, binary), c.Kubectl(t), ci(t, "podgate")
 			h.run(t, "install", values, "--set", byAnAdministrator)
-			for _, obj := range []client.Object{admission.BirthsPolicy(), admission.GatesPolicy()} {
+			for _, obj := range []client.Object{admission.TaintNewNodesPolicy(), admission.GateNewPodsPolicy()} {
 				if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
 					t.Errorf("%s: %v", obj.GetName(), err)
 				}
@@ -72,16 +72,16 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 			c.Create(t, rule)
 			c.Create(t, forPods)
 			admin.ApplyPolicies(t)
-			births, gates := birthsOf(t, c), gatesOf(t, c)
-			if !admission.ReadBirths(&births.Spec).Covers(rule.UID) || len(admission.ReadGates(latchOf(t, c))(&gates.Spec).Texts()) != 1 {
-				t.Fatalf("the policies lack the rules: %v %v", births.Spec, gates.Spec)
+			taintNewNodes, gates := policyForNodesOf(t, c), policyForPodsOf(t, c)
+			if !admission.ReadTaintNewNodes(&taintNewNodes.Spec).Covers(rule.UID) || len(admission.ReadGateNewPods(latchOf(t, c))(&gates.Spec).Texts()) != 1 {
+				t.Fatalf("the policies lack the rules: %v %v", taintNewNodes.Spec, gates.Spec)
 			}
 			keeps := func(what string) {
 				t.Helper()
-				if now := birthsOf(t, c); !reflect.DeepEqual(now.Spec, births.Spec) || now.UID != births.UID {
-					t.Errorf("%s: births is\n%v\nnot\n%v", what, now, births)
+				if now := policyForNodesOf(t, c); !reflect.DeepEqual(now.Spec, taintNewNodes.Spec) || now.UID != taintNewNodes.UID {
+					t.Errorf("%s: taintNewNodes is\n%v\nnot\n%v", what, now, taintNewNodes)
 				}
-				if now := gatesOf(t, c); !reflect.DeepEqual(now.Spec, gates.Spec) || now.UID != gates.UID {
+				if now := policyForPodsOf(t, c); !reflect.DeepEqual(now.Spec, gates.Spec) || now.UID != gates.UID {
 					t.Errorf("%s: gates is\n%v\nnot\n%v", what, now, gates)
 				}
 			}
@@ -96,7 +96,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 			wantUpdates(t, c, false)
 			h.run(t, "upgrade", values, "--set", byAnAdministrator+",manager.podAnnotations.upgrade=last")
 			keeps("another upgrade")
-			wantBornHeld(t, c, rule.Name)
+			wantCreatedHeld(t, c, rule.Name)
 		})
 	}
 }
@@ -129,7 +129,7 @@ func wantUpdates(t *testing.T, c *testenv.Cluster, may bool) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, fmt.Sprintf("the manager may update policies: %v", may), func(ctx context.Context) error {
-		for _, obj := range []client.Object{birthsOf(t, c), gatesOf(t, c)} {
+		for _, obj := range []client.Object{policyForNodesOf(t, c), policyForPodsOf(t, c)} {
 			if err := as.Update(ctx, obj, client.DryRunAll); (err == nil) != may || !may && !apierrors.IsForbidden(err) {
 				return fmt.Errorf("updating %s: %w", obj.GetName(), err)
 			}

@@ -82,8 +82,8 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// TestAlertsSayWhatToDo, and are as Prometheus takes them after the chart has rendered them.
-func TestAlertsSayWhatToDo(t *testing.T) {
+// TestAlertsDescribeWhatToDo, and are as Prometheus takes them after the chart has rendered them.
+func TestAlertsDescribeWhatToDo(t *testing.T) {
 	rendered, err := yaml.Marshal(monitor(t, render(t, ci(t, "full")), "PrometheusRule", "readygate")["spec"])
 	if err != nil {
 		t.Fatal(err)

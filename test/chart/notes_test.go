@@ -29,7 +29,7 @@ func notes(t *testing.T, values string) string {
 func TestNotesWarn(t *testing.T) {
 	const (
 		noReporter, noNetwork, noPlace, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
-		noBirths, noPolicy                               = "births.enabled is false", "has no MutatingAdmissionPolicy"
+		switchedOff, noPolicy                            = "taintNewNodes.enabled is false", "has no MutatingAdmissionPolicy"
 		byHand                                           = "policies.managed is false"
 		noGates, noPodgate                               = "podgate.enabled is true, but", "podgate.enabled is false, but"
 	)
@@ -38,10 +38,10 @@ func TestNotesWarn(t *testing.T) {
 		"reporters: [" + a + "]": {},
 		withPodgate:              {noReporter},
 		ci(t, "full"):            {noNetwork},
-		ci(t, "small"):           {noReporter, noBirths, noCRD, noCleanup},
+		ci(t, "small"):           {noReporter, switchedOff, noCRD, noCleanup},
 
-		"policies: {managed: false}":                           {noReporter, byHand},
-		"policies: {managed: false}\nbirths: {enabled: false}": {noReporter, noBirths},
+		"policies: {managed: false}":                                  {noReporter, byHand},
+		"policies: {managed: false}\ntaintNewNodes: {enabled: false}": {noReporter, switchedOff},
 
 		"manager: {tolerations: []}": {noReporter, noPlace},
 		"manager: {tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}": {noReporter, noPlace},
@@ -49,7 +49,7 @@ func TestNotesWarn(t *testing.T) {
 		"manager: {tolerations: [{key: a, value: b}, {operator: Exists}]}":                         {noReporter},
 	} {
 		out := notes(t, values)
-		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, noBirths, noPolicy, byHand, noGates, noPodgate} {
+		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, switchedOff, noPolicy, byHand, noGates, noPodgate} {
 			if strings.Contains(out, warning) != slices.Contains(want, warning) {
 				t.Errorf("with %q: it warns %q: %v", values, warning, !slices.Contains(want, warning))
 			}

@@ -53,20 +53,20 @@ func TestPlainManifestsApply(t *testing.T) {
 		k.Run(t, "apply", "--server-side", "-f", filepath.Join(dir, name))
 	}
 	k.Run(t, "delete", "-f", filepath.Join(dir, "uninstall.yaml"))
-	applyKeepsBirths(t, c, k, filepath.Join(dir, "install.yaml"))
+	applyKeepsPolicyForNodes(t, c, k, filepath.Join(dir, "install.yaml"))
 }
 
-// applyKeepsBirths: the policy that a manager has filled is not emptied by applying the file
+// applyKeepsPolicyForNodes: the policy that a manager has filled is not emptied by applying the file
 // again, unless somebody forces it; everything else is applied.
-func applyKeepsBirths(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file string) {
+func applyKeepsPolicyForNodes(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file string) {
 	cover(t, c, "rule", "")
-	before := birthsOf(t, c)
+	before := policyForNodesOf(t, c)
 	k.Run(t, "-n", namespace, "delete", "poddisruptionbudget", "readygate-manager")
 	out, err := k.Output(t.Context(), "apply", "--server-side", "-f", file)
 	if err == nil || !strings.Contains(out, "conflicts with \"chart.test\"") {
 		t.Errorf("applying over rules: %v, %s", err, out)
 	}
-	if after := birthsOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
+	if after := policyForNodesOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
 		t.Errorf("the policy is now %v", after.Spec)
 	}
 	k.Run(t, "-n", namespace, "get", "poddisruptionbudget", "readygate-manager")

@@ -48,7 +48,7 @@ func agentOptions(t *testing.T, set *appsv1.DaemonSet) *podgate.Options {
 func TestPodgateIsOff(t *testing.T) {
 	all := render(t, "")
 	for _, obj := range all {
-		if name := obj.GetName(); strings.HasPrefix(name, admission.GatesName) || strings.HasPrefix(name, admission.PodgateAccount) && !strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
+		if name := obj.GetName(); strings.HasPrefix(name, admission.GateNewPodsName) || strings.HasPrefix(name, admission.PodgateAccount) && !strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
 			t.Errorf("%s %s is there though podgate is off", kindOf(obj), name)
 		}
 	}
@@ -121,8 +121,8 @@ func hostMounts(t *testing.T, pod corev1.PodSpec) []string {
 	return paths
 }
 
-// TestPodgateSeesItsDirectories of the node, read only, and no others.
-func TestPodgateSeesItsDirectories(t *testing.T) {
+// TestPodgateMountsItsDirectories of the node, read only, and no others.
+func TestPodgateMountsItsDirectories(t *testing.T) {
 	set := podgateOf(t, ci(t, "podgate"))
 	if got := hostMounts(t, set.Spec.Template.Spec); !slices.Equal(got, []string{"/var/run/calico"}) {
 		t.Errorf("it sees %v", got)
@@ -161,25 +161,25 @@ func TestPodgateTakesEveryValue(t *testing.T) {
 	}
 }
 
-// TestGatesNeedPodgateAndTheAPI: who switches births off has pods all the same.
+// TestGatesNeedPodgateAndTheAPI: without the policy for nodes, pods are gated all the same.
 func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
 	for name, test := range map[string]struct {
 		values string
 		args   []string
 		want   bool
 	}{
-		"switched on":            {withPodgate, nil, true},
-		"switched off":           {"podgate: {enabled: false}", nil, false},
-		"without births":         {withPodgate + "births: {enabled: false}", nil, true},
-		"an old version":         {withPodgate, []string{"--kube-version", "v1.35.9"}, false},
-		"births all the same":    {withPodgate + "births: {enabled: true}", []string{"--kube-version", "v1.35.9"}, false},
-		"an old one of a vendor": {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, false},
+		"switched on":                       {withPodgate, nil, true},
+		"switched off":                      {"podgate: {enabled: false}", nil, false},
+		"without the policy for nodes":      {withPodgate + "taintNewNodes: {enabled: false}", nil, true},
+		"an old version":                    {withPodgate, []string{"--kube-version", "v1.35.9"}, false},
+		"the policy for nodes all the same": {withPodgate + "taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.35.9"}, false},
+		"an old one of a vendor":            {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := render(t, test.values, test.args...)
-			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.GatesName })
-			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.GatesName })
+			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.GateNewPodsName })
+			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.GateNewPodsName })
 			if policies != test.want || bindings != test.want {
 				t.Errorf("policy: %v, binding: %v", policies, bindings)
 			}

@@ -56,7 +56,7 @@ func TestPoliciesAreThoseOfTheCode(t *testing.T) {
 		values, want := withPodgate, admission.Installed()
 		if in != admission.ManagerNamespace {
 			values = ""
-			want = slices.DeleteFunc(want, func(obj runtime.Object) bool { return obj.(client.Object).GetName() == admission.GatesName })
+			want = slices.DeleteFunc(want, func(obj runtime.Object) bool { return obj.(client.Object).GetName() == admission.GateNewPodsName })
 		}
 		all := render(t, values, "--namespace", in)
 		wantPolicies(t, all, in, want...)
@@ -72,10 +72,10 @@ func TestPoliciesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// TestTolerationsDoNotDependOnBirths: whoever has nodes born without taints has DaemonSets all the
+// TestTolerationsDoNotDependOnTaintNewNodes: whoever has nodes created without taints has DaemonSets all the
 // same. Where the API is missing, neither can be.
-func TestTolerationsDoNotDependOnBirths(t *testing.T) {
-	wantPolicies(t, render(t, "", "--set", "births.enabled=false"), admission.ManagerNamespace, admission.Tolerations(), admission.TolerationsBinding())
+func TestTolerationsDoNotDependOnTaintNewNodes(t *testing.T) {
+	wantPolicies(t, render(t, "", "--set", "taintNewNodes.enabled=false"), admission.ManagerNamespace, admission.Tolerations(), admission.TolerationsBinding())
 	for _, obj := range render(t, withPodgate, "--kube-version", "1.35.0") {
 		if strings.HasPrefix(kindOf(obj), "Mutating") {
 			t.Errorf("%s %s is rendered for a cluster that does not know such things", kindOf(obj), obj.GetName())
@@ -122,9 +122,9 @@ func TestHoldRecordsAreProtected(t *testing.T) {
 	}
 }
 
-// TestBirthsWhereTheClusterHasTheAPI, unless the values say otherwise. A cluster tells Helm
+// TestTaintNewNodesPolicyWhereTheClusterHasTheAPI, unless the values say otherwise. A cluster tells Helm
 // its kinds; without a cluster the version decides.
-func TestBirthsWhereTheClusterHasTheAPI(t *testing.T) {
+func TestTaintNewNodesPolicyWhereTheClusterHasTheAPI(t *testing.T) {
 	const group = "admissionregistration.k8s.io/v1/"
 	for name, test := range map[string]struct {
 		values string
@@ -136,17 +136,17 @@ func TestBirthsWhereTheClusterHasTheAPI(t *testing.T) {
 		"an old version":             {"", []string{"--kube-version", "v1.35.9"}, false},
 		"a cluster with the API":     {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy," + group + "MutatingAdmissionPolicy"}, true},
 		"a cluster without the API":  {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy"}, false},
-		"switched on":                {"births: {enabled: true}", []string{"--kube-version", "v1.30.0"}, true},
-		"switched on on the shell":   {"", []string{"--kube-version", "v1.30.0", "--set-string", "births.enabled=true"}, true},
-		"switched off":               {"births: {enabled: false}", []string{"--kube-version", "v1.37.0"}, false},
-		"switched off in the shell":  {"", []string{"--set", "births.enabled=false"}, false},
+		"switched on":                {"taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.30.0"}, true},
+		"switched on on the shell":   {"", []string{"--kube-version", "v1.30.0", "--set-string", "taintNewNodes.enabled=true"}, true},
+		"switched off":               {"taintNewNodes: {enabled: false}", []string{"--kube-version", "v1.37.0"}, false},
+		"switched off in the shell":  {"", []string{"--set", "taintNewNodes.enabled=false"}, false},
 		"the oldest version we take": {"", []string{"--kube-version", "v1.30.0"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := render(t, test.values, test.args...)
-			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.BirthsName })
-			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.BirthsName })
+			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.TaintNewNodesName })
+			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.TaintNewNodesName })
 			if policies != test.want || bindings != test.want {
 				t.Errorf("policy: %v, binding: %v", policies, bindings)
 			}

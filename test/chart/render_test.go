@@ -131,8 +131,8 @@ func pods(all objects) map[string]corev1.PodSpec {
 	return found
 }
 
-// TestPodsMayDoAsGoodAsNothing on their node, but for the reporter with a canary.
-func TestPodsMayDoAsGoodAsNothing(t *testing.T) {
+// TestPodsHaveMinimalPrivileges on their node, but for the reporter with a canary.
+func TestPodsHaveMinimalPrivileges(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"default", "reporters", "proxyless"} {
 		for owner, pod := range pods(render(t, ci(t, name))) {

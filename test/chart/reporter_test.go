@@ -149,8 +149,8 @@ func mounts(pod corev1.PodSpec) map[string]bool {
 	return found
 }
 
-// TestReporterSeesAPathOnce, though two checks and the values name it.
-func TestReporterSeesAPathOnce(t *testing.T) {
+// TestReporterMountsAPathOnce, though two checks and the values name it.
+func TestReporterMountsAPathOnce(t *testing.T) {
 	pod := daemonSet(t, render(t, `reporters:
 - name: a
   checks:
@@ -194,8 +194,8 @@ func TestReporterTakesEveryValue(t *testing.T) {
 	}
 }
 
-// TestReportersTakeWhatIsEmpty as given, and not as left out: the defaults would be more.
-func TestReportersTakeWhatIsEmpty(t *testing.T) {
+// TestReportersAcceptEmptyValues as given, and not as left out: the defaults would be more.
+func TestReportersAcceptEmptyValues(t *testing.T) {
 	values := "reporters: [{name: a, tolerations: [], nodeSelector: {}, priorityClassName: '', checks: [{conditionType: A, file: {path: /run/a}}]}]"
 	for owner, pod := range pods(render(t, values)) {
 		if strings.Contains(owner, "reporter") && (len(pod.Tolerations) > 0 || len(pod.NodeSelector) > 0 || pod.PriorityClassName != "") {

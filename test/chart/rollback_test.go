@@ -20,7 +20,7 @@ import (
 // rollbackFlags are what a Helm needs to write over the manager's policy.
 var rollbackFlags = map[string][]string{"helm": {"--force-conflicts"}}
 
-// TestRollbackWhileAManagerRuns: Helm writes the births policy as it was before there were rules,
+// TestRollbackWhileAManagerRuns: Helm writes the policy for new nodes as it was before there were rules,
 // and the manager puts it right.
 func TestRollbackWhileAManagerRuns(t *testing.T) {
 	t.Parallel()
@@ -39,29 +39,29 @@ func TestRollbackWhileAManagerRuns(t *testing.T) {
 			h.run(t, "upgrade", "", "--set", "manager.podAnnotations.revision=second")
 			rules = append(rules, covered(t, c, "second"))
 
-			before := birthsOf(t, c).Generation
+			before := policyForNodesOf(t, c).Generation
 			if len(rollbackFlags[binary]) > 0 {
-				if err := h.try(t, "rollback", "", "1"); err == nil || !strings.Contains(err.Error(), admission.BirthsName) || !strings.Contains(err.Error(), "conflict") {
+				if err := h.try(t, "rollback", "", "1"); err == nil || !strings.Contains(err.Error(), admission.TaintNewNodesName) || !strings.Contains(err.Error(), "conflict") {
 					t.Errorf("a rollback without %v: %v", rollbackFlags[binary], err)
 				}
 			}
 			h.run(t, "rollback", "", append(rollbackFlags[binary], "1")...)
 			wantRolledBack(t, c)
-			testenv.Eventually(t, "the manager to write the policy again", func(context.Context) error { return repaired(birthsOf(t, c), before, rules) })
+			testenv.Eventually(t, "the manager to write the policy again", func(context.Context) error { return repaired(policyForNodesOf(t, c), before, rules) })
 			for _, rule := range rules {
-				wantBornHeld(t, c, rule.Name)
+				wantCreatedHeld(t, c, rule.Name)
 			}
 		})
 	}
 }
 
-// covered makes a rule, and returns it when nodes are born held by it.
+// covered makes a rule, and returns it when nodes are created with the taint by it.
 func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
 	if err := c.Client.Create(t.Context(), testenv.Rule(name)); err != nil {
 		t.Fatal(err)
 	}
-	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
 }
 
 // wantRolledBack looks for what the upgrade had brought.
@@ -77,33 +77,33 @@ func wantRolledBack(t *testing.T, c *testenv.Cluster) {
 }
 
 // repaired says what is wrong with a policy that Helm has written, and the manager after it.
-func repaired(births *admissionv1.MutatingAdmissionPolicy, before int64, rules []*v1alpha1.NodeReadinessRule) error {
-	if births.Generation < before+2 {
-		return fmt.Errorf("its generation was %d and is %d, so not both have written it", before, births.Generation)
+func repaired(taintNewNodes *admissionv1.MutatingAdmissionPolicy, before int64, rules []*v1alpha1.NodeReadinessRule) error {
+	if taintNewNodes.Generation < before+2 {
+		return fmt.Errorf("its generation was %d and is %d, so not both have written it", before, taintNewNodes.Generation)
 	}
 	for _, rule := range rules {
-		if !admission.ReadBirths(&births.Spec).Covers(rule.UID) {
-			return fmt.Errorf("it lacks the rule %s: %v", rule.Name, births.Spec)
+		if !admission.ReadTaintNewNodes(&taintNewNodes.Spec).Covers(rule.UID) {
+			return fmt.Errorf("it lacks the rule %s: %v", rule.Name, taintNewNodes.Spec)
 		}
 	}
 	return nil
 }
 
-// wantBornHeld makes a node of the rule once the API server has seen the policy.
-func wantBornHeld(t *testing.T, c *testenv.Cluster, rule string) {
+// wantCreatedHeld makes a node of the rule once the API server has seen the policy.
+func wantCreatedHeld(t *testing.T, c *testenv.Cluster, rule string) {
 	t.Helper()
-	born := func(ctx context.Context, options ...client.CreateOption) error {
-		node := testenv.Node("born-"+rule, testenv.Pool(rule))
+	created := func(ctx context.Context, options ...client.CreateOption) error {
+		node := testenv.Node("new-"+rule, testenv.Pool(rule))
 		if err := c.Client.Create(ctx, node, options...); err != nil {
 			return err
 		}
 		if !testenv.HasTaint(node, testenv.TaintKey(rule)) {
-			return fmt.Errorf("a node of the rule %s is born with the taints %v", rule, node.Spec.Taints)
+			return fmt.Errorf("a node of the rule %s is created with the taints %v", rule, node.Spec.Taints)
 		}
 		return nil
 	}
-	testenv.Eventually(t, "the policy to be in force", func(ctx context.Context) error { return born(ctx, client.DryRunAll) })
-	if err := born(t.Context()); err != nil {
+	testenv.Eventually(t, "the policy to be in force", func(ctx context.Context) error { return created(ctx, client.DryRunAll) })
+	if err := created(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

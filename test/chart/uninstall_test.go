@@ -110,7 +110,7 @@ func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 	if err := c.Client.SubResource("scale").Patch(t.Context(), managerDeployment(), none, client.WithSubResourceBody(&autoscalingv1.Scale{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Client.Delete(t.Context(), birthsOf(t, c)); err != nil {
+	if err := c.Client.Delete(t.Context(), policyForNodesOf(t, c)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -118,7 +118,7 @@ func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 // wantWhole looks for what stopHalfWay has taken away.
 func wantWhole(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	birthsOf(t, c)
+	policyForNodesOf(t, c)
 	manager := managerDeployment()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"no replica":                   {"manager: {replicas: 0}", []string{"replicas", "1"}},
 		"a digest that is none":        {"manager: {image: {digest: abc}}", []string{"digest", "sha256"}},
 		"policies maybe":               {"policies: {managed: maybe}", []string{"policies", "managed", "boolean"}},
-		"births maybe":                 {"births: {enabled: maybe}", []string{"births", "enabled", "auto"}},
+		"taintNewNodes maybe":          {"taintNewNodes: {enabled: maybe}", []string{"taintNewNodes", "enabled", "auto"}},
 		"a reporter without a check":   {"reporters: [{name: a, checks: []}]", []string{"reporters", "checks"}},
 		"a reporter without a name":    {"reporters: [{checks: [{conditionType: A, cni: {}}]}]", []string{"reporters", "name"}},
 		"a name that is none":          {"reporters: [{name: A_b, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].name is "A_b"`, "lower-case", "calico"}},
@@ -139,8 +139,8 @@ func TestPodgateHasOneNamespace(t *testing.T) {
 	}
 }
 
-// TestUnusualValuesAreTaken: they look like some that are refused, and are right.
-func TestUnusualValuesAreTaken(t *testing.T) {
+// TestUnusualValuesAreAccepted: they look like some that are refused, and are right.
+func TestUnusualValuesAreAccepted(t *testing.T) {
 	for _, values := range []string{
 		"image: {registry: '[fd00::1]:5000/team/'}",
 		"image: {registry: team}",
@@ -189,9 +189,9 @@ func readSchema(t *testing.T) *schema {
 	return &read
 }
 
-// TestSchemaKnowsTheFieldsOfAReporterConfig: what the reporter takes, the chart lets through,
+// TestSchemaHasTheFieldsOfAReporterConfig: what the reporter takes, the chart lets through,
 // and nothing else.
-func TestSchemaKnowsTheFieldsOfAReporterConfig(t *testing.T) {
+func TestSchemaHasTheFieldsOfAReporterConfig(t *testing.T) {
 	wantFields(t, "checks", readSchema(t).Properties["reporters"].Items.Properties["checks"].Items, reflect.TypeFor[reporter.CheckConfig]())
 }
 

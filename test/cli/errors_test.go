@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-func TestWhoMayNotReadIsToldWhatToAskFor(t *testing.T) {
+func TestErrorWithoutReadPermissionNamesTheNeededVerbs(t *testing.T) {
 	c := cluster(t)
 	for name, u := range map[string]user{"no rights": reader(t, c, "services"), "no nodes": reader(t, c, "nodereadinessrules")} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestWhoMayNotReadIsToldWhatToAskFor(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutRulesAndOneThatIsGone(t *testing.T) {
+func TestErrorsWithoutTheCRDAndWithoutAnAPIServer(t *testing.T) {
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAClusterWithoutRulesAndOneThatIsGone(t *testing.T) {
 	u.readiness(t, "status", "--request-timeout", "5s").expect(t, 1, "error: ", "kubectl cluster-info")
 }
 
-func TestAnEmptyClusterSaysWhatToDo(t *testing.T) {
+func TestEmptyClusterShowsTheNextStep(t *testing.T) {
 	c := testenv.StartCluster(t)
 	u := admin(t, c)
 	u.readiness(t, "status").expect(t, 0, "No rules. Apply one, e.g. kubectl apply -f")

@@ -69,7 +69,7 @@ func waitFor(t *testing.T, lines <-chan string, pattern string) string {
 	return found
 }
 
-func TestWatchTellsOfChanges(t *testing.T) {
+func TestWatchPrintsChanges(t *testing.T) {
 	c := cluster(t)
 	rule, held, released := scene(t, c)
 	lines, interrupt := reader(t, c, "nodes", "nodereadinessrules").start(t, "watch")

@@ -35,8 +35,8 @@ func TestPolicyPrintsWhatTheManagerWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := admin(t, c)
-	want := map[string]func(*admissionv1.MutatingAdmissionPolicySpec) admission.Compiled{admission.BirthsName: admission.ReadBirths, admission.GatesName: admission.ReadGates(admission.Latch{})}
-	rules := map[string]int{admission.BirthsName: 4, admission.GatesName: 1}
+	want := map[string]func(*admissionv1.MutatingAdmissionPolicySpec) admission.Compiled{admission.TaintNewNodesName: admission.ReadTaintNewNodes, admission.GateNewPodsName: admission.ReadGateNewPods(admission.Latch{})}
+	rules := map[string]int{admission.TaintNewNodesName: 4, admission.GateNewPodsName: 1}
 	testenv.Eventually(t, "the plugin to print what the manager wrote", func(ctx context.Context) error {
 		printed := u.readiness(t, "policy", "--latch-image=")
 		documents := strings.Split(printed.stdout, "---\n")

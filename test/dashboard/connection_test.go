@@ -60,7 +60,7 @@ func TestALostClusterIsShownAndComesBack(t *testing.T) {
 	p.until("the banner to go", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)
 }
 
-func TestThemeFollowsTheSystemUntilSomebodyChooses(t *testing.T) {
+func TestThemeFollowsTheSystemUntilTheUserChooses(t *testing.T) {
 	fleet, _ := crowd(5)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800, prefers("prefers-color-scheme", "dark"))
 	ground := `getComputedStyle(document.body).backgroundColor`
@@ -88,7 +88,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 }
 
 // What appears must not move what is there: nobody clicks on what has just jumped away.
-func TestNothingJumps(t *testing.T) {
+func TestUpdatesDoNotShiftTheLayout(t *testing.T) {
 	fleet, machines := crowd(300)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	p.until("the distribution", `document.getElementById("times-table").children.length === 15`)

@@ -26,7 +26,7 @@ func made(name, condition string, created time.Time, change ...func(*v1alpha1.No
 		Status: v1alpha1.NodeReadinessRuleStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted},
 			{Type: v1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEnforced},
-			{Type: v1alpha1.ConditionBirthsCovered, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCovered},
+			{Type: v1alpha1.ConditionTaintedAtCreation, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPolicyActive},
 		}},
 	}
 	for _, f := range change {

@@ -75,7 +75,7 @@ func TestThePageCanBeUsedWithTheKeyboardAlone(t *testing.T) {
 	}
 }
 
-func TestFiltersShowOnlyWhatIsAskedFor(t *testing.T) {
+func TestFiltersShowOnlyMatchingNodes(t *testing.T) {
 	fleet, _ := crowd(100)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	shown := `[...document.querySelectorAll("#tiles > button")].filter((tile) => tile.checkVisibility()).length`
@@ -110,7 +110,7 @@ func TestFiltersShowOnlyWhatIsAskedFor(t *testing.T) {
 	is("all again", 102)
 }
 
-func TestAScreenReaderFindsItsWay(t *testing.T) {
+func TestPageIsUsableWithAScreenReader(t *testing.T) {
 	fleet, _ := crowd(20)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	p.until("the distribution", `document.getElementById("times-table").children.length === 15`)

@@ -98,7 +98,7 @@ func TestPodsThatWaitAreShown(t *testing.T) {
 	}
 }
 
-func TestManyPodsThatWaitAreCut(t *testing.T) {
+func TestLongListOfPodsThatWaitIsCut(t *testing.T) {
 	fleet := live.NewFleet(time.Now)
 	fleet.Put(podRule(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	for i := range 250 {

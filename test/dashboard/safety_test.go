@@ -31,7 +31,7 @@ func guarded() *live.Fleet {
 			enforced := &r.Status.Conditions[1]
 			enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, v1alpha1.ReasonLimited, "1 node stays released although its conditions do not hold"
 			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
-				Type: v1alpha1.ConditionReportersRun, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDaemonSetBlocked, Message: "DaemonSet a/b never starts on a held node",
+				Type: v1alpha1.ConditionReportersTolerated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDaemonSetBlocked, Message: "DaemonSet a/b never starts on a held node",
 			})
 		}),
 		made("storage", storage, now.Add(-2*time.Hour), func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = 3600 }),
@@ -42,7 +42,7 @@ func guarded() *live.Fleet {
 	return fleet
 }
 
-func TestStuckAndLimitedNodesAreSeenAtAGlance(t *testing.T) {
+func TestStuckAndLimitedNodesHaveDistinctTiles(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: guarded()}), 1280, 800)
 	p.until("the tiles", `document.querySelectorAll("#tiles > button").length === 4`)
 	for name, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestStuckAndLimitedNodesAreSeenAtAGlance(t *testing.T) {
 	p.until("the stuck node alone", `[...document.querySelectorAll("#tiles > button")].filter((tile) => tile.checkVisibility()).map((tile) => tile.dataset.name).join() === "worker-1"`)
 }
 
-func TestAStorySaysWhichSafetyFieldIsAtWork(t *testing.T) {
+func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: guarded()}), 1280, 800)
 	for name, wants := range map[string][]string{
 		"worker-1": {"stuck", "held for longer than the rule's progressdeadlineseconds"},

@@ -129,7 +129,7 @@ func (s *scene) rules() []client.Object {
 	}
 	once := func(r *v1alpha1.NodeReadinessRule) { r.Spec.EnforcementMode = v1alpha1.EnforcementModeBootstrapOnly }
 	later := func(r *v1alpha1.NodeReadinessRule) {
-		r.Status.Conditions[2].Status, r.Status.Conditions[2].Reason = metav1.ConditionFalse, v1alpha1.ReasonLabelSetLater
+		r.Status.Conditions[2].Status, r.Status.Conditions[2].Reason = metav1.ConditionFalse, v1alpha1.ReasonLabelNotSetByKubelet
 	}
 	due := func(r *v1alpha1.NodeReadinessRule) { r.Spec.ProgressDeadlineSeconds = ptr.To[int32](900) }
 	days := func(n int) time.Time { return s.start.Add(-time.Duration(n) * 24 * time.Hour) }

@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-func TestAStoryHasAllThatIsKnown(t *testing.T) {
+func TestExplanationShowsEverythingThatIsKnown(t *testing.T) {
 	fleet, now := live.NewFleet(time.Now), time.Now()
 	fleet.Put(made("network", network, now.Add(-time.Hour)),
 		joined("worker-1", now.Add(-30*time.Minute)).held("network").says(network, corev1.ConditionFalse, "NoRoute", "no route to 10.0.0.1", now.Add(-4*time.Minute)).Node)
@@ -40,7 +40,7 @@ func TestAStoryHasAllThatIsKnown(t *testing.T) {
 	}
 }
 
-func TestAStoryIsReadAgainWhenItsNodeChanges(t *testing.T) {
+func TestExplanationIsReadAgainWhenItsNodeChanges(t *testing.T) {
 	fleet, machines := crowd(40)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	p.run(tile("worker-1") + ".click()")

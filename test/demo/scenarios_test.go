@@ -100,13 +100,13 @@ func TestAWrongExpectationFailsAndIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotStayFails(t *testing.T) {
+func TestExpectationThatDoesNotLastFails(t *testing.T) {
 	t.Parallel()
 	p := start(t, short(t, "- component: {name: network, nodes: [worker-1], is: up}\n- expect: {held: all, for: 30s}\n"))
 	p.ends(1, "✗ all nodes held, and so it stays for 30s: it did not stay so: 0 of 1 nodes are held")
 }
 
-func TestAnUnknownScenarioListsThoseThereAre(t *testing.T) {
+func TestUnknownScenarioErrorListsTheAvailableOnes(t *testing.T) {
 	t.Parallel()
 	start(t, "nothing-like-this").ends(2, `there is no scenario "nothing-like-this"`, "cni-guide", "flapping-agent", "pod-network", "two-hundred-nodes")
 }

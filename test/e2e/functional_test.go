@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Story 3: routes vanish on one node while flannel's health endpoint goes on to say 200. The
+// Scenario 3: routes vanish on one node while flannel's health endpoint goes on to say 200. The
 // reporter that connects to other nodes sees it, the node is held and gets no new pods; when
 // flannel is started again it is released.
 func TestABrokenNetworkHoldsTheNode(t *testing.T) {
@@ -32,7 +32,7 @@ func TestABrokenNetworkHoldsTheNode(t *testing.T) {
 	l.EventuallyNode(t, broken.Name, "held", held(taint))
 	l.Step(t, broken.Name+" is held: its routes were removed")
 	if answer := broken.Run(t, "wget", "-qO-", "http://127.0.0.1:8285/healthz"); !strings.Contains(answer, "running") {
-		t.Errorf("flannel's health endpoint says %q, so the story is another one", answer)
+		t.Errorf("flannel's health endpoint says %q, so this is another scenario", answer)
 	}
 	workload(t, l, "elsewhere", 4, nil, anywhere)
 	for _, pod := range working(t, l, "elsewhere", 4) {

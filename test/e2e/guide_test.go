@@ -13,7 +13,7 @@ const thirty = 30
 
 var workers = map[string]string{"example.com/pool": "workers"}
 
-// Story 1, as the guide tells it: kubelets register with the taint, somebody labels the nodes
+// Scenario 1, as in the guide: kubelets register with the taint, somebody labels the nodes
 // after they have joined, and pods that were there before start only when the network works.
 func TestNodesWithTheKubeletsFlag(t *testing.T) {
 	l := lab.Start(t)
@@ -31,9 +31,9 @@ func TestNodesWithTheKubeletsFlag(t *testing.T) {
 	releasedWhenTheNetworkWorks(t, l, history, nodes)
 }
 
-// Story 1 with a label that kubelets set, and no flag at all: the API server has nodes born with
+// Scenario 1 with a label that kubelets set, and no flag at all: the API server has nodes created with
 // the taint. The manager runs on a node that the rule does not select.
-func TestNodesBornHeld(t *testing.T) {
+func TestNodesTaintedAtCreation(t *testing.T) {
 	l := lab.Start(t)
 	l.Join(t, "infra")
 	install(t, l)
@@ -45,7 +45,7 @@ func TestNodesBornHeld(t *testing.T) {
 	history := l.Watch(t)
 	nodes := l.JoinThree(t, worker)
 	for _, n := range nodes {
-		bornHeld(t, history, n.Name)
+		createdHeld(t, history, n.Name)
 	}
 	l.InstallFlannel(t)
 	releasedWhenTheNetworkWorks(t, l, history, nodes)
@@ -61,7 +61,7 @@ func TestWithoutReadygatePodsFail(t *testing.T) {
 	working(t, l, "web", thirty)
 	failed := failures(t, l)
 	if len(failed) == 0 {
-		t.Error("no pod failed to start: the stories with Readygate prove nothing here")
+		t.Error("no pod failed to start: the scenarios with Readygate prove nothing here")
 	}
 	t.Logf("%d pods failed to start at first, e.g. %s", len(failed), first(failed))
 }

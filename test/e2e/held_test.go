@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Story 6: every node is held, and without a network besides. What releases nodes runs there all
+// Scenario 6: every node is held, and without a network besides. What releases nodes runs there all
 // the same: manager and reporters; what is not for such nodes waits, and its events say why.
 func TestTheManagerStartsWhereEveryNodeIsHeld(t *testing.T) {
 	l := lab.Start(t)

@@ -10,7 +10,7 @@ import (
 
 // The lab itself: machines join and have a network when flannel runs; one that is cut off is
 // lost until it is mended; one without a CNI configuration is not ready until it has one again.
-func TestNodesAreReal(t *testing.T) {
+func TestLabNodesJoinAndRecover(t *testing.T) {
 	ready := is(string(corev1.NodeReady), corev1.ConditionTrue)
 	l := lab.Start(t)
 	nodes := l.JoinThree(t)

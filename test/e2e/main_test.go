@@ -11,6 +11,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // stories tell themselves what happens
+	log.SetLogger(logr.Discard()) // scenarios log their own steps
 	os.Exit(lab.Main(m.Run))
 }

@@ -15,7 +15,7 @@ import (
 
 // The manager's metrics, as Prometheus reads them: by an account that the chart's values name,
 // over HTTPS from the leader's node. Nobody else gets them.
-func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
+func TestOnlyAuthorizedAccountsReadMetrics(t *testing.T) {
 	l := lab.Start(t)
 	l.JoinThree(t, "--node-labels=example.com/gpu=yes")
 	install(t, l, "--set-json", `metrics.readers=[{"kind":"ServiceAccount","name":"prometheus","namespace":"default"}]`)

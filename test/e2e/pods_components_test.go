@@ -22,12 +22,12 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// staticPods is where kubelets of this story find pods that the API server does not know of.
+// staticPods is where kubelets of this scenario find pods that the API server does not know of.
 const staticPods = "/var/lib/kubelet/manifests"
 
-// Stories 13 to 15, in one cluster: who programs a pod's network has to say yes, each for itself;
+// Scenarios 13 to 15, in one cluster: who programs a pod's network has to say yes, each for itself;
 // with startHold nothing starts before; and pods that no rule may select are left alone.
-func TestPodsWaitForWhatProgramsTheirNetwork(t *testing.T) {
+func TestPodsWaitForTheComponentsOfTheirNetwork(t *testing.T) {
 	l := lab.Start(t)
 	for _, name := range []string{"n1", "n2"} {
 		l.Join(t, name, "--pod-manifest-path="+staticPods)

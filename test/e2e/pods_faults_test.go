@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Rules of this story: pods of web are gated, those of held do not start before besides, and those
+// Rules of this scenario: pods of web are gated, those of held do not start before besides, and those
 // of impatient wait for nobody longer than 45 seconds.
 const (
 	reachedAndProgrammed = `  components:
@@ -32,10 +32,10 @@ const (
 	notForLong  = "  startHold: true\n  deadlineSeconds: 45\n  onDeadline: Open\n" + reachedAndProgrammed
 )
 
-// Story 16: whatever happens to pods, nodes, agents, rules and the product, a gate says what it
+// Scenario 16: whatever happens to pods, nodes, agents, rules and the product, a gate says what it
 // should: it is closed for a new sandbox until its components have spoken again, stays as it is
 // while its agent is away, and is left closed by nobody.
-func TestAGateIsNeverWrongForLong(t *testing.T) {
+func TestGatesAreCorrectAfterFaults(t *testing.T) {
 	l := lab.Start(t)
 	for _, name := range []string{"n1", "n2"} {
 		l.Join(t, name)

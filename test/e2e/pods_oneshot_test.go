@@ -61,9 +61,9 @@ func startOneShot(t *testing.T) (*lab.Lab, *lab.Node) {
 	return l, n
 }
 
-// Stories 17 and 18: where nobody can say that a pod's network works, the agent tries it. A hundred
+// Scenarios 17 and 18: where nobody can say that a pod's network works, the agent tries it. A hundred
 // pods at once are looked at side by side, and each is written once.
-func TestANetworkThatNobodySpeaksFor(t *testing.T) {
+func TestReachOpensGatesOnANetworkWithoutADaemon(t *testing.T) {
 	l, n := startOneShot(t)
 	t.Run("is tried", func(t *testing.T) { triedBeforeOpen(t, l, n) })
 	t.Run("by many pods at once", func(t *testing.T) { writtenOnce(t, l) })
@@ -193,9 +193,9 @@ func crowdOf(app string) *appsv1.Deployment {
 }
 
 // gather creates a crowd and returns how long it takes until the last of it is ready.
-func gather(t *testing.T, l *lab.Lab, deployment *appsv1.Deployment, born func(*corev1.Pod)) time.Duration {
+func gather(t *testing.T, l *lab.Lab, deployment *appsv1.Deployment, created func(*corev1.Pod)) time.Duration {
 	t.Helper()
-	return readyAfter(t, l, deployment, deployment.Name, crowd, born)
+	return readyAfter(t, l, deployment, deployment.Name, crowd, created)
 }
 
 // disperse deletes a crowd, and waits until nothing is left of it.
@@ -262,19 +262,19 @@ func plainCrowd(t *testing.T, l *lab.Lab, image string) time.Duration {
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}}}
-	born := make(chan *corev1.Pod, crowd)
+	created := make(chan *corev1.Pod, crowd)
 	var workers sync.WaitGroup
 	for range 16 {
 		workers.Go(func() {
-			for pod := range born {
+			for pod := range created {
 				if err := setPodCondition(t.Context(), l, pod, gate, time.Now()); err != nil {
 					t.Errorf("opening the gate of %s: %v", pod.Name, err)
 				}
 			}
 		})
 	}
-	took := gather(t, l, deployment, func(pod *corev1.Pod) { born <- pod })
-	close(born)
+	took := gather(t, l, deployment, func(pod *corev1.Pod) { created <- pod })
+	close(created)
 	workers.Wait()
 	return took
 }

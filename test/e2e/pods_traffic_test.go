@@ -15,11 +15,11 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Story 12: a Service has two pods, a client calls it all the time, and the service grows, at last
+// Scenario 12: a Service has two pods, a client calls it all the time, and the service grows, at last
 // onto a node that joins meanwhile. The policy engine takes three seconds for every new pod, and
 // until then nobody reaches it. Without a rule, calls fail. With one, no packet is ever sent to a
 // pod that is not programmed.
-func TestNoCallMeetsAPodThatIsNotProgrammed(t *testing.T) {
+func TestServiceSendsNoTrafficToUnprogrammedPods(t *testing.T) {
 	l := lab.Start(t)
 	clients := l.Join(t, "n1")
 	servers := l.Join(t, "n2", worker)
@@ -55,7 +55,7 @@ func withoutARule(t *testing.T, l *lab.Lab, e *engine, client *corev1.Pod) {
 			break
 		}
 		if size > 20 { // a busy machine may start pods so slowly that they are programmed by then
-			t.Error("no call failed without a rule: the story with one proves nothing here")
+			t.Error("no call failed without a rule: the scenario with one proves nothing here")
 			break
 		}
 	}

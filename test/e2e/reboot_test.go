@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Story 5: a machine loses power and comes back; another is deleted, reinstalled and joins
+// Scenario 5: a machine loses power and comes back; another is deleted, reinstalled and joins
 // again. The first is the same node and was completed; the second is a new one.
-func TestNodesComeBack(t *testing.T) {
+func TestNodesRejoinAfterPowerLossAndReinstallation(t *testing.T) {
 	l := start(t)
 	history := l.Watch(t)
 	ready := is(string(corev1.NodeReady), corev1.ConditionTrue)
@@ -40,12 +40,12 @@ func TestNodesComeBack(t *testing.T) {
 	l.Kubectl.Run(t, "wait", "--for=delete", "node/n2", "--timeout=60s")
 	again := l.Watch(t)
 	l.Node("n2").Boot(t)
-	bornHeld(t, again, "n2")
+	createdHeld(t, again, "n2")
 	back := l.EventuallyNode(t, "n2", "released", completed(t, l))
 	if back.UID == old.UID || back.UID == types.UID("") {
 		t.Error("n2 is the node it was before it was deleted")
 	}
-	l.Step(t, "n2 was deleted and joined again: born held, and released")
+	l.Step(t, "n2 was deleted and joined again: created with the taint, and released")
 
 	l.Get(t, &before, "", "n3")
 	l.Node("n3").Reboot(t)

@@ -40,11 +40,11 @@ spec:
 %s`, name, taint, effect, fields)
 }
 
-// Story 10: a release of the reporter lies about all three nodes, and the rule evicts. One
+// Scenario 10: a release of the reporter lies about all three nodes, and the rule evicts. One
 // node is emptied, two stay. Then the reporter of one node is killed for good, with True as its
 // last word: the node is held when the word is too old. And a node that waits for something that
 // never comes is stuck.
-func TestNobodysFleetIsDrained(t *testing.T) {
+func TestMaxUnavailableLimitsHeldNodesOnRealNodes(t *testing.T) {
 	l := start(t)
 	names := []string{"n1", "n2", "n3"}
 	l.Kubectl.Run(t, "apply", "-f", testdata("agent.yaml"))
@@ -122,7 +122,7 @@ func diesForGood(t *testing.T, l *lab.Lab, node string) {
 	var heard corev1.Node
 	l.Get(t, &heard, "", node)
 	if !is(agentCondition, corev1.ConditionTrue)(&heard) {
-		t.Error("the condition is not True any more, so the story is another one")
+		t.Error("the condition is not True any more, so this is another scenario")
 	}
 	if text := readiness(t, l, "why", "node/"+node); !strings.Contains(text, "no heartbeat for more than 1m0s") {
 		t.Errorf("why does not say that the last word is too old:\n%s", text)
@@ -309,10 +309,10 @@ func version(t *testing.T, history *lab.History, node string, after int, check f
 	return 0, time.Time{}
 }
 
-// Story 11: with bootstrapScope Boot a reboot counts. A machine that is away for long is held before
+// Scenario 11: with bootstrapScope Boot a reboot counts. A machine that is away for long is held before
 // it is back, and no pod is sent to it before its network works. One that reboots before anybody
 // misses it is held as soon as its new boot is known.
-func TestARebootCounts(t *testing.T) {
+func TestBootstrapScopeBootHoldsRebootedNodes(t *testing.T) {
 	l := start(t)
 	l.Kubectl.Run(t, "patch", "nrr", flannelRule, "--type=merge", "-p", `{"spec":{"bootstrapScope":"Boot"}}`)
 	l.EventuallyRule(t, flannelRule, "enforced", testenv.Enforced)

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Story 2: the guide's other way, the reporter as a container of the CNI's own pod, with the
+// Scenario 2: the guide's other way, the reporter as a container of the CNI's own pod, with the
 // CNI's account. Role, container and rule are the guide's, with flannel in the place of Calico.
 func TestReporterAsASidecar(t *testing.T) {
 	const taint, condition = "readiness.k8s.io/NetworkReady", "network.k8s.io/FlannelReady"

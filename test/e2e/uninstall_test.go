@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Story 8: uninstalling takes back everything but what was promised to stay; what others put on
+// Scenario 8: uninstalling takes back everything but what was promised to stay; what others put on
 // nodes stays; nodes take work; and installing again works. First the form that keeps rules,
 // then the one that keeps nothing.
 func TestUninstall(t *testing.T) {
@@ -134,7 +134,7 @@ func nothingIsLeft(t *testing.T, l *lab.Lab, promised ...string) {
 	}
 }
 
-// Story 8, between controllers: a cluster has the CRD, rules, taints and completions of another
+// Scenario 8, between controllers: a cluster has the CRD, rules, taints and completions of another
 // controller of this API, which has been stopped. Readygate takes over and hands back; nobody
 // edits a manifest, and no node is held or free that should not be.
 func TestTakingOverAndHandingBack(t *testing.T) {

@@ -45,26 +45,26 @@ func testdata(file string) string {
 	return path
 }
 
-// Story 7: the chart is upgraded with rules in place: another version of the chart with a changed
+// Scenario 7: the chart is upgraded with rules in place: another version of the chart with a changed
 // CRD, manager and reporters rolled. No node is released or held meanwhile, and those that are
-// made meanwhile are born held.
+// made meanwhile are created with the taint.
 func TestUpgrade(t *testing.T) {
 	l := startWithChart(t)
 	history := l.Watch(t)
 	newer := newerChart(t)
 
-	births, stop := bearNodes(t, l)
+	taintNewNodes, stop := createNodes(t, l)
 	l.Helm.Run(t, "upgrade", release, newer, "--namespace", namespace, "--values", testdata("flannel-values.yaml"),
 		"--set", "manager.extraArgs={--zap-log-level=debug}", "--set", "reporter.image.tag=v0.1.0", "--set", "reporters[0].heartbeatPeriod=2m")
 	l.Kubectl.Run(t, "rollout", "status", "deployment/readygate-manager", "-n", namespace, "--timeout=90s")
 	l.Kubectl.Run(t, "rollout", "status", "daemonset/readygate-reporter-flannel", "-n", namespace, "--timeout=90s")
 	l.Step(t, "upgraded")
 	stop()
-	l.Step(t, fmt.Sprintf("%d nodes were made meanwhile", len(births())))
+	l.Step(t, fmt.Sprintf("%d nodes were made meanwhile", len(taintNewNodes())))
 
-	for name, state := range births() {
+	for name, state := range taintNewNodes() {
 		if state != "" {
-			t.Errorf("%s was not born held: %s", name, state)
+			t.Errorf("%s was not created with the taint: %s", name, state)
 		}
 	}
 	for _, name := range []string{"n1", "n2"} {
@@ -106,22 +106,22 @@ func newerChart(t *testing.T) string {
 	return dir
 }
 
-// bearNodes makes nodes without machines, one after the other, until it is stopped. What it
-// returns are their names, each with how it was born if that was not held.
-func bearNodes(t *testing.T, l *lab.Lab) (births func() map[string]string, stop func()) {
+// createNodes makes nodes without machines, one after the other, until it is stopped. What it
+// returns are their names, each with how it was created if that was not held.
+func createNodes(t *testing.T, l *lab.Lab) (taintNewNodes func() map[string]string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	born, done := map[string]string{}, make(chan struct{})
+	created, done := map[string]string{}, make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := 0; ctx.Err() == nil; i++ {
-			node := testenv.Node(fmt.Sprintf("born-%d", i), workers)
+			node := testenv.Node(fmt.Sprintf("new-%d", i), workers)
 			if err := l.Client.Create(ctx, node); err != nil {
 				continue // stopped, or too busy: the next one
 			}
-			born[node.Name] = ""
+			created[node.Name] = ""
 			if !held(flannelTaint)(node) {
-				born[node.Name] = lab.Describe(node)
+				created[node.Name] = lab.Describe(node)
 			}
 			_ = l.Client.Delete(ctx, node)
 			time.Sleep(100 * time.Millisecond)
@@ -130,9 +130,9 @@ func bearNodes(t *testing.T, l *lab.Lab) (births func() map[string]string, stop 
 	stop = func() {
 		cancel()
 		<-done
-		if len(born) == 0 {
+		if len(created) == 0 {
 			t.Error("no node was made meanwhile")
 		}
 	}
-	return func() map[string]string { return born }, stop
+	return func() map[string]string { return created }, stop
 }

@@ -28,7 +28,7 @@ spec:
     command: [/bin/sh, -c, "mkdir /www && echo ready >/www/readiness && exec httpd -f -p 127.0.0.1:9099 -h /www"]
 `
 
-// Story 9: the guide gives the reporter a hundredth of a core and 32Mi. It runs with that for
+// Scenario 9: the guide gives the reporter a hundredth of a core and 32Mi. It runs with that for
 // five minutes. Go starts parallel tests of the last file early, and this one mostly waits.
 func TestTheGuidesLimitsSuffice(t *testing.T) {
 	const lives = 5 * time.Minute

@@ -153,7 +153,7 @@ func join(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(), Reason: "KubeletReady"}}
 	c.Create(t, node)
-	born := node.DeepCopy()
+	created := node.DeepCopy()
 	c.Patch(t, node, func() { node.Labels[workerLabel] = "" })
 	c.EventuallyNode(t, name, "ready", func(n *corev1.Node) bool { // the node lifecycle controller takes back what admission put there
 		for _, taint := range n.Spec.Taints {
@@ -163,7 +163,7 @@ func join(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 		}
 		return true
 	})
-	return born
+	return created
 }
 
 // podOn is the DaemonSet's pod on the node.

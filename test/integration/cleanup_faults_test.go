@@ -38,7 +38,7 @@ func TestCleanupWaitsForAnUnreachableManager(t *testing.T) {
 }
 
 // A manager that goes on leading is not fought: it is named, and nothing is changed.
-func TestCleanupDoesNotFightAManagerThatLeads(t *testing.T) {
+func TestCleanupChangesNothingWhileAManagerLeads(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	said := cleanUp(t, u.Cluster, 1, "--timeout=5s")
@@ -92,7 +92,7 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	wantSaid(t, said, "other (lease nrr-system/", "stop that controller first, or use --rules=keep", "node conditions: rules that are enforced may rest on them")
 	wantSaid(t, cleanUp(t, c, 0), "other (lease nrr-system/", "enforces them")
 	wantUninstalled(t, c)
-	for name, rule := range map[string]*v1alpha1.NodeReadinessRule{"born": u.always, "busy": u.always, "adopted": u.once} {
+	for name, rule := range map[string]*v1alpha1.NodeReadinessRule{"created": u.always, "busy": u.always, "adopted": u.once} {
 		if node := now(t, c, name); !testenv.HasTaint(node, rule.Spec.Taint.Key) || owned(node, rule) {
 			t.Errorf("%s must keep its taint and lose our record: %v %v", name, node.Spec.Taints, node.Annotations)
 		}
@@ -139,7 +139,7 @@ func TestCleanupCanBeKilledAnywhere(t *testing.T) {
 	manager.Terminate()
 
 	p := startCleanup(t, c)
-	gone(t, c, admission.BirthsBinding())
+	gone(t, c, admission.TaintNewNodesBinding())
 	p.Kill() // before it has settled
 	p = startCleanup(t, c)
 	testenv.Eventually(t, "the first nodes to be clean", func(context.Context) error {
@@ -175,22 +175,22 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 	u := newInUse(t)
 	c := u.Cluster
 	u.manager.Terminate()
-	refusal := handsOff("born", admission.CleanupUser)
+	refusal := handsOff("created", admission.CleanupUser)
 	for _, obj := range refusal {
 		c.Create(t, obj)
 	}
 	as := c.As(t, admission.CleanupUser)
 	testenv.Eventually(t, "the refusal", func(ctx context.Context) error {
-		if err := as.Patch(ctx, testenv.Node("born", nil), client.RawPatch("application/json-patch+json", []byte(`[]`)), client.DryRunAll); err == nil {
+		if err := as.Patch(ctx, testenv.Node("created", nil), client.RawPatch("application/json-patch+json", []byte(`[]`)), client.DryRunAll); err == nil {
 			return errors.New("none yet")
 		}
 		return nil
 	})
 	said := cleanUp(t, c, 1, "--timeout=8s")
-	wantSaid(t, said, "1 nodes: born: patching node:", "hands off this node", "rules: left as they are, because nodes are not clean")
+	wantSaid(t, said, "1 nodes: created: patching node:", "hands off this node", "rules: left as they are, because nodes are not clean")
 	c.EventuallyRule(t, "always", "with its finalizer", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
 	c.EventuallyNode(t, "busy", "clean", free(u.always))
-	wantAbsent(t, c, admission.BirthsPolicy())
+	wantAbsent(t, c, admission.TaintNewNodesPolicy())
 
 	for _, obj := range refusal {
 		if err := c.Client.Delete(t.Context(), obj); err != nil {
@@ -225,9 +225,9 @@ func handsOff(node, user string) []client.Object {
 	}}
 }
 
-// Without the CRD there are no rules, and what they left is swept; without the API of births
+// Without the CRD there are no rules, and what they left is swept; without the API of mutating policies
 // there is nothing to wait for. Not in parallel: the environment says which binaries are started.
-func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
+func TestCleanupNeedsNeitherTheCRDNorMutatingPolicies(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
 	c := testenv.StartOwnCluster(t)
@@ -264,38 +264,38 @@ func TestCleanupNeedsNeitherTheCRDNorTheBirthsAPI(t *testing.T) {
 
 // The account that uninstalls may do what it needs (every other test runs with its role) and none
 // of this.
-func TestCleanupsRoleRefuses(t *testing.T) {
+func TestCleanupsRoleDeniesUnneededAccess(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	permitCleanup(t, c)
 	const admissionGroup, own = "admissionregistration.k8s.io", testenv.ManagerNamespace
 	rules := v1alpha1.GroupVersion.Group
 	for name, attributes := range map[string]authorizationv1.ResourceAttributes{
-		"deleting nodes":                  {Verb: "delete", Resource: "nodes"},
-		"replacing nodes":                 {Verb: "update", Resource: "nodes"},
-		"creating rules":                  {Verb: "create", Group: rules, Resource: "nodereadinessrules"},
-		"deleting rules all at once":      {Verb: "deletecollection", Group: rules, Resource: "nodereadinessrules"},
-		"deleting the CRD":                {Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: v1alpha1.CRDName},
-		"deleting another policy":         {Verb: "delete", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: "other"},
-		"deleting its own limit":          {Verb: "delete", Group: admissionGroup, Resource: "validatingadmissionpolicybindings", Name: admission.CleanupName},
-		"writing the births policy":       {Verb: "update", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: admission.BirthsName},
-		"creating policies":               {Verb: "create", Group: admissionGroup, Resource: "mutatingadmissionpolicies"},
-		"changing the manager":            {Verb: "patch", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
-		"deleting the manager":            {Verb: "delete", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
-		"stopping another Deployment":     {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: own, Name: "other"},
-		"stopping one elsewhere":          {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: admission.ManagerAccount},
-		"deleting DaemonSets elsewhere":   {Verb: "delete", Group: "apps", Resource: "daemonsets", Namespace: "kube-system"},
-		"making DaemonSets":               {Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: own},
-		"deleting pods":                   {Verb: "delete", Resource: "pods", Namespace: own},
-		"writing pods":                    {Verb: "patch", Resource: "pods", Namespace: "default"},
-		"reading secrets":                 {Verb: "get", Resource: "secrets", Namespace: own},
-		"reading another ConfigMap":       {Verb: "get", Resource: "configmaps", Namespace: own, Name: "other"},
-		"deleting another ConfigMap":      {Verb: "delete", Resource: "configmaps", Namespace: own, Name: "other"},
-		"deleting leases elsewhere":       {Verb: "delete", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: v1alpha1.LeaseName},
-		"writing other leases":            {Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: own, Name: "other"},
-		"escalating":                      {Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
-		"issuing service account tokens":  {Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: own},
-		"reaching kubelets through nodes": {Verb: "get", Resource: "nodes", Subresource: "proxy"},
+		"deleting nodes":                   {Verb: "delete", Resource: "nodes"},
+		"replacing nodes":                  {Verb: "update", Resource: "nodes"},
+		"creating rules":                   {Verb: "create", Group: rules, Resource: "nodereadinessrules"},
+		"deleting rules all at once":       {Verb: "deletecollection", Group: rules, Resource: "nodereadinessrules"},
+		"deleting the CRD":                 {Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: v1alpha1.CRDName},
+		"deleting another policy":          {Verb: "delete", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: "other"},
+		"deleting its own limit":           {Verb: "delete", Group: admissionGroup, Resource: "validatingadmissionpolicybindings", Name: admission.CleanupName},
+		"writing the policy for new nodes": {Verb: "update", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: admission.TaintNewNodesName},
+		"creating policies":                {Verb: "create", Group: admissionGroup, Resource: "mutatingadmissionpolicies"},
+		"changing the manager":             {Verb: "patch", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
+		"deleting the manager":             {Verb: "delete", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
+		"stopping another Deployment":      {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: own, Name: "other"},
+		"stopping one elsewhere":           {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: admission.ManagerAccount},
+		"deleting DaemonSets elsewhere":    {Verb: "delete", Group: "apps", Resource: "daemonsets", Namespace: "kube-system"},
+		"making DaemonSets":                {Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: own},
+		"deleting pods":                    {Verb: "delete", Resource: "pods", Namespace: own},
+		"writing pods":                     {Verb: "patch", Resource: "pods", Namespace: "default"},
+		"reading secrets":                  {Verb: "get", Resource: "secrets", Namespace: own},
+		"reading another ConfigMap":        {Verb: "get", Resource: "configmaps", Namespace: own, Name: "other"},
+		"deleting another ConfigMap":       {Verb: "delete", Resource: "configmaps", Namespace: own, Name: "other"},
+		"deleting leases elsewhere":        {Verb: "delete", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: v1alpha1.LeaseName},
+		"writing other leases":             {Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: own, Name: "other"},
+		"escalating":                       {Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+		"issuing service account tokens":   {Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: own},
+		"reaching kubelets through nodes":  {Verb: "get", Resource: "nodes", Subresource: "proxy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

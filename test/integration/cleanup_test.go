@@ -121,10 +121,10 @@ func wantAbsent(t *testing.T, c *testenv.Cluster, obj client.Object) {
 // wantUninstalled checks that nothing is left that makes or keeps a hold.
 func wantUninstalled(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	wantAbsent(t, c, admission.BirthsPolicy())
-	wantAbsent(t, c, admission.BirthsBinding())
-	wantAbsent(t, c, admission.GatesPolicy())
-	wantAbsent(t, c, admission.GatesBinding())
+	wantAbsent(t, c, admission.TaintNewNodesPolicy())
+	wantAbsent(t, c, admission.TaintNewNodesBinding())
+	wantAbsent(t, c, admission.GateNewPodsPolicy())
+	wantAbsent(t, c, admission.GateNewPodsBinding())
 	wantAbsent(t, c, ruleTaints())
 	wantAbsent(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: v1alpha1.LeaseName}})
 }
@@ -163,7 +163,7 @@ func newInUse(t *testing.T) *inUse {
 	busy := busyNode("busy", testenv.Pool("always"))
 	busy.Annotations, busy.Finalizers = map[string]string{"example.com/note": "a"}, nil
 	c.Create(t, busy)
-	c.Create(t, testenv.Node("born", testenv.Pool("always")))
+	c.Create(t, testenv.Node("created", testenv.Pool("always")))
 	c.Create(t, testenv.Node("adopted", testenv.Pool("once"), testenv.WithTaint(u.once.Spec.Taint.Key)))
 	c.CreateNode(t, testenv.Node("released", testenv.Pool("always")), corev1.ConditionTrue)
 	c.CreateNode(t, testenv.Node("completed", testenv.Pool("once")), corev1.ConditionTrue)
@@ -181,7 +181,7 @@ func (u *inUse) leaveRecords(t *testing.T) {
 	enter(t, u.Cluster, strangeUID, "readiness.k8s.io/gone")
 	node := now(t, u.Cluster, "busy")
 	u.Patch(t, node, func() {
-		node.Annotations[v1alpha1.HoldPrefix+strangeUID] = `{"rule":"gone","taint":"readiness.k8s.io/gone:NoSchedule","origin":"born"}`
+		node.Annotations[v1alpha1.HoldPrefix+strangeUID] = `{"rule":"gone","taint":"readiness.k8s.io/gone:NoSchedule","origin":"created"}`
 		node.Annotations[v1alpha1.CompletedPrefix+strangeUID] = `{"rule-name":"gone"}`
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "readiness.k8s.io/gone", Effect: corev1.TaintEffectNoSchedule})
 	})
@@ -191,7 +191,7 @@ func (u *inUse) leaveRecords(t *testing.T) {
 func (u *inUse) wantEnforced(t *testing.T) {
 	t.Helper()
 	for node, check := range map[string]func(*corev1.Node) bool{
-		"busy": held(u.always), "born": held(u.always), "adopted": held(u.once), "released": free(u.always),
+		"busy": held(u.always), "created": held(u.always), "adopted": held(u.once), "released": free(u.always),
 		"completed": func(n *corev1.Node) bool { return free(u.once)(n) && n.Annotations[completedKey(u.once)] != "" },
 	} {
 		u.EventuallyNode(t, node, "as the rules want it", check)
@@ -204,7 +204,7 @@ func (u *inUse) wantEnforced(t *testing.T) {
 // wantWithdrawn checks what is left on nodes and rules when rules are kept.
 func (u *inUse) wantWithdrawn(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"busy", "born", "adopted", "released", "completed"} {
+	for _, name := range []string{"busy", "created", "adopted", "released", "completed"} {
 		node := now(t, u.Cluster, name)
 		for key := range node.Annotations {
 			if key != "example.com/note" && key != completedKey(u.once) {
@@ -244,7 +244,7 @@ func (u *inUse) wantForeign(t *testing.T) {
 // Uninstalled with rules present: nothing hangs, nothing of ours is left, nothing of others is
 // lost, rules stay; a second run finds nothing to do; and a manager that is installed again ends
 // where the first one was.
-func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
+func TestCleanupRemovesEverythingExceptRules(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	c := u.Cluster
@@ -277,7 +277,7 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 		t.Errorf("the manager ended with %d", code)
 	}
 	said := endsWith(t, p, 0)
-	wantSaid(t, said, "replicas of the manager: 1", "objects of the births policy: 2", "objects of the gates policy: 2", "taints: 3", "records of holds: 3",
+	wantSaid(t, said, "replicas of the manager: 1", "objects of the policy for new nodes: 2", "objects of the policy for new pods: 2", "taints: 3", "records of holds: 3",
 		"finalizers of rules: 2", "rules (2) and their CRD")
 	u.wantWithdrawn(t)
 	wantUninstalled(t, c)
@@ -294,7 +294,7 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 		t.Errorf("the second run wrote %+v", writes)
 	}
 
-	for _, obj := range []client.Object{admission.BirthsPolicy(), admission.BirthsBinding()} {
+	for _, obj := range []client.Object{admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()} {
 		c.Create(t, obj)
 	}
 	c.StartProcess(t, testenv.ManagerUser, append(elect, "--policy-settle-time=1s")...)
@@ -307,7 +307,7 @@ func TestCleanupTakesEverythingBackAndKeepsRules(t *testing.T) {
 func wantLimited(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	as := c.As(t, admission.CleanupUser, "system:serviceaccounts", "system:authenticated")
-	node := now(t, c, "born")
+	node := now(t, c, "created")
 	for what, patch := range map[string]string{
 		"labels": jsonPatch("add", "/metadata/labels/a", `"b"`),
 		"taints": jsonPatch("add", "/spec/taints", `[{"key": "readiness.k8s.io/new", "effect": "NoSchedule"}]`),
@@ -365,7 +365,7 @@ func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 		t.Errorf("somebody else's DaemonSet: %v", err)
 	}
-	for _, name := range []string{"born", "adopted", "completed", "released"} {
+	for _, name := range []string{"created", "adopted", "completed", "released"} {
 		if node := now(t, c, name); !clean(node) {
 			t.Errorf("%s is not clean: %v %v", name, node.Spec.Taints, node.Annotations)
 		}

@@ -127,13 +127,13 @@ func TestConflicts(t *testing.T) {
 		}
 	})
 	t.Run("a node made again in between is not touched by the old decision", func(t *testing.T) {
-		node := testenv.Node("reborn", testenv.Pool(rule.Name))
+		node := testenv.Node("recreated", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		_, got := raced(t, c, node.Name, func() {
 			if err := c.Client.Delete(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
-			c.Create(t, testenv.Node("reborn", nil))
+			c.Create(t, testenv.Node("recreated", nil))
 		})
 		if testenv.HasTaint(got, rule.Spec.Taint.Key) || len(got.Annotations) > 0 {
 			t.Errorf("taints %v, annotations %v", got.Spec.Taints, got.Annotations)

@@ -85,7 +85,7 @@ func TestOneChangeOfANodeHasOneEventHoweverManyRulesMakeIt(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	node := testenv.Node(id, testenv.Pool(id))
-	c.CreateNode(t, node, corev1.ConditionTrue) // before the rules: it is not born held
+	c.CreateNode(t, node, corev1.ConditionTrue) // before the rules: it is not created with the taint
 	rules := []*v1alpha1.NodeReadinessRule{testenv.Rule(id + "-a"), testenv.Rule(id + "-b")}
 	for _, rule := range rules {
 		rule.Spec.NodeSelector = testenv.Rule(id).Spec.NodeSelector

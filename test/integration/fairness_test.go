@@ -125,7 +125,7 @@ func isEvent(a testenv.Arrival) bool { return a.Resource == "events" }
 
 // Twenty rules want their status written and two hundred events are to be told of, while two
 // hundred nodes wait to be held.
-func TestASlowAPIServerIsNotCrowded(t *testing.T) {
+func TestRequestsToASlowAPIServerAreLimited(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 20, 200)
 	c.proxy.Set(testenv.Fault{Delay: 500 * time.Millisecond})
@@ -157,7 +157,7 @@ func TestASlowAPIServerIsNotCrowded(t *testing.T) {
 }
 
 // The API server refuses everything for ten seconds and asks to come again after one.
-func TestAnAPIServerThatThrottlesIsLeftAlone(t *testing.T) {
+func TestManagerBacksOffWhenTheAPIServerThrottles(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 3, 100)
 	const throttled = 10 * time.Second

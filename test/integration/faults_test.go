@@ -50,7 +50,7 @@ func TestATaintThatNoRuleOwnedIsLeftAlone(t *testing.T) {
 	c.EventuallyNode(t, id, "still tainted", func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) })
 }
 
-func TestDeletingARuleTakesBackAllThatItPut(t *testing.T) {
+func TestDeletingARuleRemovesItsTaintsAndRecords(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id, testenv.BootstrapOnly)
@@ -93,7 +93,7 @@ func TestDeletingADryRunRuleTouchesNothing(t *testing.T) {
 	wantEvents(t, c, node)
 }
 
-func TestDryRunIsAlwaysLive(t *testing.T) {
+func TestDryRunResultsFollowTheNodes(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id, testenv.DryRun)
@@ -156,7 +156,7 @@ func TestATaintRemovedByHandComesBack(t *testing.T) {
 	c.EventuallyNode(t, id, "held again", held(rule))
 }
 
-func TestTwoRulesInConflictDoNotFight(t *testing.T) {
+func TestYoungerRuleInConflictIsNotEnforced(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	first := testenv.Rule(id)

@@ -17,7 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-func TestKubectlGetShowsHowARuleStands(t *testing.T) {
+func TestKubectlGetShowsTheStateOfARule(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	k := c.Kubectl(t)

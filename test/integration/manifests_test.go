@@ -68,9 +68,9 @@ func playGuide(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file, condi
 	})
 }
 
-// TestManifestsFoundInTheWildApplyUnchanged: what users have written for this API is
+// TestManifestsOfUsersApplyUnchanged: what users have written for this API is
 // accepted by kubectl's strict validation, comes back as it was sent, and is accepted.
-func TestManifestsFoundInTheWildApplyUnchanged(t *testing.T) {
+func TestManifestsOfUsersApplyUnchanged(t *testing.T) {
 	for name, manifest := range wild {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,8 +112,8 @@ func wantSpec(t *testing.T, c *testenv.Cluster, sent *unstructured.Unstructured)
 	}
 }
 
-// TestManifestsFoundInTheWildUseEveryField: together they speak of all that exists.
-func TestManifestsFoundInTheWildUseEveryField(t *testing.T) {
+// TestManifestsOfUsersUseEveryField: together they speak of all that exists.
+func TestManifestsOfUsersUseEveryField(t *testing.T) {
 	var all []string
 	for _, manifest := range wild {
 		data, err := yaml.YAMLToJSON([]byte(manifest))

@@ -165,7 +165,7 @@ func forgeries(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRul
 			node := testenv.Node("joining", testenv.Pool(rule.Name), func(n *corev1.Node) { n.Annotations = annotations })
 			err := as[who].Create(ctx, node, client.DryRunAll)
 			if err == nil && annotations[byUID] == "" && !held(rule)(node) {
-				return fmt.Errorf("not born held: %v", node)
+				return fmt.Errorf("not created with the taint: %v", node)
 			}
 			return err
 		}
@@ -191,7 +191,7 @@ const (
 	soakTime  = 20 * time.Second
 )
 
-// What kubelets send all day, on nodes that are born held, completed by the manager, deleted
+// What kubelets send all day, on nodes that are created with the taint, completed by the manager, deleted
 // and registered again, with every policy in force: not one refusal.
 func TestPoliciesRejectNoRequestOfKubelets(t *testing.T) {
 	t.Parallel()
@@ -283,7 +283,7 @@ func (k *soakKubelet) register(ctx context.Context) {
 		k.Errorf("registering %s: %v", k.name, err)
 	}
 	if !held(k.once)(node) || !held(k.always)(node) {
-		k.Errorf("%s is not born held: %v %v", k.name, node.Spec.Taints, node.Annotations)
+		k.Errorf("%s is not created with the taint: %v %v", k.name, node.Spec.Taints, node.Annotations)
 	}
 	if err := k.api.Create(ctx, k.node()); !apierrors.IsAlreadyExists(err) {
 		k.Errorf("registering %s again: %v", k.name, err)

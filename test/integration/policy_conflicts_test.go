@@ -200,7 +200,7 @@ func setForeignCondition(t *testing.T, c *testenv.Cluster, name string) {
 // Whatever takes the policy away for a while: rules can be created in the meantime, the
 // runtime check settles what slips through, and the policy that comes back knows the rules
 // as they are then.
-func TestNoRuleIsBlockedForGood(t *testing.T) {
+func TestNoRuleIsBlockedForever(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	c.StartProcess(t, testenv.ManagerUser, "--policy-settle-time=1s")

@@ -168,7 +168,7 @@ func limitedToUpdates(t *testing.T, c *testenv.Cluster) {
 }
 
 // The policy does not look at what nobody can change.
-func TestTheServerKeepsWhatThePolicyDoesNotLookAt(t *testing.T) {
+func TestServerKeepsFieldsThatThePolicyDoesNotCheck(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	node := testenv.Node(id, nil)
@@ -202,18 +202,18 @@ func TestTheManagersRoleRejectsOtherWritesOfNodes(t *testing.T) {
 	manager := c.As(t, testenv.ManagerUser)
 	status := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`))
 	for name, answer := range map[string]error{
-		"creating a node":                manager.Create(t.Context(), testenv.Node(id+"-new", nil), client.DryRunAll),
-		"deleting a node":                manager.Delete(t.Context(), node, client.DryRunAll),
-		"deleting all nodes":             manager.DeleteAllOf(t.Context(), &corev1.Node{}, client.DryRunAll),
-		"replacing a node":               manager.Update(t.Context(), node, client.DryRunAll),
-		"reporting a condition":          manager.Status().Patch(t.Context(), node, status, &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}}),
-		"creating a policy":              manager.Create(t.Context(), admission.BirthsPolicy(), client.DryRunAll),
-		"deleting the births policy":     manager.Delete(t.Context(), admission.BirthsPolicy(), client.DryRunAll),
-		"widening the births binding":    manager.Update(t.Context(), admission.BirthsBinding(), client.DryRunAll),
-		"deleting the births binding":    manager.Delete(t.Context(), admission.BirthsBinding(), client.DryRunAll),
-		"deleting its own limit":         manager.Delete(t.Context(), admission.ManagerBinding(), client.DryRunAll),
-		"changing its own limit":         manager.Update(t.Context(), admission.Manager(), client.DryRunAll),
-		"allowing kubelets what it does": manager.Delete(t.Context(), admission.CompletionsBinding(), client.DryRunAll),
+		"creating a node":                    manager.Create(t.Context(), testenv.Node(id+"-new", nil), client.DryRunAll),
+		"deleting a node":                    manager.Delete(t.Context(), node, client.DryRunAll),
+		"deleting all nodes":                 manager.DeleteAllOf(t.Context(), &corev1.Node{}, client.DryRunAll),
+		"replacing a node":                   manager.Update(t.Context(), node, client.DryRunAll),
+		"reporting a condition":              manager.Status().Patch(t.Context(), node, status, &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}}),
+		"creating a policy":                  manager.Create(t.Context(), admission.TaintNewNodesPolicy(), client.DryRunAll),
+		"deleting the policy for new nodes":  manager.Delete(t.Context(), admission.TaintNewNodesPolicy(), client.DryRunAll),
+		"widening the binding for new nodes": manager.Update(t.Context(), admission.TaintNewNodesBinding(), client.DryRunAll),
+		"deleting the binding for new nodes": manager.Delete(t.Context(), admission.TaintNewNodesBinding(), client.DryRunAll),
+		"deleting its own limit":             manager.Delete(t.Context(), admission.ManagerBinding(), client.DryRunAll),
+		"changing its own limit":             manager.Update(t.Context(), admission.Manager(), client.DryRunAll),
+		"allowing kubelets what it does":     manager.Delete(t.Context(), admission.CompletionsBinding(), client.DryRunAll),
 	} {
 		if !apierrors.IsForbidden(answer) {
 			t.Errorf("%s: %v", name, answer)
@@ -223,7 +223,7 @@ func TestTheManagersRoleRejectsOtherWritesOfNodes(t *testing.T) {
 
 // All that the manager does for rules it does under the policy, and not one write is refused:
 // hold, release, adopt, complete, let go, sweep, on nodes that others have written on.
-func TestTheManagersWorkFitsItsLimits(t *testing.T) {
+func TestManagerPolicyAllowsTheManagersWork(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	install(t, c)
@@ -239,7 +239,7 @@ func TestTheManagersWorkFitsItsLimits(t *testing.T) {
 	node.Spec.Unschedulable, node.Spec.PodCIDR, node.Spec.PodCIDRs, node.Spec.ProviderID = true, "10.1.0.0/24", []string{"10.1.0.0/24"}, "cloud://a"
 	c.Create(t, node)
 	before := node.DeepCopy()
-	c.EventuallyNode(t, node.Name, "born held", held(always))
+	c.EventuallyNode(t, node.Name, "created with the taint", held(always))
 	for range 2 {
 		c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 		c.EventuallyNode(t, node.Name, "released", free(always))

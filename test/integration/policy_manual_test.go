@@ -78,7 +78,7 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 	c.Create(t, rule)
 
 	t.Run("the manager's token cannot update a policy", func(t *testing.T) {
-		for _, obj := range []client.Object{admission.BirthsPolicy(), admission.GatesPolicy()} {
+		for _, obj := range []client.Object{admission.TaintNewNodesPolicy(), admission.GateNewPodsPolicy()} {
 			if err := as.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 		}
 	})
 	t.Run("a rule that the policy does not have", func(t *testing.T) {
-		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, admission.BirthsName, "does not have this rule", admissioncontroller.ApplyCommand, "a moment after")
+		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, admission.TaintNewNodesName, "does not have this rule", admissioncontroller.ApplyCommand, "a moment after")
 		wantPolicyEvent(t, c, rule)
 		wantOutdated(t, metrics, 1)
 		c.Create(t, testenv.Node("manual-0", testenv.Pool(rule.Name)))
@@ -96,7 +96,7 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 		wantOutdated(t, metrics, 0)
-		wantBorn(t, c, rule, "manual-1")
+		wantCreated(t, c, rule, "manual-1")
 	})
 	c.Create(t, once)
 	t.Run("another rule does not uncover it", func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 	})
 	t.Run("an edited policy", func(t *testing.T) {
-		obj := admission.BirthsPolicy()
+		obj := admission.TaintNewNodesPolicy()
 		c.Patch(t, obj, func() { obj.Spec.Variables[0].Expression += " " })
 		for _, r := range []string{rule.Name, once.Name} {
 			wantReason(t, c, r, v1alpha1.ReasonPolicyOutdated, "was edited", admissioncontroller.ApplyCommand)
@@ -124,10 +124,10 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 	})
 	t.Run("a deleted rule waits for the administrator", func(t *testing.T) { testADeletedRuleWaitsForTheAdministrator(t, c, admin, rule) })
 	t.Run("a deleted policy", func(t *testing.T) {
-		if err := c.Client.Delete(t.Context(), admission.BirthsPolicy()); err != nil {
+		if err := c.Client.Delete(t.Context(), admission.TaintNewNodesPolicy()); err != nil {
 			t.Fatal(err)
 		}
-		wantReason(t, c, once.Name, v1alpha1.ReasonPolicyMissing, admission.BirthsName, admissioncontroller.ApplyCommand)
+		wantReason(t, c, once.Name, v1alpha1.ReasonPolicyMissing, admission.TaintNewNodesName, admissioncontroller.ApplyCommand)
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, once.Name, "covered", covered)
 	})
@@ -142,11 +142,11 @@ func testADeletedRuleWaitsForTheAdministrator(t *testing.T, c *testenv.Cluster, 
 		enforced := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
 		return enforced.Reason == v1alpha1.ReasonDeleting && strings.Contains(enforced.Message, admissioncontroller.ApplyCommand)
 	})
-	wantBorn(t, c, rule, "manual-2")
+	wantCreated(t, c, rule, "manual-2")
 	c.EventuallyNode(t, "manual-2", "released", free(rule))
 	admin.ApplyPolicies(t)
 	gone(t, c, rule)
-	eventuallyBornFree(t, c, rule)
+	eventuallyCreatedFree(t, c, rule)
 }
 
 // wantPolicyEvent waits for the event that names the command.
@@ -162,10 +162,10 @@ func wantPolicyEvent(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadin
 	})
 }
 
-// wantOutdated waits until the manager's metric for the births policy has this value.
+// wantOutdated waits until the manager's metric for the policy for new nodes has this value.
 func wantOutdated(t *testing.T, address string, value int) {
 	t.Helper()
-	line := fmt.Sprintf("readygate_policy_outdated{policy=%q} %d\n", admission.BirthsName, value)
+	line := fmt.Sprintf("readygate_policy_outdated{policy=%q} %d\n", admission.TaintNewNodesName, value)
 	testenv.Eventually(t, "the metric "+line, func(ctx context.Context) error {
 		if _, text := get(ctx, address, "/metrics"); !strings.Contains(text, line) {
 			return errors.New("another value")

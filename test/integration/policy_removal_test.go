@@ -48,7 +48,7 @@ func uninstall(t *testing.T, c *testenv.Cluster, objs ...runtime.Object) {
 // joins are nodes of a pool that register all the time, by a kubelet, and leave at once.
 type joins struct {
 	mu      sync.Mutex
-	held    []bool // whether each was born held, in the order of their births
+	held    []bool // whether each was created with the taint, in the order of their creation
 	refused error  // the first registration that was refused
 }
 
@@ -70,7 +70,7 @@ func joinAllTheTime(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadine
 		for ctx.Err() == nil {
 			node := testenv.Node(name, testenv.Pool(rule.Name))
 			err := api.Create(ctx, node)
-			j.born(testenv.HasTaint(node, rule.Spec.Taint.Key), err)
+			j.add(testenv.HasTaint(node, rule.Spec.Taint.Key), err)
 			untilDone(ctx, func() error { return client.IgnoreNotFound(c.Client.Delete(ctx, node)) })
 			pause(ctx, 50*time.Millisecond)
 		}
@@ -78,9 +78,9 @@ func joinAllTheTime(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadine
 	return j
 }
 
-// born takes note of an answer. One that is lost, or comes from an API server that is not
+// add records an answer. One that is lost, or comes from an API server that is not
 // ready yet, says nothing.
-func (j *joins) born(held bool, err error) {
+func (j *joins) add(held bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -98,11 +98,11 @@ func (j *joins) count() int {
 	return len(j.held)
 }
 
-// eventually waits until nodes that register from now on are born held, or are not.
+// eventually waits until nodes that register from now on are created with the taint, or are not.
 func (j *joins) eventually(t *testing.T, held bool) {
 	t.Helper()
 	from := j.count() + 1 // one may be on its way
-	testenv.Eventually(t, fmt.Sprintf("nodes born held: %v", held), func(context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("nodes created with the taint: %v", held), func(context.Context) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if len(j.held) <= from || j.held[len(j.held)-1] != held {
@@ -112,7 +112,7 @@ func (j *joins) eventually(t *testing.T, held bool) {
 	})
 }
 
-// free says whether all nodes that joined after this one were born free.
+// free says whether all nodes that joined after this one were created without the taint.
 func (j *joins) free(after int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -165,8 +165,8 @@ func deploy(t *testing.T, c *testenv.Cluster, namespace, name string) *appsv1.De
 }
 
 const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-removal' with binding 'readygate-removal': " +
-	"rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are born held. " +
-	"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding readygate-births"
+	"rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are created with the taint. " +
+	"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding readygate-taint-new-nodes"
 
 // Who removes what rules need is told, once; who removes something else, or has no rules that
 // are enforced, is not.
@@ -317,7 +317,7 @@ func clean(node *corev1.Node) bool {
 	})
 }
 
-// Whatever goes first, nodes can register at all times; as long as they are born held, there
+// Whatever goes first, nodes can register at all times; as long as they are created with the taint, there
 // is a manager that releases them, or somebody was told; and in the end they are not.
 func TestReadygateCanBeRemovedInAnyOrder(t *testing.T) {
 	t.Parallel()
@@ -330,16 +330,16 @@ func TestReadygateCanBeRemovedInAnyOrder(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
 			remove := map[string]func(){crd: f.removeCRD, manager: f.removeManager, policies: f.removePolicies}
-			bornHeld := true
+			createdHeld := true
 			for _, part := range order {
 				remove[part]()
 				if part == crd && f.manager != nil {
 					defer f.nobodyIsHeldFromNowOn()()
 					f.restart() // it must do without the CRD
 				}
-				bornHeld = bornHeld && part != policies && (part != crd || f.manager == nil)
-				f.joins.eventually(t, bornHeld)
-				if bornHeld && f.manager == nil && !slices.Contains(f.warned, warning) {
+				createdHeld = createdHeld && part != policies && (part != crd || f.manager == nil)
+				f.joins.eventually(t, createdHeld)
+				if createdHeld && f.manager == nil && !slices.Contains(f.warned, warning) {
 					t.Errorf("nobody releases new nodes, and nobody was told: %q", f.warned)
 				}
 			}
@@ -348,7 +348,7 @@ func TestReadygateCanBeRemovedInAnyOrder(t *testing.T) {
 }
 
 // nobodyIsHeldFromNowOn checks that the old node is clean, and, when the returned function is
-// called, that no node was born held since.
+// called, that no node was created with the taint since.
 func (f *fleet) nobodyIsHeldFromNowOn() func() {
 	f.Helper()
 	f.c.EventuallyNode(f.T, "old", "clean", clean)
@@ -356,12 +356,12 @@ func (f *fleet) nobodyIsHeldFromNowOn() func() {
 	return func() {
 		f.Helper()
 		if !f.joins.free(last) {
-			f.Error("a node was born held after the CRD was gone")
+			f.Error("a node was created with the taint after the CRD was gone")
 		}
 	}
 }
 
-// The manager is gone, and new nodes are born held: the command that the warning names, and
+// The manager is gone, and new nodes are created with the taint: the command that the warning names, and
 // the documentation repeats, makes an end of it.
 func TestTheRemovalWarningNamesACommandThatWorks(t *testing.T) {
 	t.Parallel()
@@ -381,7 +381,7 @@ func TestTheRemovalWarningNamesACommandThatWorks(t *testing.T) {
 	f.removeCRD()
 	f.joins.eventually(t, false)
 	if !f.joins.free(last) {
-		t.Error("a node was born held after all")
+		t.Error("a node was created with the taint after all")
 	}
 }
 
@@ -390,11 +390,11 @@ func TestTheManagerWorksWithoutPolicies(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	uncovered := func(reason string) func(*v1alpha1.NodeReadinessRule) bool {
-		return testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
+		return testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionFalse, reason)
 	}
-	uninstall(t, f.c, admission.BirthsBinding())
+	uninstall(t, f.c, admission.TaintNewNodesBinding())
 	f.c.EventuallyRule(t, f.rule.Name, "without binding", uncovered(v1alpha1.ReasonBindingMissing))
-	uninstall(t, f.c, admission.BirthsPolicy())
+	uninstall(t, f.c, admission.TaintNewNodesPolicy())
 	f.c.EventuallyRule(t, f.rule.Name, "without policy", uncovered(v1alpha1.ReasonPolicyMissing))
 	f.joins.eventually(t, false)
 
@@ -414,7 +414,7 @@ func TestTheManagerWorksWithoutPolicies(t *testing.T) {
 	}
 }
 
-// Somebody removed the CRD by force while no manager ran: nodes can register. They are born
+// Somebody removed the CRD by force while no manager ran: nodes can register. They are created
 // held, and a manager that comes cannot help, but says what to do.
 func TestAManagerWithoutItsCRDReportsHowToReleaseNodes(t *testing.T) {
 	t.Parallel()
@@ -424,7 +424,7 @@ func TestAManagerWithoutItsCRDReportsHowToReleaseNodes(t *testing.T) {
 	f.joins.eventually(t, true)
 	late := f.c.StartProcess(t, testenv.ManagerUser)
 	<-late.Done()
-	for _, words := range []string{"install the CRD " + v1alpha1.CRDName, "if Readygate is being removed", "kubectl delete mutatingadmissionpolicybinding readygate-births"} {
+	for _, words := range []string{"install the CRD " + v1alpha1.CRDName, "if Readygate is being removed", "kubectl delete mutatingadmissionpolicybinding readygate-taint-new-nodes"} {
 		if !strings.Contains(late.Log(), words) {
 			t.Errorf("the manager does not say %q:\n%s", words, late.Log())
 		}

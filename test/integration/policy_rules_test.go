@@ -47,7 +47,7 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 		t.Run("the "+who+" on a rule for pods", func(t *testing.T) {
 			limitedToTheFinalizer(t, c, as, pods, podv1alpha1.Finalizer, map[string]string{
 				"the selectors": `{"spec": {"podSelector": {"matchLabels": {"app": "other"}}, "namespaceSelector": {"matchLabels": {"team": "other"}}}}`,
-				"the components": `{"spec": {"reopen": "Always", "components": [{"name": "never", "nodeCondition": {"type": "example.com/Never"}},` +
+				"the components": `{"spec": {"closePolicy": "OnNotReady", "components": [{"name": "never", "nodeCondition": {"type": "example.com/Never"}},` +
 					` {"name": "local", "http": {"url": "http://localhost:8080/"}}]}}`,
 			})
 		})
@@ -124,7 +124,7 @@ func limitedToTheFinalizer(t *testing.T, c *testenv.Cluster, as client.Client, r
 		}
 	}
 	// The API server ignores metadata and spec in a write of the status.
-	status := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"dryRun": true, "reopen": "Always"}, "metadata": {"labels": {"a": "b"}}, "status": {"conditions": [{"type": "Accepted", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": %q}]}}`,
+	status := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"dryRun": true, "closePolicy": "OnNotReady"}, "metadata": {"labels": {"a": "b"}}, "status": {"conditions": [{"type": "Accepted", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": %q}]}}`,
 		metav1.Now().UTC().Format("2006-01-02T15:04:05Z")))
 	written := rule.DeepCopyObject().(client.Object)
 	if err := as.Status().Patch(t.Context(), written, status); err != nil {

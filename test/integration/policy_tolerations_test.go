@@ -120,7 +120,7 @@ func TestAnExistingDaemonSetGetsTolerationsWithItsNextChange(t *testing.T) {
 	c.Create(t, ds)
 	rule := testenv.Rule(id, tolerating(matching("component", id), nil), func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].Type = id + "/Ready" })
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "told of a DaemonSet that is kept away", testenv.Is(v1alpha1.ConditionReportersRun, metav1.ConditionFalse, v1alpha1.ReasonDaemonSetBlocked))
+	c.EventuallyRule(t, id, "told of a DaemonSet that is kept away", testenv.Is(v1alpha1.ConditionReportersTolerated, metav1.ConditionFalse, v1alpha1.ReasonDaemonSetBlocked))
 	testenv.Eventually(t, "the toleration", func(ctx context.Context) error {
 		base := ds.DeepCopy()
 		ds.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": metav1.Now().String()}
@@ -132,5 +132,5 @@ func TestAnExistingDaemonSetGetsTolerationsWithItsNextChange(t *testing.T) {
 		}
 		return nil
 	})
-	c.EventuallyRule(t, id, "content", testenv.Is(v1alpha1.ConditionReportersRun, metav1.ConditionTrue, v1alpha1.ReasonTolerated))
+	c.EventuallyRule(t, id, "content", testenv.Is(v1alpha1.ConditionReportersTolerated, metav1.ConditionTrue, v1alpha1.ReasonTolerated))
 }

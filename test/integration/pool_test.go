@@ -67,7 +67,7 @@ func leaveObjects(t *testing.T, c *testenv.Cluster, name string) error {
 			return err
 		}
 	}
-	c.EventuallyRule(t, name, "nodes born with the taint", covered)
+	c.EventuallyRule(t, name, "nodes created with the taint", covered)
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // The manager may do what it needs (every other test runs with its role) and none of this.
-func TestTheManagersRoleRefuses(t *testing.T) {
+func TestManagersRoleDeniesUnneededAccess(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	rules := v1alpha1.GroupVersion.Group

@@ -189,7 +189,7 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 		t.Errorf("a kubelet's own annotation: %v", err)
 	}
 
-	// The births policy adds record and taint in the request that labels the node.
+	// The policy for new nodes adds record and taint in the request that labels the node.
 	other := testenv.Node("labelled", testenv.Pool("elsewhere"))
 	c.Create(t, other)
 	kubectl.Run(t, "label", "--overwrite", "node", other.Name, "pool="+rule.Name)

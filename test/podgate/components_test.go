@@ -145,7 +145,7 @@ func (s *stage) scenes(h host, e *endpoint) map[string]scene {
 
 // Two components that do not know each other: the gate says for whom it waits, and why, and opens when
 // the last one has said yes.
-func TestAGateOpensWhenEveryComponentHasSaidYes(t *testing.T) {
+func TestGateOpensWhenEveryComponentIsReady(t *testing.T) {
 	t.Parallel()
 	s, h, e := newStage(t), newHost(t), newEndpoint(t)
 	var rules []*v1alpha1.PodReadinessRule

@@ -39,7 +39,7 @@ func TestALatePodIsReported(t *testing.T) {
 }
 
 // Where the rule says so, a late pod is opened, and the reason stays to be seen.
-func TestALatePodIsOpenedIfTheRuleSaysSo(t *testing.T) {
+func TestLatePodIsOpenedWithOnDeadlineOpen(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	rule := s.rule("web", deadline(10, v1alpha1.DeadlineOpen), startHold)

@@ -77,7 +77,7 @@ func latchIsNotForWindows(s *stage) {
 }
 
 // The API server mounts the token into every container that has nothing in its place. (Not here, where
-// there are no tokens; the stories on real nodes look at what came of it.)
+// there are no tokens; the scenarios on real nodes look at what came of it.)
 func latchHasNoToken(s *stage) {
 	const place = "/var/run/secrets/kubernetes.io/serviceaccount"
 	pod := s.pod(held)

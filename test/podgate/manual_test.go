@@ -25,7 +25,7 @@ func outdated(words string) func(*v1alpha1.PodReadinessRule) bool {
 	return func(rule *v1alpha1.PodReadinessRule) bool {
 		c := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionEnforced)
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == nodev1alpha1.ReasonPolicyOutdated &&
-			strings.Contains(c.Message, admission.GatesName) && strings.Contains(c.Message, words) && strings.Contains(c.Message, admissioncontroller.ApplyCommand)
+			strings.Contains(c.Message, admission.GateNewPodsName) && strings.Contains(c.Message, words) && strings.Contains(c.Message, admissioncontroller.ApplyCommand)
 	}
 }
 

@@ -54,7 +54,7 @@ func deadline(seconds int32, action v1alpha1.DeadlineAction) func(*v1alpha1.PodR
 
 func startHold(r *v1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 
-func reopens(r *v1alpha1.PodReadinessRule) { r.Spec.Reopen = v1alpha1.ReopenAlways }
+func closesOnNotReady(r *v1alpha1.PodReadinessRule) { r.Spec.ClosePolicy = v1alpha1.CloseOnNotReady }
 
 // enforce makes rules and waits until they are enforced: pods that are created from then on have the
 // gate.

@@ -84,7 +84,7 @@ func TestANewSandboxIsProbedAgain(t *testing.T) {
 func TestARestartedAgentWritesNothing(t *testing.T) {
 	t.Parallel()
 	s, h := newStage(t), newHost(t)
-	rule := s.rule("web", components(byPodCondition("policy", programmed), byFile("file", "/run/{uid}")), reopens)
+	rule := s.rule("web", components(byPodCondition("policy", programmed), byFile("file", "/run/{uid}")), closesOnNotReady)
 	first := s.startAgent(h.mounted)
 	s.enforce(rule)
 	pod := s.openByFile(h, rule)

@@ -13,7 +13,7 @@ import (
 
 // A manager that cannot find out whether there are rules for pods logs it, is not ready, and starts with
 // them when it can. Events on pods that the API server refuses are counted, as those on nodes are.
-func TestWhatIsOffOrLostIsVisible(t *testing.T) {
+func TestFailedLookupsAndDroppedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	c := bareCluster(t)
 	definition := removeDefinition(t, c)

@@ -215,7 +215,7 @@ func nobodyElseIsLimited(t *testing.T, c *testenv.Cluster, reporter admission.Re
 }
 
 // An account that is shared with a network plugin is held to its node, and to nothing else.
-func TestASharedAccountIsHeldToItsNode(t *testing.T) {
+func TestSharedAccountIsLimitedToItsNode(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	other := id + "-other"

@@ -189,7 +189,7 @@ func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
 	}
 }
 
-func TestASignalMakesItCheckAtOnce(t *testing.T) {
+func TestSignalStartsACheckAtOnce(t *testing.T) {
 	t.Parallel()
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
 	p := s.start(t, e, "CHECK_INTERVAL=1h")
@@ -204,7 +204,7 @@ func TestASignalMakesItCheckAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheConfigurationFileIsFollowed(t *testing.T) {
+func TestConfigurationFileIsReloaded(t *testing.T) {
 	t.Parallel()
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
 	file := filepath.Join(t.TempDir(), "config.yaml")

@@ -114,12 +114,12 @@ func (s *station) recreate(t *testing.T) {
 				return nil
 			})
 		}
-		born, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node}}, metav1.CreateOptions{})
+		created, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.eventually(t, networkReady, "on the new node, since its birth at most", func(c *corev1.NodeCondition) bool {
-			return c.Status == corev1.ConditionTrue && !c.LastTransitionTime.Before(&born.CreationTimestamp)
+		s.eventually(t, networkReady, "on the new node, since its creation at most", func(c *corev1.NodeCondition) bool {
+			return c.Status == corev1.ConditionTrue && !c.LastTransitionTime.Before(&created.CreationTimestamp)
 		})
 	}
 }

@@ -131,11 +131,11 @@ func (w *world) awaitCovered(ctx context.Context) error {
 			return false, err
 		}
 		return !slices.ContainsFunc(list.Items, func(r v1alpha1.NodeReadinessRule) bool {
-			return !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionBirthsCovered)
+			return !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionTaintedAtCreation)
 		}), w.process.alive()
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for BirthsCovered: %w", err)
+		return fmt.Errorf("waiting for TaintedAtCreation: %w", err)
 	}
 	return nil
 }

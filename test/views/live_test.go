@@ -117,7 +117,7 @@ func TestAFleetIsFollowed(t *testing.T) {
 }
 
 // Heartbeats are most changes of nodes.
-func TestAHeartbeatIsNoNews(t *testing.T) {
+func TestHeartbeatCausesNoChange(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	c.CreateNode(t, testenv.Node("beats", testenv.Pool("beats")), corev1.ConditionTrue)
@@ -184,7 +184,7 @@ func TestReadOnlyRightsAreEnough(t *testing.T) {
 }
 
 // Each error says what to do.
-func TestWhatCannotBeReadIsSaidInWords(t *testing.T) {
+func TestReadErrorsNameTheNextStep(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	bare, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})

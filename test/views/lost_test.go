@@ -68,7 +68,7 @@ func lost(d live.Delta) bool { return d.Connection != nil && !d.Connection.Lost.
 func back(d live.Delta) bool { return d.Connection != nil && d.Connection.Lost.IsZero() }
 
 // While nothing is heard of a cluster, nothing old may be taken for the truth.
-func TestALostClusterIsSaidUntilItIsBack(t *testing.T) {
+func TestLostClusterIsReportedUntilItIsBack(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	c.Create(t, testenv.Node("before", nil))
@@ -128,7 +128,7 @@ func lister(t *testing.T, c *testenv.Cluster, user string, watch ...string) {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}})
 }
 
-func TestToListIsNotEnoughToFollow(t *testing.T) {
+func TestFollowingNeedsWatchPermission(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	lister(t, c, "blind")

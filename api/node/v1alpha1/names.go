@@ -39,17 +39,17 @@ const (
 	// while its requirements are not met.
 	ConditionEnforced = "Enforced"
 
-	// ConditionBirthsCovered is True when the API server itself puts the rule's taint on a
-	// selected node as the node is created, so that no pod can be there before.
-	ConditionBirthsCovered = "BirthsCovered"
+	// ConditionTaintedAtCreation is True when the API server adds the rule's taint to a selected
+	// node as the node is created, so that no pod is scheduled to it before the release.
+	ConditionTaintedAtCreation = "TaintedAtCreation"
 )
 
-// ConditionReportersRun is False when a DaemonSet that reports a condition of the rule does not
+// ConditionReportersTolerated is False when a DaemonSet that reports a condition of the rule does not
 // tolerate its taint: it never starts on a held node, and the node stays held. It is there only
 // if such a DaemonSet is known at all.
-const ConditionReportersRun = "ReportersRun"
+const ConditionReportersTolerated = "ReportersTolerated"
 
-// Reasons of the condition ReportersRun.
+// Reasons of the condition ReportersTolerated.
 const (
 	// ReasonTolerated says that every DaemonSet that is known to report tolerates the taint.
 	ReasonTolerated = "Tolerated"
@@ -118,19 +118,18 @@ const (
 	ReasonDeleting = "Deleting"
 )
 
-// Reasons of the condition BirthsCovered. It also has the reasons ReasonDryRun,
-// ReasonNotAccepted, ReasonDeleting and ReasonWriteRefused (the policy cannot be written).
+// Reasons of the condition TaintedAtCreation. It also has the reasons ReasonDryRun,
+// ReasonNotAccepted, ReasonDeleting, ReasonWriteRefused (the policy cannot be written) and
+// ReasonProgressing: the rule was put into the policy a moment ago, and some API server may not have
+// observed it yet.
 const (
-	// ReasonCovered says that a selected node is born with the taint.
-	ReasonCovered = "Covered"
+	// ReasonPolicyActive means that the admission policy contains the rule: a selected node is created
+	// with the taint.
+	ReasonPolicyActive = "PolicyActive"
 
-	// ReasonSettling says that the rule was put into the policy a moment ago, and that some
-	// API server may not have seen it yet.
-	ReasonSettling = "Settling"
-
-	// ReasonLabelSetLater says that the rule selects by a label that no kubelet may set on
-	// its node, so that no node is born with it. The message says what to do.
-	ReasonLabelSetLater = "LabelSetLater"
+	// ReasonLabelNotSetByKubelet means that the rule selects nodes by a label that a kubelet may not set on
+	// its own node, so that no node is created with it. The message has the next step.
+	ReasonLabelNotSetByKubelet = "LabelNotSetByKubelet"
 
 	// ReasonAPIMissing says that the cluster has no MutatingAdmissionPolicy.
 	ReasonAPIMissing = "APIMissing"

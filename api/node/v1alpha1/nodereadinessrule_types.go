@@ -42,9 +42,9 @@ import (
 // +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.summary.held`,description="Nodes that the rule holds now."
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.summary.selected`,description="Nodes that the rule selects."
 // +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,description="Enforced, or why not."
-// +kubebuilder:printcolumn:name="Births",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="BirthsCovered")].reason`,description="Covered if nodes are created with the taint, or why not."
+// +kubebuilder:printcolumn:name="At-Creation",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="TaintedAtCreation")].reason`,description="PolicyActive if nodes are created with the taint, or why not."
 // +kubebuilder:printcolumn:name="Stuck",type=integer,priority=1,JSONPath=`.status.summary.stuck`,description="Nodes that have been held for longer than progressDeadlineSeconds."
-// +kubebuilder:printcolumn:name="Reporters",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ReportersRun")].reason`,description="Tolerated if every DaemonSet that is known to report tolerates the taint, or why not."
+// +kubebuilder:printcolumn:name="Reporters",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ReportersTolerated")].reason`,description="Tolerated if every DaemonSet that is known to report tolerates the taint, or why not."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodeReadinessRule struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -22,8 +22,8 @@ type NodeReadinessRuleStatus struct {
 
 	// conditions of the rule: Accepted (valid, and in conflict with no older
 	// rule), Enforced (every selected node is as the rule wants it),
-	// BirthsCovered (a selected node is created with the taint),
-	// ReportersRun (what reports for the rule tolerates its taint; only if
+	// TaintedAtCreation (a selected node is created with the taint),
+	// ReportersTolerated (what reports for the rule tolerates its taint; only if
 	// something is known to) and SoleController (only while it is False: another
 	// controller of this API renews its lease), each with its reason.
 	//

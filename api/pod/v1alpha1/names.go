@@ -48,7 +48,7 @@ const (
 	ReasonInvalid = "Invalid"
 )
 
-// Reasons of the condition Enforced. It also has those of BirthsCovered of the node half that
+// Reasons of the condition Enforced. It also has those of TaintedAtCreation of the node half that
 // speak of a policy: Settling, APIMissing, PolicyMissing, PolicyOutdated and so on.
 const (
 	// ReasonEnforced says that the rule does what it says.

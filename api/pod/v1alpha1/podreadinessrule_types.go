@@ -131,13 +131,14 @@ type PodReadinessRuleSpec struct {
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
-	// reopen says whether an open gate may close again: Never (meant when
-	// absent), or Always: when a component says no, three times in a row if it
-	// is asked. Either way it closes when the pod gets a new sandbox, as after a
-	// reboot of its node. Nothing holds containers that have started.
+	// closePolicy is when an open gate closes again while the pod runs: Never
+	// (meant when absent), or OnNotReady: when a component is not ready, for a
+	// component that the agent probes after three failures in a row. With either
+	// value the gate closes when the pod gets a new sandbox, e.g. after a reboot
+	// of its node. Containers that have started go on running.
 	//
 	// +optional
-	Reopen ReopenPolicy `json:"reopen,omitempty"`
+	ClosePolicy ClosePolicy `json:"closePolicy,omitempty"`
 }
 
 // DeadlineAction says what becomes of a pod that waits for too long.
@@ -151,15 +152,15 @@ const (
 	DeadlineOpen DeadlineAction = "Open"
 )
 
-// ReopenPolicy says whether an open gate may close again.
-// +kubebuilder:validation:Enum=Never;Always
-type ReopenPolicy string
+// ClosePolicy is when an open gate closes again.
+// +kubebuilder:validation:Enum=Never;OnNotReady
+type ClosePolicy string
 
 const (
-	// ReopenNever leaves a gate open once all components have said yes.
-	ReopenNever ReopenPolicy = "Never"
-	// ReopenAlways closes it when one of them says no.
-	ReopenAlways ReopenPolicy = "Always"
+	// CloseNever leaves a gate open once all components were ready.
+	CloseNever ClosePolicy = "Never"
+	// CloseOnNotReady closes an open gate when a component is not ready.
+	CloseOnNotReady ClosePolicy = "OnNotReady"
 )
 
 // Component is something that programs a pod's network, and how it says that

@@ -114,19 +114,19 @@ without one (helm template) the version decides. */}}
 {{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}true{{ end }}
 {{- end }}
 
-{{/* "true" where nodes are to be born tainted. */}}
-{{- define "readygate.births" -}}
-{{- if eq (toString .Values.births.enabled) "auto" }}{{ include "readygate.mutates" . }}
-{{- else if eq (toString .Values.births.enabled) "true" }}true{{ end }}
+{{/* "true" where nodes are to be tainted at creation. */}}
+{{- define "readygate.taintNewNodes" -}}
+{{- if eq (toString .Values.taintNewNodes.enabled) "auto" }}{{ include "readygate.mutates" . }}
+{{- else if eq (toString .Values.taintNewNodes.enabled) "true" }}true{{ end }}
 {{- end }}
 
 {{/* "true" where pods are to be created with their gate. */}}
-{{- define "readygate.gates" -}}
+{{- define "readygate.gateNewPods" -}}
 {{- if .Values.podgate.enabled }}{{ include "readygate.mutates" . }}{{ end }}
 {{- end }}
 
 {{/* A policy that is compiled from the rules. An upgrade leaves the one that is in the cluster as it is: until the manager had
-put the rules back, nodes would be born without their taint, or pods without their gate. What a new version says otherwise, its manager
+put the rules back, nodes would be created without their taint, or pods without their gate. What a new version says otherwise, its manager
 writes. With policies.managed=false an administrator applies the policy, and the chart renders only one that this release installed
 before: an upgrade must not delete it. Takes {context, file}. */}}
 {{- define "readygate.filled" -}}

@@ -22,13 +22,13 @@ func benchRules(n int) []*v1alpha1.NodeReadinessRule {
 	return objs
 }
 
-func BenchmarkCompileBirths(b *testing.B) {
+func BenchmarkCompileTaintNewNodes(b *testing.B) {
 	for _, count := range []int{1, 10, 100} {
 		rules := noderule.NewRulebook(benchRules(count)).Rules()
 		b.Run(fmt.Sprintf("rules=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				admission.BirthsSpec(admission.CompileBirths(rules))
+				admission.TaintNewNodesSpec(admission.CompileTaintNewNodes(rules))
 			}
 		})
 	}
@@ -37,7 +37,7 @@ func BenchmarkCompileBirths(b *testing.B) {
 // What an API server pays for a change of the policy.
 func BenchmarkCompileByTheAPIServer(b *testing.B) {
 	for _, count := range []int{0, 1, 10, 100} {
-		spec := admission.BirthsSpec(births(benchRules(count)...))
+		spec := admission.TaintNewNodesSpec(taintNewNodes(benchRules(count)...))
 		b.Run(fmt.Sprintf("rules=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -51,7 +51,7 @@ func BenchmarkCompileByTheAPIServer(b *testing.B) {
 // rule selects. What is left with no rules is not ours.
 func BenchmarkAdmit(b *testing.B) {
 	for _, count := range []int{0, 1, 10, 100} {
-		m := newMutator(b, admission.BirthsSpec(births(benchRules(count)...)))
+		m := newMutator(b, admission.TaintNewNodesSpec(taintNewNodes(benchRules(count)...)))
 		for name, n := range map[string]*corev1.Node{"held": benchNode(label("pool", strconv.Itoa(count-1))), "not-selected": benchNode()} {
 			b.Run(fmt.Sprintf("rules=%d/%s", count, name), func(b *testing.B) {
 				b.ReportAllocs()
@@ -66,7 +66,7 @@ func BenchmarkAdmit(b *testing.B) {
 }
 
 // What each write of a node by the manager pays: the hold of so many rules.
-func BenchmarkLimitTheManager(b *testing.B) {
+func BenchmarkManagerPolicyOnManagerWrites(b *testing.B) {
 	v := newValidatorFor(b, environment.DefaultCompatibilityVersion(), admission.Manager().Spec)
 	for _, count := range []int{1, 5} {
 		var holds []nodeOption
@@ -89,7 +89,7 @@ func BenchmarkLimitTheManager(b *testing.B) {
 }
 
 // What every other write of a node pays: the question whose it is.
-func BenchmarkAskWhoseWriteItIs(b *testing.B) {
+func BenchmarkManagerPolicyOnOtherWrites(b *testing.B) {
 	v := newValidatorFor(b, environment.DefaultCompatibilityVersion(), admission.Manager().Spec)
 	r := updated(benchNode(), benchNode()).by("system:node:n").of("status")
 	for b.Loop() {

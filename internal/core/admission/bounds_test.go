@@ -69,8 +69,8 @@ func coveredOf(b admission.Compiled, objs []*v1alpha1.NodeReadinessRule) (covere
 	return covered
 }
 
-func TestARuleThatDoesNotFitIsLeftOutAlone(t *testing.T) {
-	b := births(rule("network"),
+func TestOnlyRulesThatAreTooLargeAreLeftOut(t *testing.T) {
+	b := taintNewNodes(rule("network"),
 		rule("wide", younger, taintKey("readiness.k8s.io/Wide"), wide("a", 64, 256)),
 		rule("tall", younger, taintKey("readiness.k8s.io/Tall"), requires(requirement(strings.Repeat("\U0001f600", 316), True)), func(r *v1alpha1.NodeReadinessRule) {
 			for i := range 31 {
@@ -86,7 +86,7 @@ func TestARuleThatDoesNotFitIsLeftOutAlone(t *testing.T) {
 			t.Errorf("%s: left out %t", name, got)
 		}
 	}
-	wantEqual(t, "taints", taintStrings(newMutator(t, admission.BirthsSpec(b)).admit(t, created(worker())).Spec.Taints),
+	wantEqual(t, "taints", taintStrings(newMutator(t, admission.TaintNewNodesSpec(b)).admit(t, created(worker())).Spec.Taints),
 		[]string{hold, "readiness.k8s.io/StorageReady=pending:NoSchedule"})
 }
 
@@ -98,13 +98,13 @@ func TestTheLargestPoliciesWork(t *testing.T) {
 		"rules as wide as fit": manyRules(20, excluding(10, 60)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := births(objs...)
+			b := taintNewNodes(objs...)
 			covered := coveredOf(b, objs)
 			if covered == len(objs) || textOf(b) < admission.MaxText*9/10 {
 				t.Fatalf("%d of %d rules and %d characters are not as much as fits", covered, len(objs), textOf(b))
 			}
 			want := len(heavyNode().Spec.Taints) + covered
-			if got := newMutator(t, admission.BirthsSpec(b)).admit(t, created(heavyNode())); len(got.Spec.Taints) != want {
+			if got := newMutator(t, admission.TaintNewNodesSpec(b)).admit(t, created(heavyNode())); len(got.Spec.Taints) != want {
 				t.Errorf("%d taints, want %d", len(got.Spec.Taints), want)
 			}
 		})
@@ -123,10 +123,10 @@ func excluding(expressions, values int) ruleOption {
 
 // Rules with many requirements cost most. One of them is compiled here and given its share of
 // the budget; all that fit would take long.
-func TestTheMostDemandingRulesShareTheBudget(t *testing.T) {
+func TestMostExpensiveRulesStayWithinTheCostBudget(t *testing.T) {
 	for _, length := range []int{0, 316} {
-		b := births(rule("r", tall(length)))
-		m := newMutator(t, admission.BirthsSpec(b))
+		b := taintNewNodes(rule("r", tall(length)))
+		m := newMutator(t, admission.TaintNewNodesSpec(b))
 		m.budget = celconfig.RuntimeCELCostBudget / int64(admission.MaxText/textOf(b)+1)
 		m.admit(t, created(heavyNode()))
 	}

@@ -133,9 +133,9 @@ func takenOverAt(t time.Time) ruleOption {
 
 func rules(objs ...*v1alpha1.NodeReadinessRule) []*v1alpha1.NodeReadinessRule { return objs }
 
-// births is what the rules make of the policy.
-func births(objs ...*v1alpha1.NodeReadinessRule) admission.Compiled {
-	return admission.CompileBirths(noderule.NewRulebook(objs).Rules())
+// taintNewNodes is what the rules make of the policy.
+func taintNewNodes(objs ...*v1alpha1.NodeReadinessRule) admission.Compiled {
+	return admission.CompileTaintNewNodes(noderule.NewRulebook(objs).Rules())
 }
 
 type nodeOption func(*corev1.Node)
@@ -154,7 +154,7 @@ func worker(options ...nodeOption) *corev1.Node {
 	return node(append([]nodeOption{label("role", "worker")}, options...)...)
 }
 
-func born(t time.Time) nodeOption {
+func nodeCreatedAt(t time.Time) nodeOption {
 	return func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(t) }
 }
 
@@ -200,7 +200,7 @@ func taintStrings(taints []corev1.Taint) []string {
 	return written
 }
 
-// notes are the node's annotations in the words of a case: "network holds (born)",
+// notes are the node's annotations in the words of a case: "network holds (created)",
 // "network completed", or the key itself if it is not a record of one of the rules.
 func notes(n *corev1.Node, objs []*v1alpha1.NodeReadinessRule) []string {
 	words := map[string]string{}

@@ -98,7 +98,7 @@ func completed(rule *noderule.Rule) string {
 		ready := requirementMet(v1alpha1.ConditionRequirement{Type: string(corev1.NodeReady), RequiredStatus: corev1.ConditionTrue})
 		return fmt.Sprintf("(%[1]s in variables.annotations && variables.boot != '' && variables.annotations[%[1]s].contains(variables.boot) && %[2]s)", quote(key), ready)
 	}
-	return fmt.Sprintf("(%s in variables.annotations || %s in variables.annotations && variables.born != null && timestamp(variables.born) < timestamp(%s))",
+	return fmt.Sprintf("(%s in variables.annotations || %s in variables.annotations && variables.created != null && timestamp(variables.created) < timestamp(%s))",
 		quote(key), quote(older), quote(rule.TakenOver.UTC().Format(time.RFC3339)))
 }
 

@@ -70,7 +70,7 @@ func TestOnlyTheManagerAndPeopleMarkANodeAsCompleted(t *testing.T) {
 	}
 }
 
-func TestEveryForgedMarkIsNamed(t *testing.T) {
+func TestEveryForgedCompletionRecordIsNamed(t *testing.T) {
 	v := newValidator(t, admission.Completions().Spec)
 	got := v.refuses(t, created(node(completed("network"), completed("storage"), annotated("a", "b")), kubelets))
 	if len(got) != 1 || !strings.Contains(got[0], completedKey("network")) || !strings.Contains(got[0], completedKey("storage")) {
@@ -133,7 +133,7 @@ func keepMarks(t *rapid.T, old, n *corev1.Node) {
 }
 
 // And exactly what marks a node, or changes a mark, is refused.
-func TestExactlyForgedMarksAreRefused(t *testing.T) {
+func TestExactlyForgedCompletionRecordsAreRefused(t *testing.T) {
 	v := newValidator(t, admission.Completions().Spec)
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 {

@@ -129,7 +129,7 @@ func TestANullLabelIsEmpty(t *testing.T) {
 }
 
 // Admission and runtime settle conflicts alike, if the existing rule is older.
-func TestThePolicyRefusesExactlyTheRulesThatWouldLose(t *testing.T) {
+func TestConflictPolicyAndManagerAgree(t *testing.T) {
 	v := newValidator(t, admission.Conflicts().Spec)
 	rapid.Check(t, func(t *rapid.T) {
 		for range 40 {
@@ -175,7 +175,7 @@ func wide(own string, expressions, values int) ruleOption {
 
 // An expression has a budget. A selector that goes beyond it is not decided at admission but
 // at runtime; one that people write is.
-func TestWideSelectorsAreDecided(t *testing.T) {
+func TestWideSelectorsAreComparedAtAdmission(t *testing.T) {
 	v := newValidator(t, admission.Conflicts().Spec)
 	existing := rule("existing", wide("a", 10, 20))
 	if got := v.refuses(t, proposed(t, rule("new", wide("b", 10, 20)), existing)); len(got) > 0 {

@@ -1,7 +1,7 @@
 // Package admission compiles and builds the admission policies: what the API server itself does and rejects,
 // without a webhook.
 //
-//   - readygate-births adds a rule's taint to a node when the node is created, or in the request that makes the
+//   - readygate-taint-new-nodes adds a rule's taint to a node when the node is created, or in the request that makes the
 //     rule select it. It is compiled from all rules.
 //   - readygate-conflicts rejects a rule that conflicts with an existing one.
 //   - readygate-manager limits the manager's account to what it needs on nodes.
@@ -10,7 +10,7 @@
 //   - readygate-removal warns a user who removes a part that others need.
 //   - readygate-advice warns a user who creates a rule that could evict everything.
 //   - readygate-tolerations adds the toleration of a rule's taint to DaemonSets that the rule names.
-//   - readygate-gates adds the readiness gate of a rule, and the latch, to a pod when the pod is created. It is
+//   - readygate-gate-new-pods adds the readiness gate of a rule, and the latch, to a pod when the pod is created. It is
 //     compiled from all PodReadinessRules.
 //   - readygate-podgate limits the account of the agents to gates of pods on their own node, and readygate-openers
 //     the manager and the uninstaller to opening gates.

@@ -17,7 +17,7 @@ import (
 // kept are the fields that the API server keeps itself.
 var kept = []string{"ObjectMeta.ManagedFields", "ObjectMeta.ResourceVersion", "ObjectMeta.Generation"}
 
-func TestWhatTheAPIServerKeepsIsNotHeldAgainstTheManager(t *testing.T) {
+func TestManagerPolicyIgnoresFieldsThatTheAPIServerKeeps(t *testing.T) {
 	v := newValidator(t, admission.Manager().Spec)
 	wantEqual(t, "refused", v.refuses(t, updated(managed(), managed(written)).by(admission.ManagerUser)), nil)
 }
@@ -29,7 +29,7 @@ func written(n *corev1.Node) {
 
 func TestEveryFieldOfANodeIsProtected(t *testing.T) {
 	// The manager may change two fields in part, and cannot change the status. Some others nobody
-	// can: TestTheServerKeepsWhatThePolicyDoesNotLookAt asks an API server.
+	// can: TestServerKeepsFieldsThatThePolicyDoesNotCheck asks an API server.
 	free := append([]string{"Spec.Taints", "ObjectMeta.Annotations", "Status", "ObjectMeta.Name", "ObjectMeta.Namespace", "ObjectMeta.UID",
 		"ObjectMeta.CreationTimestamp", "ObjectMeta.DeletionTimestamp", "ObjectMeta.DeletionGracePeriodSeconds"}, kept...)
 	wantProtected(t, newValidator(t, admission.Manager().Spec), free, func(old, n *corev1.Node) request { return updated(old, n).by(admission.ManagerUser) })

@@ -123,7 +123,7 @@ func genRequirements(t *rapid.T) ruleOption {
 // genNode is a node in any state: tainted, recorded and forged without rhyme or reason, with
 // conditions twice, with a status or without, with lists and maps that are absent or empty.
 func genNode(t *rapid.T) *corev1.Node {
-	n := node(born(dayOne.Add(time.Duration(rapid.IntRange(10, 14).Draw(t, "born")) * time.Hour)))
+	n := node(nodeCreatedAt(dayOne.Add(time.Duration(rapid.IntRange(10, 14).Draw(t, "created")) * time.Hour)))
 	n.Labels, n.Spec.Taints, n.Annotations, n.Status.Conditions = genLabels(t), genTaints(t), genAnnotations(t), genConditions(t)
 	n.Status.NodeInfo.BootID = rapid.SampledFrom([]string{"", "boot-1", "boot-2"}).Draw(t, "boot")
 	return n

@@ -47,10 +47,10 @@ func goldenRules() []*v1alpha1.NodeReadinessRule {
 // Every expression of every policy is golden: a change of one is a change of what an API
 // server does to nodes and pods, and is to be read as such.
 func TestPoliciesAreGolden(t *testing.T) {
-	filled := admission.BirthsPolicy()
-	filled.Spec = admission.BirthsSpec(births(goldenRules()...))
-	golden(t, "births-filled.yaml", filled)
-	golden(t, "gates-filled.yaml", filledGates())
+	filled := admission.TaintNewNodesPolicy()
+	filled.Spec = admission.TaintNewNodesSpec(taintNewNodes(goldenRules()...))
+	golden(t, "taint-new-nodes-filled.yaml", filled)
+	golden(t, "gate-new-pods-filled.yaml", filledGates())
 	for _, object := range everyObject() {
 		golden(t, fileOf(t, object), object)
 	}
@@ -63,7 +63,7 @@ func everyObject() []runtime.Object {
 	return append(objects, reporter.Policy(), reporter.Binding(), reporter.Reserved(), reporter.ReservedBinding(), admission.ReservedGates(), admission.ReservedGatesBinding(), admission.OwnNode("kube-system", "calico-node"), admission.OwnNodeBinding("kube-system", "calico-node"))
 }
 
-// fileOf is as in births.yaml or births-binding.yaml.
+// fileOf is as in taint-new-nodes.yaml or taint-new-nodes-binding.yaml.
 func fileOf(t *testing.T, object runtime.Object) string {
 	t.Helper()
 	named, err := meta.Accessor(object)
@@ -100,7 +100,7 @@ func golden(t *testing.T, file string, object any) {
 }
 
 func TestEveryGoldenFileIsOfAPolicy(t *testing.T) {
-	want := map[string]bool{"births-filled.yaml": true, "gates-filled.yaml": true}
+	want := map[string]bool{"taint-new-nodes-filled.yaml": true, "gate-new-pods-filled.yaml": true}
 	for _, object := range everyObject() {
 		want[fileOf(t, object)] = true
 	}

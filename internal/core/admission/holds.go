@@ -10,10 +10,10 @@ import (
 
 // Holds rejects updates of nodes, and of their status, that add or change a hold record: with a forged
 // one, a kubelet could make the manager remove a taint that the kubelet may not remove itself. The
-// manager is exempt. So is a request that also adds the taint that the record names: readygate-births
+// manager is exempt. So is a request that also adds the taint that the record names: readygate-taint-new-nodes
 // does that when a label makes a rule select the node, and this policy sees its work. A kubelet is
-// never exempt, because readygate-births does not change its updates. Removing a record is allowed.
-// Creation is not matched: readygate-births writes records there.
+// never exempt, because readygate-taint-new-nodes does not change its updates. Removing a record is allowed.
+// Creation is not matched: readygate-taint-new-nodes writes records there.
 //
 // It sees everybody's requests for nodes, so it fails open.
 func Holds() *admissionv1.ValidatingAdmissionPolicy {

@@ -12,7 +12,7 @@ import (
 )
 
 // The manager writes records. Others may do so only in a request that also adds the taint of the
-// record, as readygate-births does for a label; a kubelet never may.
+// record, as readygate-taint-new-nodes does for a label; a kubelet never may.
 func TestOnlyTheManagerAddsOrChangesHoldRecords(t *testing.T) {
 	const record = `{"rule":"net","taint":"readiness.k8s.io/NetworkReady:NoSchedule","origin":"labelled"}`
 	key := holdKey("network")

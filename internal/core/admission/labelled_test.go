@@ -32,7 +32,7 @@ func (c changeCase) run(t *testing.T) {
 	if c.by == "" {
 		c.by = "somebody"
 	}
-	m := newMutator(t, admission.BirthsSpec(births(c.rules...)))
+	m := newMutator(t, admission.TaintNewNodesSpec(taintNewNodes(c.rules...)))
 	got := m.admit(t, updated(c.old, want.DeepCopy(), c.groups...).by(c.by))
 	if again := m.admit(t, updated(c.old, got.DeepCopy(), c.groups...).by(c.by)); !equality.Semantic.DeepEqual(again, got) {
 		t.Errorf("the policy changes its own work:\n%+v\n%+v", got, again)
@@ -103,7 +103,7 @@ func TestTheRequestThatMakesARuleSelectANodeHoldsIt(t *testing.T) {
 func TestOtherChangesOfANodeAreLeftAlone(t *testing.T) {
 	held := func() *corev1.Node {
 		n := worker()
-		holdAs(n, rule("network"), "born")
+		holdAs(n, rule("network"), "created")
 		return n
 	}
 	record := func(n *corev1.Node) { delete(n.Annotations, holdKey("network")) }
@@ -125,7 +125,7 @@ func TestOtherChangesOfANodeAreLeftAlone(t *testing.T) {
 }
 
 // The API server drops what a request says of the status, after admission has seen it.
-func TestAChangeIsJudgedByTheStatusThatTheNodeHas(t *testing.T) {
+func TestChangeIsEvaluatedWithTheStoredStatusOfTheNode(t *testing.T) {
 	network := []string{"network"}
 	silent := rule("network", requires(requirement("Problem", Unknown)))
 	forget := func(n *corev1.Node) { n.Status.Conditions = nil }
@@ -142,7 +142,7 @@ func TestAChangeIsJudgedByTheStatusThatTheNodeHas(t *testing.T) {
 	}
 }
 
-func TestANodeThatARuleIsDoneWithIsNotHeldAgain(t *testing.T) {
+func TestNodeWithACompletionRecordIsNotHeldAgain(t *testing.T) {
 	once, always := rule("network", bootstrapOnly), rule("network")
 	takenOver := rule("network", bootstrapOnly, takenOverAt(noon))
 	older := annotated(v1alpha1.CompletedPrefix+"network", "")
@@ -153,13 +153,13 @@ func TestANodeThatARuleIsDoneWithIsNotHeldAgain(t *testing.T) {
 		"its completion goes in the same request": {rules: rules(once), old: node(completed("network")), change: relabelled(func(n *corev1.Node) { n.Annotations = nil }), held: network},
 		"completed, and the rule is continuous":   {rules: rules(always), old: node(completed("network")), change: relabelled(), held: network},
 		"the older form":                          {rules: rules(once), old: node(older), change: relabelled()},
-		"on a node from before the take-over":     {rules: rules(takenOver), old: node(older, born(noon.Add(-time.Second))), change: relabelled()},
-		"on one that joined as it happened":       {rules: rules(takenOver), old: node(older, born(noon)), change: relabelled(), held: network},
-		"on a younger one":                        {rules: rules(takenOver), old: node(older, born(noon.Add(time.Hour))), change: relabelled(), held: network},
-		"where a new one is there too":            {rules: rules(takenOver), old: node(older, completed("network"), born(noon.Add(time.Hour))), change: relabelled()},
-		"with another zone":                       {rules: rules(rule("network", bootstrapOnly, takenOverAt(noon.In(time.FixedZone("", 3600))))), old: node(older, born(noon)), change: relabelled(), held: network},
-		"on one that has no time, as none has":    {rules: rules(takenOver), old: node(older, born(time.Time{})), change: relabelled(), held: network},
-		"a request that claims to be older":       {rules: rules(takenOver), old: node(older, born(noon)), change: relabelled(born(dayOne)), held: network},
+		"on a node from before the take-over":     {rules: rules(takenOver), old: node(older, nodeCreatedAt(noon.Add(-time.Second))), change: relabelled()},
+		"on one that joined as it happened":       {rules: rules(takenOver), old: node(older, nodeCreatedAt(noon)), change: relabelled(), held: network},
+		"on a younger one":                        {rules: rules(takenOver), old: node(older, nodeCreatedAt(noon.Add(time.Hour))), change: relabelled(), held: network},
+		"where a new one is there too":            {rules: rules(takenOver), old: node(older, completed("network"), nodeCreatedAt(noon.Add(time.Hour))), change: relabelled()},
+		"with another zone":                       {rules: rules(rule("network", bootstrapOnly, takenOverAt(noon.In(time.FixedZone("", 3600))))), old: node(older, nodeCreatedAt(noon)), change: relabelled(), held: network},
+		"on one that has no time, as none has":    {rules: rules(takenOver), old: node(older, nodeCreatedAt(time.Time{})), change: relabelled(), held: network},
+		"a request that claims to be older":       {rules: rules(takenOver), old: node(older, nodeCreatedAt(noon)), change: relabelled(nodeCreatedAt(dayOne)), held: network},
 	}
 	for name, c := range cases {
 		t.Run(name, c.run)

@@ -12,7 +12,7 @@ import (
 // Every release adds to the language and sometimes takes something away.
 func TestPoliciesCompileOnEveryAPIServer(t *testing.T) {
 	newest := environment.DefaultCompatibilityVersion().OffsetMinor(1)
-	filled := admission.BirthsSpec(births(goldenRules()...))
+	filled := admission.TaintNewNodesSpec(taintNewNodes(goldenRules()...))
 	for language := oldestForValidating; !newest.LessThan(language); language = language.OffsetMinor(1) {
 		for _, object := range everyObject() {
 			if p, ok := object.(*admissionv1.ValidatingAdmissionPolicy); ok {

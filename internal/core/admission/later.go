@@ -11,7 +11,7 @@ import (
 )
 
 // LabelsSetLater are the labels that a node must have for the rule to select it, and that no
-// kubelet may set on its own node: a node cannot be born with them, somebody sets them later.
+// kubelet may set on its own node: a node cannot be created with them, somebody sets them later.
 func LabelsSetLater(rule *noderule.Rule) []string {
 	var later []string
 	for i := range rule.Selector() {

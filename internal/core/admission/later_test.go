@@ -57,7 +57,7 @@ func labelsSetLater(r *v1alpha1.NodeReadinessRule) []string {
 	return admission.LabelsSetLater(noderule.NewRulebook(rules(r)).Rule(r.UID))
 }
 
-func TestOnlyLabelsThatANodeMustHaveAreSetLater(t *testing.T) {
+func TestLabelsSetLaterListsOnlyRequiredLabels(t *testing.T) {
 	const worker, edge, own = "node-role.kubernetes.io/worker", "node-role.kubernetes.io/edge", "example.com/pool"
 	cases := map[string]struct {
 		rule *v1alpha1.NodeReadinessRule

@@ -143,7 +143,7 @@ func TestThePlansOfTheManagerAreNeverRefused(t *testing.T) {
 }
 
 // And of all else that it could change, exactly what is not ours is refused.
-func TestTheManagerIsRefusedExactlyWhatIsNotOurs(t *testing.T) {
+func TestManagerPolicyRejectsExactlyForeignChanges(t *testing.T) {
 	v := newValidator(t, admission.Manager().Spec)
 	rapid.Check(t, func(t *rapid.T) {
 		for range 30 {

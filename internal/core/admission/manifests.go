@@ -5,7 +5,7 @@ import "k8s.io/apimachinery/pkg/runtime"
 // Installed are the policies and bindings that an administrator installs.
 func Installed() []runtime.Object {
 	return []runtime.Object{
-		BirthsPolicy(), BirthsBinding(),
+		TaintNewNodesPolicy(), TaintNewNodesBinding(),
 		Conflicts(), ConflictsBinding(),
 		Manager(), ManagerBinding(),
 		Cleanup(), CleanupBinding(),
@@ -15,7 +15,7 @@ func Installed() []runtime.Object {
 		Tolerations(), TolerationsBinding(),
 		Completions(),
 		Holds(), HoldsBinding(),
-		GatesPolicy(), GatesBinding(),
+		GateNewPodsPolicy(), GateNewPodsBinding(),
 		Podgate(), PodgateBinding(),
 		Openers(), OpenersBinding(),
 	}

@@ -8,19 +8,19 @@ import (
 
 // Names of the policies, and of their bindings.
 const (
-	BirthsName      = "readygate-births"
-	ConflictsName   = "readygate-conflicts"
-	ManagerName     = "readygate-manager"
-	RemovalName     = "readygate-removal"
-	CompletionsName = "readygate-completions"
-	HoldsName       = "readygate-holds"
-	CleanupName     = "readygate-cleanup"
-	TolerationsName = "readygate-tolerations"
-	AdviceName      = "readygate-advice"
-	GatesName       = "readygate-gates"
-	PodgateName     = "readygate-podgate"
-	OpenersName     = "readygate-openers"
-	RulesName       = "readygate-rules"
+	TaintNewNodesName = "readygate-taint-new-nodes"
+	ConflictsName     = "readygate-conflicts"
+	ManagerName       = "readygate-manager"
+	RemovalName       = "readygate-removal"
+	CompletionsName   = "readygate-completions"
+	HoldsName         = "readygate-holds"
+	CleanupName       = "readygate-cleanup"
+	TolerationsName   = "readygate-tolerations"
+	AdviceName        = "readygate-advice"
+	GateNewPodsName   = "readygate-gate-new-pods"
+	PodgateName       = "readygate-podgate"
+	OpenersName       = "readygate-openers"
+	RulesName         = "readygate-rules"
 
 	ReservedGatesName = "readygate-reserved-gates"
 )
@@ -38,24 +38,24 @@ func meta(name string) metav1.ObjectMeta {
 // IsOurs says whether a policy or binding was installed by Readygate.
 func IsOurs(obj metav1.Object) bool { return obj.GetLabels()[PartOfLabel] == PartOf }
 
-// BirthsPolicy is the births policy as an administrator installs it: it does nothing until
+// TaintNewNodesPolicy is the policy for new nodes as an administrator installs it: it does nothing until
 // the manager fills in the rules.
-func BirthsPolicy() *admissionv1.MutatingAdmissionPolicy {
+func TaintNewNodesPolicy() *admissionv1.MutatingAdmissionPolicy {
 	return &admissionv1.MutatingAdmissionPolicy{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
-		ObjectMeta: meta(BirthsName),
-		Spec:       BirthsSpec(Compiled{}),
+		ObjectMeta: meta(TaintNewNodesName),
+		Spec:       TaintNewNodesSpec(Compiled{}),
 	}
 }
 
-// BirthsBinding puts the births policy in force. It names the one resource that the policy
+// TaintNewNodesBinding puts the policy for new nodes in force. It names the one resource that the policy
 // can reach, whatever the policy's text says: the manager may write that text, and not this.
-func BirthsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
+func TaintNewNodesBinding() *admissionv1.MutatingAdmissionPolicyBinding {
 	return &admissionv1.MutatingAdmissionPolicyBinding{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
-		ObjectMeta: meta(BirthsName),
+		ObjectMeta: meta(TaintNewNodesName),
 		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName:     BirthsName,
+			PolicyName:     TaintNewNodesName,
 			MatchResources: nodesOnly(admissionv1.Create, admissionv1.Update),
 		},
 	}

@@ -88,7 +88,7 @@ func TestTheManagerAndTheCleanupMayOpenGatesOnly(t *testing.T) {
 }
 
 // An open gate stays open, and a latch that is open for good stays so.
-func TestTheManagerAndTheCleanupMayNotUndoWhatIsOpen(t *testing.T) {
+func TestTheManagerAndTheCleanupMayNotCloseGatesOrLatches(t *testing.T) {
 	open := func(options ...podOption) *corev1.Pod {
 		return waiting(append([]podOption{opened(v1alpha1.ReasonAllReady), podNote(v1alpha1.LatchAnnotation, "always RuleDeleted")}, options...)...)
 	}

@@ -99,7 +99,7 @@ func podRules(objs ...*v1alpha1.PodReadinessRule) []*v1alpha1.PodReadinessRule {
 
 // gates is what the rules make of the policy.
 func gates(objs ...*v1alpha1.PodReadinessRule) admission.Compiled {
-	return admission.CompileGates(podrule.NewRules(objs), podLatch)
+	return admission.CompileGateNewPods(podrule.NewRules(objs), podLatch)
 }
 
 type podOption func(*corev1.Pod)
@@ -235,12 +235,12 @@ func connectedPod() request {
 	return r
 }
 
-// gater is the gates policy, compiled by the API server's own code.
+// gater is the policy for new pods, compiled by the API server's own code.
 type gater struct{ *mutator }
 
 func newGater(t rapid.TB, objs ...*v1alpha1.PodReadinessRule) gater {
 	t.Helper()
-	return gater{newMutator(t, admission.GatesSpec(podLatch)(gates(objs...)))}
+	return gater{newMutator(t, admission.GateNewPodsSpec(podLatch)(gates(objs...)))}
 }
 
 // admit is the pod as the policy leaves it, in a namespace with these labels, the same on every

@@ -32,7 +32,7 @@ func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.String(), pieces, rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 12), func(b []byte) string { return string(b) }))
 }
 
-func TestAQuotedTextIsThatText(t *testing.T) {
+func TestQuotedTextEvaluatesToTheSameText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(anyText(), 1, 40).Draw(t, "texts")
 		var literals, want []string
@@ -56,7 +56,7 @@ func TestNoTextOfARuleCanChangeTheExpression(t *testing.T) {
 		for i := range tame.Spec.Conditions {
 			tame.Spec.Conditions[i].Type = fmt.Sprint("Condition", i)
 		}
-		got, want := admission.BirthsSpec(births(odd)), admission.BirthsSpec(births(tame))
+		got, want := admission.TaintNewNodesSpec(taintNewNodes(odd)), admission.TaintNewNodesSpec(taintNewNodes(tame))
 		if len(got.Variables) != len(want.Variables) {
 			t.Fatalf("%d variables, want %d", len(got.Variables), len(want.Variables))
 		}
@@ -74,14 +74,14 @@ func withoutLiterals(v admissionv1.Variable) string {
 	return v.Name + ": " + literal.ReplaceAllString(v.Expression, `""`)
 }
 
-func TestOddTextsMeanToThePolicyWhatTheyMeanToTheCore(t *testing.T) {
+func TestPolicyAndCoreAgreeOnUnusualTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		odd := genOddRule(t)
-		w := world{book: noderule.NewRulebook(rules(odd)), mutator: newMutator(t, admission.BirthsSpec(births(odd)))}
+		w := world{book: noderule.NewRulebook(rules(odd)), mutator: newMutator(t, admission.TaintNewNodesSpec(taintNewNodes(odd)))}
 		for range 8 {
 			n := genNodeFor(t, odd)
 			after := w.mutator.admit(t, created(n.DeepCopy()))
-			w.check(t, n, after, noderule.OriginBorn, func(rule *noderule.Rule) bool {
+			w.check(t, n, after, noderule.OriginCreated, func(rule *noderule.Rule) bool {
 				return noderule.Evaluate(rule, noderule.NodeOf(n), noon).State == noderule.Held
 			})
 		}
@@ -104,7 +104,7 @@ func TestTextsThatNoNodeCanHaveAreNotCompiled(t *testing.T) {
 		} {
 			r := rule("r", option)
 			valid := noderule.NewRulebook(rules(r)).Rule(r.UID).Problem == nil
-			if got := births(r).Covers(r.UID); got != valid {
+			if got := taintNewNodes(r).Covers(r.UID); got != valid {
 				t.Fatalf("%s %q: valid %t, compiled %t", what, text, valid, got)
 			}
 			if valid && regexp.MustCompile(`[^-A-Za-z0-9_./]`).MatchString(text) {
@@ -137,7 +137,7 @@ func genOddRule(t *rapid.T) *v1alpha1.NodeReadinessRule {
 
 // genNodeFor is a node with the labels and conditions that the rule speaks of, or not.
 func genNodeFor(t *rapid.T, r *v1alpha1.NodeReadinessRule) *corev1.Node {
-	n := node(born(noon))
+	n := node(nodeCreatedAt(noon))
 	for _, e := range r.Spec.NodeSelector.MatchExpressions {
 		values := append(slices.Clone(e.Values), "other")
 		if e.Operator != "DoesNotExist" && !oneIn(t, 6, "no label") {
@@ -157,7 +157,7 @@ func genNodeFor(t *rapid.T, r *v1alpha1.NodeReadinessRule) *corev1.Node {
 
 // Whatever the UIDs of rules look like, each gets a variable of its own.
 func TestVariablesAreIdentifiers(t *testing.T) {
-	spec := admission.BirthsSpec(births(rule("a"), rule("b", taintKey("readiness.k8s.io/B")), rule("c", taintKey("readiness.k8s.io/C"))))
+	spec := admission.TaintNewNodesSpec(taintNewNodes(rule("a"), rule("b", taintKey("readiness.k8s.io/B")), rule("c", taintKey("readiness.k8s.io/C"))))
 	names := sets.New[string]()
 	for _, v := range spec.Variables {
 		if !regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`).MatchString(v.Name) {

@@ -34,8 +34,8 @@ func Removal() *admissionv1.ValidatingAdmissionPolicy {
 			},
 			Validations: []admissionv1.Validation{{
 				Expression: "false",
-				Message: "rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are born held. " +
-					"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding " + BirthsName,
+				Message: "rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are created with the taint. " +
+					"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding " + TaintNewNodesName,
 			}},
 		},
 	}

@@ -188,7 +188,7 @@ func TestAnAccountMayWriteItsOwnNodeOnly(t *testing.T) {
 	}
 }
 
-func TestASharedAccountIsFreeOnItsNode(t *testing.T) {
+func TestSharedAccountMayChangeAnythingOnItsOwnNode(t *testing.T) {
 	v := newValidator(t, admission.OwnNode("kube-system", "calico-node").Spec)
 	changed := running(setCondition(1, func(c *corev1.NodeCondition) { c.Status = False }), label("c", "d"), annotated("e", "f"), retain(1))
 	wantEqual(t, "refused", v.refuses(t, reported(running(), changed).by("system:serviceaccount:kube-system:calico-node")), nil)
@@ -217,7 +217,7 @@ func TestAReporterMayReportOnTheLargestNode(t *testing.T) {
 
 // Of all lists of conditions, exactly those are refused that differ in what is of others, or
 // hold more of its own than it has types.
-func TestAReporterIsRefusedExactlyTheConditionsOfOthers(t *testing.T) {
+func TestReporterPoliciesRejectExactlyForeignConditions(t *testing.T) {
 	two := admission.Reporter{Namespace: "kube-system", Account: "cni-reporter", Types: []string{"A", "B"}}
 	limited, reserved := newValidator(t, two.Policy().Spec), newValidator(t, two.Reserved().Spec)
 	rapid.Check(t, func(t *rapid.T) {
@@ -248,7 +248,7 @@ func of(n *corev1.Node, types ...string) []corev1.NodeCondition {
 	return slices.DeleteFunc(slices.Clone(n.Status.Conditions), func(c corev1.NodeCondition) bool { return !slices.Contains(types, string(c.Type)) })
 }
 
-func TestOddNamesAndTypesAreThoseNamesAndTypes(t *testing.T) {
+func TestUnusualNamesAndTypesAreMatchedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		odd := rapid.Map(anyText(), func(s string) string { return strings.ToValidUTF8(s, "\ufffd") })
 		r := admission.Reporter{Namespace: odd.Draw(t, "namespace"), Account: odd.Draw(t, "account"), Types: rapid.SliceOfN(odd, 0, 3).Draw(t, "types")}

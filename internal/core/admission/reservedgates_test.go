@@ -72,7 +72,7 @@ func TestOnlyReadygateOpensReservedGates(t *testing.T) {
 }
 
 // The owner of a pod may label the pod itself.
-func TestReservedGatesLetOwnersLabelPods(t *testing.T) {
+func TestOwnersMayLabelPodsWithReservedGates(t *testing.T) {
 	v := newValidator(t, admission.ReservedGates().Spec)
 	request := updatedPod(waiting(), waiting(podLabel(v1alpha1.OptOutLabel, v1alpha1.OptOut)))
 	wantEqual(t, "refused", v.refuses(t, request.by("kubernetes-admin")), nil)

@@ -25,12 +25,12 @@ type world struct {
 
 func genWorld(t *rapid.T) world {
 	objs := genRules(t)
-	return world{book: noderule.NewRulebook(objs), mutator: newMutator(t, admission.BirthsSpec(births(objs...)))}
+	return world{book: noderule.NewRulebook(objs), mutator: newMutator(t, admission.TaintNewNodesSpec(taintNewNodes(objs...)))}
 }
 
 // The policy holds a node that is created exactly where the core would; where time matters, it may
 // hold more, and the manager releases.
-func TestThePolicyDecidesBirthsAsTheCoreDoes(t *testing.T) {
+func TestPolicyAndCoreAgreeOnNewNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
 		for range nodesPerBook {
@@ -39,7 +39,7 @@ func TestThePolicyDecidesBirthsAsTheCoreDoes(t *testing.T) {
 			after := w.mutator.admit(t, created(before.DeepCopy()))
 
 			before.CreationTimestamp, after.CreationTimestamp = metav1.NewTime(noon), metav1.NewTime(noon)
-			put := w.check(t, before, after, noderule.OriginBorn, func(rule *noderule.Rule) bool {
+			put := w.check(t, before, after, noderule.OriginCreated, func(rule *noderule.Rule) bool {
 				return noderule.Evaluate(rule, noderule.NodeOf(before), noon).State == noderule.Held
 			})
 			w.checkTheManagerAgrees(t, after, put, func(*noderule.Rule) bool { return true })
@@ -49,7 +49,7 @@ func TestThePolicyDecidesBirthsAsTheCoreDoes(t *testing.T) {
 
 // The policy holds a node that is changed exactly where the core would, if the change makes
 // the rule select the node and holding evicts nobody.
-func TestThePolicyDecidesChangesAsTheCoreDoes(t *testing.T) {
+func TestPolicyAndCoreAgreeOnChangedNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
 		for range nodesPerBook {
@@ -131,7 +131,7 @@ func TestTheManagerLeavesANewNodeAlone(t *testing.T) {
 
 // A policy must not depend on how often it is asked: the API server asks again after others
 // have changed the object.
-func TestThePolicyLeavesItsOwnWorkAlone(t *testing.T) {
+func TestTaintNewNodesPolicyIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
 		for range nodesPerBook / 4 {
@@ -149,7 +149,7 @@ func TestThePolicyLeavesItsOwnWorkAlone(t *testing.T) {
 	})
 }
 
-func TestKubeletsAreNotHelpedToWhatTheyMayNot(t *testing.T) {
+func TestPolicyAddsNoTaintToUpdatesOfKubelets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
 		for range 5 {
@@ -166,8 +166,8 @@ func TestKubeletsAreNotHelpedToWhatTheyMayNot(t *testing.T) {
 func TestTheSameRulesMakeTheSameText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objs := genRules(t)
-		if other := rapid.Permutation(objs).Draw(t, "order"); !births(objs...).Equal(births(other...)) {
-			t.Fatalf("%+v\n%+v", births(objs...), births(other...))
+		if other := rapid.Permutation(objs).Draw(t, "order"); !taintNewNodes(objs...).Equal(taintNewNodes(other...)) {
+			t.Fatalf("%+v\n%+v", taintNewNodes(objs...), taintNewNodes(other...))
 		}
 	})
 }

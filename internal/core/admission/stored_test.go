@@ -10,13 +10,13 @@ import (
 )
 
 func TestAPolicyCanBeReadBack(t *testing.T) {
-	b := births(goldenRules()...)
-	spec := admission.BirthsSpec(b)
-	if read := admission.ReadBirths(&spec); !read.Equal(b) {
+	b := taintNewNodes(goldenRules()...)
+	spec := admission.TaintNewNodesSpec(b)
+	if read := admission.ReadTaintNewNodes(&spec); !read.Equal(b) {
 		t.Errorf("wrote %+v\nread %+v", b, read)
 	}
-	empty := admission.BirthsPolicy().Spec
-	if read := admission.ReadBirths(&empty); !read.Equal(admission.Compiled{}) || !births().Equal(read) {
+	empty := admission.TaintNewNodesPolicy().Spec
+	if read := admission.ReadTaintNewNodes(&empty); !read.Equal(admission.Compiled{}) || !taintNewNodes().Equal(read) {
 		t.Errorf("of no rules, read %+v", read)
 	}
 }
@@ -55,9 +55,9 @@ func TestAnEditedPolicyCoversNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := admission.BirthsSpec(births(rule("network")))
+			spec := admission.TaintNewNodesSpec(taintNewNodes(rule("network")))
 			edit(&spec)
-			if read := admission.ReadBirths(&spec); read.Covers(uidOf("network")) || len(read.Texts()) > 0 {
+			if read := admission.ReadTaintNewNodes(&spec); read.Covers(uidOf("network")) || len(read.Texts()) > 0 {
 				t.Errorf("read %+v", read)
 			}
 		})
@@ -68,11 +68,11 @@ func TestPoliciesAreComparedRuleByRule(t *testing.T) {
 	a, b := rule("a"), rule("b", taintKey("readiness.k8s.io/B"))
 	changed := rule("a", takenOverAt(noon), bootstrapOnly)
 	zoned := rule("a", takenOverAt(noon.In(time.FixedZone("", 3600))), bootstrapOnly)
-	both, onlyA, other := births(a, b), births(a), births(changed, b)
+	both, onlyA, other := taintNewNodes(a, b), taintNewNodes(a), taintNewNodes(changed, b)
 	for what, c := range map[string]struct{ got, want bool }{
-		"the same rules make the same policy":      {births(b, a).Equal(both), true},
-		"in whatever time zone":                    {births(zoned).Equal(births(changed)), true},
-		"in another order it is another":           {births(rule("a", younger), b).Equal(births(a, rule("b", younger, taintKey("readiness.k8s.io/B")))), false},
+		"the same rules make the same policy":      {taintNewNodes(b, a).Equal(both), true},
+		"in whatever time zone":                    {taintNewNodes(zoned).Equal(taintNewNodes(changed)), true},
+		"in another order it is another":           {taintNewNodes(rule("a", younger), b).Equal(taintNewNodes(a, rule("b", younger, taintKey("readiness.k8s.io/B")))), false},
 		"other rules do not":                       {onlyA.Equal(both), false},
 		"nor does a rule that has changed":         {other.Equal(both), false},
 		"a rule that is in both is kept":           {both.Keeps(a.UID, onlyA), true},
@@ -87,7 +87,7 @@ func TestPoliciesAreComparedRuleByRule(t *testing.T) {
 		"a policy without rules drops all":         {admission.Compiled{}.Drops(onlyA), true},
 		"and covers none":                          {admission.Compiled{}.Covers(a.UID), false},
 		"nothing is dropped where nothing was":     {onlyA.Drops(admission.Compiled{}), false},
-		"a policy without rules is one of no rule": {births().Equal(admission.Compiled{}), true},
+		"a policy without rules is one of no rule": {taintNewNodes().Equal(admission.Compiled{}), true},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %t", what, c.got)

@@ -24,7 +24,7 @@ func lease(renewed time.Time, version, report string) *coordinationv1.Lease {
 	}
 }
 
-func TestTheLeaseTellsItsNode(t *testing.T) {
+func TestNodeOfReturnsTheNodeOfALease(t *testing.T) {
 	l := lease(noon, "1", "")
 	if node, ok := agents.NodeOf(l); !ok || node != "n1" {
 		t.Errorf("it is of %q, %v", node, ok)

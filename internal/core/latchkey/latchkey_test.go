@@ -37,7 +37,7 @@ func TestAKeyIsReadAsItWasWritten(t *testing.T) {
 }
 
 // What cannot be read opens nothing.
-func TestWhatIsNoKeyOpensNothing(t *testing.T) {
+func TestInvalidKeyOpensNothing(t *testing.T) {
 	for _, value := range []string{"", "open", "open 10.0.0.7", "opened 10.0.0.7 b1 -", "open 10.0.0.7 b1 yesterday", "open 10.0.0.7 b1 - more",
 		"open 10.0.0.7 b1 - again again", "always", "always a b"} {
 		if key, ok := latchkey.Parse(value); ok || key.Opens("10.0.0.7", "b1") {
@@ -95,7 +95,7 @@ func TestPrecedes(t *testing.T) {
 }
 
 // A blank in a word, which no address or boot has, cannot make another key of it.
-func TestAHostileWordMakesNoOtherKey(t *testing.T) {
+func TestBlankInAnAddressOrBootIDMakesNoOtherKey(t *testing.T) {
 	key := latchkey.Key{Sandbox: latchkey.Sandbox{IP: "open 10.0.0.7", Boot: "x y"}}
 	if got, ok := latchkey.Parse(key.String()); !ok || got.Open || got.Sandbox.IP != "" || got.Sandbox.Boot != "" {
 		t.Errorf("%q is read as %+v, %v", key, got, ok)

@@ -18,7 +18,7 @@ func (b *Rulebook) Admitted(before, after *Node) []Change {
 		if rule == nil {
 			continue
 		}
-		if origin := originIn(value); origin == OriginBorn || origin == OriginLabelled {
+		if origin := originIn(value); origin == OriginCreated || origin == OriginLabelled {
 			changes = append(changes, Change{Kind: Added, Rule: rule.Name, UID: rule.UID, Taint: rule.ID()})
 		}
 	}

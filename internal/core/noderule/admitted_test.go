@@ -11,7 +11,7 @@ import (
 )
 
 // Who watches nodes can tell what the API server did by itself, once.
-func TestWhatTheAPIServerDidIsTold(t *testing.T) {
+func TestAdmittedReturnsTheTaintsThatTheAPIServerAdded(t *testing.T) {
 	obj := rule("r")
 	book := noderule.NewRulebook([]*v1alpha1.NodeReadinessRule{obj})
 	with := func(origin noderule.Origin) *noderule.Node {
@@ -21,19 +21,19 @@ func TestWhatTheAPIServerDidIsTold(t *testing.T) {
 		return n
 	}
 	forged := node()
-	forged.Annotations = map[string]string{v1alpha1.HoldPrefix + string(obj.UID): "no JSON", v1alpha1.HoldPrefix + "unknown": `{"origin":"born"}`}
+	forged.Annotations = map[string]string{v1alpha1.HoldPrefix + string(obj.UID): "no JSON", v1alpha1.HoldPrefix + "unknown": `{"origin":"created"}`}
 	tests := map[string]struct {
 		before, after *noderule.Node
 		want          int
 	}{
-		"a node that was born held":       {after: with(noderule.OriginBorn), want: 1},
-		"a node that was labelled":        {before: node(), after: with(noderule.OriginLabelled), want: 1},
-		"a node that was held before":     {before: with(noderule.OriginBorn), after: with(noderule.OriginBorn)},
-		"a node that we held":             {before: node(), after: with(noderule.OriginAdded)},
-		"a record that cannot be read":    {after: forged},
-		"a node that was never held":      {after: node()},
-		"a node that was released":        {before: with(noderule.OriginBorn), after: node()},
-		"a node that we adopted at birth": {after: with(noderule.OriginAdopted)},
+		"a node that was created with the taint": {after: with(noderule.OriginCreated), want: 1},
+		"a node that was labelled":               {before: node(), after: with(noderule.OriginLabelled), want: 1},
+		"a node that was held before":            {before: with(noderule.OriginCreated), after: with(noderule.OriginCreated)},
+		"a node that we held":                    {before: node(), after: with(noderule.OriginAdded)},
+		"a record that cannot be read":           {after: forged},
+		"a node that was never held":             {after: node()},
+		"a node that was released":               {before: with(noderule.OriginCreated), after: node()},
+		"a node that we adopted at creation":     {after: with(noderule.OriginAdopted)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,27 +50,27 @@ func TestWhatTheAPIServerDidIsTold(t *testing.T) {
 
 // A rule that became a preview leaves what it holds; but what an API server that had not seen
 // it yet put on a new node is nobody's wish.
-func TestANodeBornHeldByAPreviewIsReleased(t *testing.T) {
+func TestNodeTaintedAtCreationForADryRunRuleIsReleased(t *testing.T) {
 	preview := rule("net", dryRun, func(r *v1alpha1.NodeReadinessRule) { r.Status.DryRunSince = &metav1.Time{Time: noon} })
 	unseen := rule("net", dryRun)
 	tests := map[string]struct {
 		rule    *v1alpha1.NodeReadinessRule
-		born    time.Time
+		created time.Time
 		origin  noderule.Origin
 		release bool
 	}{
-		"born before the rule became a preview": {preview, noon.Add(-time.Second), noderule.OriginBorn, false},
-		"born as it became one":                 {preview, noon, noderule.OriginBorn, true},
-		"born after it became one":              {preview, noon.Add(time.Hour), noderule.OriginBorn, true},
-		"held by the manager":                   {preview, noon.Add(time.Hour), noderule.OriginAdded, false},
-		"labelled":                              {preview, noon.Add(time.Hour), noderule.OriginLabelled, false},
-		"before anybody has said since when":    {unseen, noon.Add(time.Hour), noderule.OriginBorn, false},
+		"created before the rule became a preview": {preview, noon.Add(-time.Second), noderule.OriginCreated, false},
+		"created as it became one":                 {preview, noon, noderule.OriginCreated, true},
+		"created after it became one":              {preview, noon.Add(time.Hour), noderule.OriginCreated, true},
+		"held by the manager":                      {preview, noon.Add(time.Hour), noderule.OriginAdded, false},
+		"labelled":                                 {preview, noon.Add(time.Hour), noderule.OriginLabelled, false},
+		"before anybody has said since when":       {unseen, noon.Add(time.Hour), noderule.OriginCreated, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			book := noderule.NewRulebook(rules(tc.rule))
 			n := worker(tainted(hold))
-			n.Created = tc.born
+			n.Created = tc.created
 			key, value := noderule.AdmissionRecord(book.Rules()[0], tc.origin)
 			n.Annotations = map[string]string{key: value}
 			if plan := book.Plan(n, noon); plan.Empty() == tc.release {

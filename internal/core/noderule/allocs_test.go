@@ -54,7 +54,7 @@ func TestPlansOfSettledNodesDoNotAllocate(t *testing.T) {
 		"a rule that releases":         {noderule.NewRulebook(rules(rule("net"))), worker(ready)},
 		"a rule that has completed":    {noderule.NewRulebook(rules(rule("boot", bootstrapOnly))), worker(ready)},
 		"completed in the older form":  {noderule.NewRulebook(rules(rule("boot", bootstrapOnly))), worker(annotated(v1alpha1.CompletedPrefix+"boot", "{}"))},
-		"a rule that only previews":    {noderule.NewRulebook(rules(preview)), worker(born(noon))},
+		"a rule that only previews":    {noderule.NewRulebook(rules(preview)), worker(nodeCreatedAt(noon))},
 		"a rule that is being deleted": {noderule.NewRulebook(rules(rule("net", deleting))), worker()},
 		"no rule":                      {noderule.NewRulebook(nil), worker(annotated("example.com/x", "y"))},
 	} {

@@ -147,7 +147,7 @@ func worker(options ...nodeOption) *noderule.Node {
 
 func named(name string) nodeOption { return func(n *noderule.Node) { n.Name = name } }
 
-func born(t time.Time) nodeOption { return func(n *noderule.Node) { n.Created = t } }
+func nodeCreatedAt(t time.Time) nodeOption { return func(n *noderule.Node) { n.Created = t } }
 
 func label(key, value string) nodeOption {
 	return func(n *noderule.Node) { n.Labels[key] = value }

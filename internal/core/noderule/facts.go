@@ -155,7 +155,7 @@ func (f *facts) takes() bool { return f.rule.MaxUnavailable != nil && !f.tainted
 // rule was in dry run by then: a change of a rule takes time to reach all API servers.
 func (f *facts) createdLate() bool {
 	return !f.rule.DryRunSince.IsZero() && !f.node.Created.Before(f.rule.DryRunSince) &&
-		f.owned() && originIn(f.node.Annotations[f.rule.holdKey]) == OriginBorn
+		f.owned() && originIn(f.node.Annotations[f.rule.holdKey]) == OriginCreated
 }
 
 // decodeHold decodes the ownership record, and adapts it to the current boot of the node.
@@ -169,7 +169,7 @@ func (f *facts) decodeHold() record {
 		// Conditions may have been reported before this boot: the node rebooted since the last evaluation. The
 		// time since which the node is held begins now.
 		rec.Beats, rec.Since, rec.Stuck = beatsOf(rule, node), "", ""
-		if rec.Origin == OriginBorn { // for which the time is that of the node's creation
+		if rec.Origin == OriginCreated { // for which the time is that of the node's creation
 			rec.Origin = OriginAdded
 		}
 	}

@@ -107,7 +107,7 @@ func genRequirements(t *rapid.T) ruleOption {
 
 // genNode is a node in any state: tainted, recorded and forged without rhyme or reason.
 func genNode(t *rapid.T) *noderule.Node {
-	n := node(born(dayOne.Add(time.Duration(rapid.IntRange(10, 14).Draw(t, "born")) * time.Hour)))
+	n := node(nodeCreatedAt(dayOne.Add(time.Duration(rapid.IntRange(10, 14).Draw(t, "created")) * time.Hour)))
 	n.Labels = genLabels(t)
 	taints := rapid.SliceOfNDistinct(rapid.SampledFrom(everyTaint), 0, 5, rapid.ID).Draw(t, "taints")
 	for _, id := range taints {

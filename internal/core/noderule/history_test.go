@@ -190,7 +190,7 @@ func (h *history) late(obj *v1alpha1.NodeReadinessRule, eye *witness) {
 }
 
 // No history of reports, silence, reboots and time breaks what the optional fields promise.
-func TestNoHistoryBreaksWhatRulesPromise(t *testing.T) {
+func TestRulesKeepTheirGuaranteesInRandomHistories(t *testing.T) {
 	total, seeds := map[string]int{}, uint64(60)
 	if testing.Short() {
 		seeds = 15

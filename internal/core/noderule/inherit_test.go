@@ -12,7 +12,7 @@ func withFinalizer(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1al
 
 // Another controller enforced the rule without records, and somebody deleted it before we
 // first saw it: its taint goes, as that controller would have seen to.
-func TestARuleThatWasDeletedBeforeWeSawIt(t *testing.T) {
+func TestTaintOfARuleDeletedBeforeTakeoverIsRemoved(t *testing.T) {
 	inherited := rule("net", deleting, withFinalizer)
 	checkPlans(t, map[string]planCase{
 		"its taint goes from the nodes that it selects": {rules: rules(inherited), node: worker(tainted(hold)), changes: []string{"Removed net"}},
@@ -41,7 +41,7 @@ func TestACompletedNodeIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAPreviewKnowsItsRival(t *testing.T) {
+func TestDryRunRuleNamesTheRuleItConflictsWith(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("enforced"), rule("preview", younger, dryRun), rule("elsewhere", younger, dryRun, selects("role", "gateway"))))
 	for name, want := range map[string]string{"preview": "enforced", "elsewhere": "", "enforced": ""} {
 		for _, r := range book.Rules() {

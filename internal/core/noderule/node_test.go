@@ -33,7 +33,7 @@ func TestNodeOfKeepsWhatDecisionsNeed(t *testing.T) {
 	}
 }
 
-func TestWhichAnnotationsAreOurs(t *testing.T) {
+func TestWhichAnnotationsBelongToReadygate(t *testing.T) {
 	for key, want := range map[string]bool{
 		holdKey("net"):      true,
 		completedKey("net"): true,
@@ -51,7 +51,7 @@ func TestWhichAnnotationsAreOurs(t *testing.T) {
 	}
 }
 
-func TestATaintIsItsKeyAndEffect(t *testing.T) {
+func TestTaintIDIsKeyAndEffect(t *testing.T) {
 	n := node(tainted(networkTaint + "=pending:NoSchedule"))
 	id := noderule.TaintID{Key: networkTaint, Effect: corev1.TaintEffectNoSchedule}
 	if !n.Has(id) || id.String() != holdRecord {

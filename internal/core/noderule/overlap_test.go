@@ -119,7 +119,7 @@ func TestConflictsAreExact(t *testing.T) {
 	})
 }
 
-func TestOverlapOfNothingIsEverything(t *testing.T) {
+func TestSelectorsWithoutRequirementsOverlap(t *testing.T) {
 	if !noderule.Overlap() || !noderule.Overlap(labels.Requirements{}) {
 		t.Error("selectors without requirements match every node, so they overlap")
 	}

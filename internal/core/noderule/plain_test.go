@@ -22,7 +22,7 @@ import (
 // What is done often is done in a cheap way. It must give the answers of the plain way, which
 // is told here.
 
-func TestAVerdictIsWhatTheObservationsSay(t *testing.T) {
+func TestVerdictFollowsFromTheObservations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, n := compiled(genRule(t, "r0", managedTaints)), genNode(t)
 		v := noderule.Evaluate(r, n, noon)
@@ -40,7 +40,7 @@ func TestAVerdictIsWhatTheObservationsSay(t *testing.T) {
 	})
 }
 
-func TestAPlanIsTheSameWithVerdictsAtHand(t *testing.T) {
+func TestPlanIsTheSameWithComputedVerdicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
 		got, want := book.Plan(n, noon), book.Evaluate(n, noon).Plan(nil)
@@ -112,7 +112,7 @@ func statusOf(n *noderule.Node, o noderule.Observation) string {
 	return "missing"
 }
 
-func TestARuleIsConcernedExactlyByWhatItNames(t *testing.T) {
+func TestChangeIsRelevantExactlyToRulesThatNameIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, before := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
 		if oneIn(t, 4, "a condition twice") {
@@ -136,7 +136,7 @@ func changeTwice(t *rapid.T, n *noderule.Node) {
 	reports(rapid.SampledFrom(conditionTypes).Draw(t, "again"), rapid.SampledFrom(allStatuses).Draw(t, "status again"))(n)
 }
 
-func TestASummaryNamesTheFirstOfAllNodes(t *testing.T) {
+func TestSummaryListsTheFirstNodesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book := noderule.NewRulebook(genRules(t, managedTaints))
 		var nodes []*noderule.Node

@@ -73,7 +73,7 @@ func checkForeignSurvive(t rapid.TB, plan *noderule.Plan, n *noderule.Node) {
 
 // A plan does what the rules ask for and no more: taints come for rules that hold the node, and
 // go only for rules that release it or have a record there. What stays keeps order and value.
-func TestAPlanDoesWhatRulesAskForAndNoMore(t *testing.T) {
+func TestPlanDoesExactlyWhatRulesRequire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
 		book.Listed = listedOn(n)

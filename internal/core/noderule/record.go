@@ -21,8 +21,8 @@ const (
 	OriginAdded Origin = "added"
 	// OriginAdopted means that the node had the taint when the rule first held it.
 	OriginAdopted Origin = "adopted"
-	// OriginBorn means that the admission policy added the taint when the node was created.
-	OriginBorn Origin = "born"
+	// OriginCreated means that the admission policy added the taint when the node was created.
+	OriginCreated Origin = "created"
 	// OriginLabelled means that the admission policy added the taint in the request that made the rule select the
 	// node.
 	OriginLabelled Origin = "labelled"
@@ -55,7 +55,7 @@ type record struct {
 
 // since is when the hold began; zero if that is not known.
 func (r *record) since(node *Node) time.Time {
-	if r.Origin == OriginBorn && r.Since == "" {
+	if r.Origin == OriginCreated && r.Since == "" {
 		return node.Created
 	}
 	return timeIn(r.Since)

@@ -39,7 +39,7 @@ func TestTextOfRecords(t *testing.T) {
 }
 
 // A record is all that is left when its rule is gone: it must say what to take off.
-func TestARecordOutlivesItsRule(t *testing.T) {
+func TestRecordIsEnoughToRemoveTheTaintOfADeletedRule(t *testing.T) {
 	for _, key := range []string{networkTaint, "startup-taint.cluster-autoscaler.kubernetes.io/cni"} {
 		t.Run(key, func(t *testing.T) {
 			held := noderule.NewRulebook(rules(rule("net", taintKey(key)))).Plan(worker(), noon).Apply(worker())

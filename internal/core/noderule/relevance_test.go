@@ -39,7 +39,7 @@ func (c relevanceCase) check(t *testing.T) {
 	}
 }
 
-func TestWhatConcernsNobody(t *testing.T) {
+func TestIrrelevantChanges(t *testing.T) {
 	heartbeat := func(n *noderule.Node) {
 		for i := range n.Conditions {
 			n.Conditions[i].LastHeartbeatTime = metav1.NewTime(noon)
@@ -77,7 +77,7 @@ func TestWhatConcernsNobody(t *testing.T) {
 }
 
 // A heartbeat of a node that is not held concerns a rule that forgives only while it does.
-func TestAHeartbeatConcernsWhoForgave(t *testing.T) {
+func TestHeartbeatIsRelevantAfterAReleaseByTheDeadline(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("net", deadline(time.Hour), releaseStuck, maxUnavailable("1"))))
 	key := v1alpha1.MemoryPrefix + string(uidOf("net"))
 	for value, want := range map[string]bool{
@@ -93,7 +93,7 @@ func TestAHeartbeatConcernsWhoForgave(t *testing.T) {
 }
 
 // A clock that was set back makes what it says older: nobody may wait until it would have been so.
-func TestAHeartbeatFromBeforeIsNoticed(t *testing.T) {
+func TestOlderHeartbeatIsRelevant(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("net", requires(maxAge(requirement(network, True), time.Hour)))))
 	now := heard(worker(reports(network, True)), noon)
 	if book.Concerns(now, heard(now, noon.Add(time.Minute))) {
@@ -104,7 +104,7 @@ func TestAHeartbeatFromBeforeIsNoticed(t *testing.T) {
 	}
 }
 
-func TestWhatConcernsSomebody(t *testing.T) {
+func TestRelevantChanges(t *testing.T) {
 	net, gate, both := []string{"net"}, []string{"gate"}, []string{"net", "gate"}
 	for name, c := range map[string]relevanceCase{
 		"a condition that a rule names appears":           {before: worker(), after: worker(reports("NetworkReady", Unknown)), concerned: net},
@@ -131,7 +131,7 @@ func TestWhatConcernsSomebody(t *testing.T) {
 func recreated(n *noderule.Node) { n.UID, n.Created = "node-2", noon.Add(time.Hour) }
 
 // API servers store a condition that a client writes twice; the first one counts.
-func TestAConditionGivenTwiceIsNotOverlooked(t *testing.T) {
+func TestRemovedDuplicateConditionIsRelevant(t *testing.T) {
 	twice := worker(reports("NetworkReady", True), reports("NetworkReady", False))
 	once := worker(reports("NetworkReady", False))
 	book := noderule.NewRulebook(rules(rule("net")))
@@ -142,7 +142,7 @@ func TestAConditionGivenTwiceIsNotOverlooked(t *testing.T) {
 
 // A dry run counts the taints that would go, also where the rule no longer selects the node:
 // its numbers go stale if it does not hear that such a taint is gone.
-func TestARuleHearsOfATaintThatItOwnsOnAnUnselectedNode(t *testing.T) {
+func TestOwnedTaintOnAnUnselectedNodeIsRelevant(t *testing.T) {
 	preview := rule("net", dryRun)
 	before, after := node(tainted(hold), owned("net", holdRecord)), node(owned("net", holdRecord))
 	was, is := summarize(preview, 0, before), summarize(preview, 0, after)
@@ -155,7 +155,7 @@ func TestARuleHearsOfATaintThatItOwnsOnAnUnselectedNode(t *testing.T) {
 }
 
 // What a rule left behind must be swept, although no rule is concerned any more.
-func TestStrayRecordsConcernThePlan(t *testing.T) {
+func TestRecordsOfUnknownRulesAreRelevantToThePlan(t *testing.T) {
 	for name, after := range map[string]*noderule.Node{
 		"a record of an unknown rule":     worker(owned("gone", holdRecord)),
 		"a record that cannot be read":    worker(annotated(holdKey("gone"), "x")),
@@ -174,7 +174,7 @@ func TestStrayRecordsConcernThePlan(t *testing.T) {
 	}
 }
 
-func TestWithoutRulesReportsConcernNobody(t *testing.T) {
+func TestWithoutRulesConditionsAndTaintsAreNotRelevant(t *testing.T) {
 	after := worker(tainted(hold), reports("NetworkReady", True), label("zone", "a"), recreated)
 	if noderule.NewRulebook(nil).Concerns(worker(), after) {
 		t.Error("there is no rule that it could concern")

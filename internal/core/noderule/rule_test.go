@@ -10,7 +10,7 @@ import (
 
 // What compiles to the same rule is not compiled again, and nodes are not looked at again:
 // nothing that decisions depend on may be missing here.
-func TestWhatMakesARuleAnotherOne(t *testing.T) {
+func TestSameRuleComparesEverythingThatDecisionsUse(t *testing.T) {
 	newGeneration := func(r *v1alpha1.NodeReadinessRule) { r.Generation = 2; r.Spec.DryRun = true }
 	replaced := func(r *v1alpha1.NodeReadinessRule) { r.UID = "another" }
 	status := func(r *v1alpha1.NodeReadinessRule) {

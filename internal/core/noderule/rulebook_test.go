@@ -53,7 +53,7 @@ func TestConflicts(t *testing.T) {
 }
 
 // A rule that has lost demands nothing, so it must not keep others from taking part.
-func TestALoserBlocksNobody(t *testing.T) {
+func TestRuleInConflictBlocksNoOtherRule(t *testing.T) {
 	old := rule("old")
 	loser := rule("loser", younger, selectsBy(expression("role", "Exists")))
 	third := rule("third", youngest, selects("role", "gateway"))
@@ -69,7 +69,7 @@ func TestRulesOfTheSameAgeAreOrderedByUID(t *testing.T) {
 	}
 }
 
-func TestAConflictNamesTheWinner(t *testing.T) {
+func TestConflictMessageNamesTheOlderRule(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("cni"), rule("copy", younger)))
 	message := book.Rule(uidOf("copy")).Problem.Message
 	for _, part := range []string{`"cni"`, holdRecord} {
@@ -79,7 +79,7 @@ func TestAConflictNamesTheWinner(t *testing.T) {
 	}
 }
 
-func TestTheWinnerOfAConflictGoesAway(t *testing.T) {
+func TestConflictEndsWhenTheOlderRuleIsDeleted(t *testing.T) {
 	loser := rule("loser", younger)
 	wantEqual(t, "with the winner", standings(noderule.NewRulebook(rules(rule("winner"), loser))), []string{"winner", "loser: Conflict"})
 	wantEqual(t, "while it is deleted", standings(noderule.NewRulebook(rules(rule("winner", deleting), loser))), []string{"winner", "loser"})

@@ -54,19 +54,19 @@ func TestMinReadySeconds(t *testing.T) {
 		l.do(func(n *noderule.Node) { n.Conditions[0].LastTransitionTime.Time = l.now.Add(2 * time.Second) }).want("released")
 	})
 	t.Run("but a new node waits for a bootstrap-only rule", func(t *testing.T) {
-		n := worker(born(noon.Add(-time.Minute)))
+		n := worker(nodeCreatedAt(noon.Add(-time.Minute)))
 		setCondition(n, network, True, noon.Add(-20*time.Second))
 		newLife(t, n, rule("net", wait, bootstrapOnly)).want("held").
 			pass(59*time.Second).want("held").pass(time.Second).want("released").
 			report(network, False).want("released")
 	})
 	t.Run("and one that has been ready for long does not", func(t *testing.T) {
-		n := worker(born(noon.Add(-2 * time.Hour)))
+		n := worker(nodeCreatedAt(noon.Add(-2 * time.Hour)))
 		setCondition(n, network, True, noon.Add(-time.Hour))
 		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantTold("Completed net")
 	})
 	t.Run("nor one that is older than the rule, whatever its pods would say", func(t *testing.T) {
-		n := worker(born(dayOne.Add(-time.Hour)))
+		n := worker(nodeCreatedAt(dayOne.Add(-time.Hour)))
 		setCondition(n, network, True, noon.Add(-time.Second))
 		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantTold("Completed net")
 	})
@@ -278,8 +278,8 @@ func TestProgressDeadline(t *testing.T) {
 		}
 		l.report(network, False).pass(10*time.Minute).wantTold("Added net", "Stuck net")
 	})
-	t.Run("a node born held counts from its birth", func(t *testing.T) {
-		n := worker(born(noon.Add(-5*time.Minute)), tainted(hold), annotated(holdKey("net"), `{"rule":"net","taint":"`+holdRecord+`","origin":"born"}`))
+	t.Run("a node created with the taint counts from its creation", func(t *testing.T) {
+		n := worker(nodeCreatedAt(noon.Add(-5*time.Minute)), tainted(hold), annotated(holdKey("net"), `{"rule":"net","taint":"`+holdRecord+`","origin":"created"}`))
 		newLife(t, n, rule("net", deadline(10*time.Minute))).pass(5 * time.Minute).wantTold("Stuck net")
 	})
 	t.Run("a hold of which nobody knows when it began counts from the first look", func(t *testing.T) {
@@ -401,7 +401,7 @@ func TestDependsOn(t *testing.T) {
 		taints(l, hold, diskHold)
 	})
 	t.Run("a rule that leaves the node released because of its limit holds nobody up", func(t *testing.T) {
-		n := worker(reports("Ready", True), born(noon.Add(-time.Hour)))
+		n := worker(reports("Ready", True), nodeCreatedAt(noon.Add(-time.Hour)))
 		l := &life{t: t, book: noderule.NewRulebook(rules(rule("net", maxUnavailable("0")), disk())), node: n, now: noon}
 		if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; v.Cause != "" || v.State != noderule.Held {
 			t.Errorf("disk says %s %q, must look at the node", v.State, v.Cause)
@@ -416,7 +416,7 @@ func TestDependsOn(t *testing.T) {
 	})
 }
 
-func TestACycleIsSaidAndReleasesNobody(t *testing.T) {
+func TestDependencyCycleIsReportedAndRulesStayEnforced(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules []*v1alpha1.NodeReadinessRule
 		loser string
@@ -444,10 +444,10 @@ func TestACycleIsSaidAndReleasesNobody(t *testing.T) {
 }
 
 // A rule waits for one of dependsOn that takes the node out of use, but not if that is in dry run or limited.
-func TestARuleWaitsForOneThatTakesTheNode(t *testing.T) {
+func TestRuleWaitsForADependencyThatHoldsTheNode(t *testing.T) {
 	disk := rule("disk", younger, taintKey("readiness.k8s.io/DiskReady"), requires(requirement("DiskReady", True)), dependsOn("net"))
 	book := noderule.NewRulebook(rules(rule("net", maxUnavailable("1")), disk))
-	n := worker(reports("Ready", True), reports(network, False), reports("DiskReady", False), born(dayOne.Add(-time.Hour)))
+	n := worker(reports("Ready", True), reports(network, False), reports("DiskReady", False), nodeCreatedAt(dayOne.Add(-time.Hour)))
 	e := book.Evaluate(n, noon)
 	if changed := e.ApplyDependencies(); !slices.Equal(changed, []int{1}) || e.Verdicts[1].WaitsFor == nil || e.Verdicts[1].WaitsFor.Name != "net" {
 		t.Errorf("changed: %v, %+v", changed, e.Verdicts[1])

@@ -12,7 +12,7 @@ import (
 
 // A change that is said to concern nobody is never looked at: if it asked for a plan after
 // all, the node would stay wrong until something else happens to it.
-func TestWhatConcernsNobodyLeavesNothingToPlan(t *testing.T) {
+func TestIrrelevantChangeLeavesNothingToPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
 		before := book.Plan(n, noon).Apply(n)
@@ -28,7 +28,7 @@ func TestWhatConcernsNobodyLeavesNothingToPlan(t *testing.T) {
 
 // A rule that is not concerned is not counted again: its numbers must not have changed, on
 // whatever node, settled or not.
-func TestARuleThatIsNotConcernedCountsTheSame(t *testing.T) {
+func TestIrrelevantChangeDoesNotChangeTheSummary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, before := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
 		after := genChange(t, before)

@@ -9,19 +9,19 @@ import (
 
 func TestHoldOf(t *testing.T) {
 	recorded := func(value string) *noderule.Node {
-		return worker(born(dayOne), tainted(hold), annotated(holdKey("net"), value))
+		return worker(nodeCreatedAt(dayOne), tainted(hold), annotated(holdKey("net"), value))
 	}
 	for name, c := range map[string]struct {
 		node *noderule.Node
 		want noderule.HoldRecord
 		none bool
 	}{
-		"added":               {node: recorded(`{"origin":"added","since":"2026-03-01T12:00:00Z"}`), want: noderule.HoldRecord{Origin: noderule.OriginAdded, Since: noon}},
-		"born: since birth":   {node: recorded(`{"origin":"born"}`), want: noderule.HoldRecord{Origin: noderule.OriginBorn, Since: dayOne}},
-		"labelled: who knows": {node: recorded(`{"origin":"labelled"}`), want: noderule.HoldRecord{Origin: noderule.OriginLabelled}},
-		"a forged time":       {node: recorded(`{"origin":"added","since":"yesterday"}`), want: noderule.HoldRecord{Origin: noderule.OriginAdded}},
-		"an unreadable one":   {node: recorded(`{`), none: true},
-		"none":                {node: worker(tainted(hold)), none: true},
+		"added":                   {node: recorded(`{"origin":"added","since":"2026-03-01T12:00:00Z"}`), want: noderule.HoldRecord{Origin: noderule.OriginAdded, Since: noon}},
+		"created: since creation": {node: recorded(`{"origin":"created"}`), want: noderule.HoldRecord{Origin: noderule.OriginCreated, Since: dayOne}},
+		"labelled: who knows":     {node: recorded(`{"origin":"labelled"}`), want: noderule.HoldRecord{Origin: noderule.OriginLabelled}},
+		"a forged time":           {node: recorded(`{"origin":"added","since":"yesterday"}`), want: noderule.HoldRecord{Origin: noderule.OriginAdded}},
+		"an unreadable one":       {node: recorded(`{`), none: true},
+		"none":                    {node: worker(tainted(hold)), none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, there := noderule.HoldOf(compiled(rule("net")), c.node)

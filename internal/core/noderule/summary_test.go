@@ -77,7 +77,7 @@ func TestSummaryOfOneNode(t *testing.T) {
 	}
 }
 
-func TestABootstrapOnlyNodeIsSettledOnceItIsRemembered(t *testing.T) {
+func TestBootstrapOnlyNodeIsSettledWithItsCompletionRecord(t *testing.T) {
 	boot := rule("boot", bootstrapOnly)
 	for name, c := range map[string]struct {
 		node *noderule.Node

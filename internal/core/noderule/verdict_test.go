@@ -116,10 +116,10 @@ func TestEvaluateCompletion(t *testing.T) {
 		"a completed node that is not selected is not selected":     {boot(), node(completed("boot")), "NotSelected"},
 
 		"the older form counts while the rule is new to us":               {boot(), worker(olderForm), done},
-		"the older form counts on a node that is older than the takeover": {boot(takenOverAt(noon)), worker(olderForm, born(noon.Add(-time.Second))), done},
-		"the older form does not count on a node that joined later":       {boot(takenOverAt(noon)), worker(olderForm, born(noon.Add(time.Second))), held},
-		"the older form does not count on a node that joined right then":  {boot(takenOverAt(noon)), worker(olderForm, born(noon)), held},
-		"the newer form counts on any node":                               {boot(takenOverAt(noon)), worker(completed("boot"), born(noon.Add(time.Hour))), done},
+		"the older form counts on a node that is older than the takeover": {boot(takenOverAt(noon)), worker(olderForm, nodeCreatedAt(noon.Add(-time.Second))), done},
+		"the older form does not count on a node that joined later":       {boot(takenOverAt(noon)), worker(olderForm, nodeCreatedAt(noon.Add(time.Second))), held},
+		"the older form does not count on a node that joined right then":  {boot(takenOverAt(noon)), worker(olderForm, nodeCreatedAt(noon)), held},
+		"the newer form counts on any node":                               {boot(takenOverAt(noon)), worker(completed("boot"), nodeCreatedAt(noon.Add(time.Hour))), done},
 		"the older form of another rule does not count":                   {boot(), worker(annotated(v1alpha1.CompletedPrefix+"bootstrap", "x")), held},
 	})
 }

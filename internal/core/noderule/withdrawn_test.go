@@ -14,7 +14,7 @@ import (
 
 // Rules that nobody enforces any more demand nothing, whatever their mode and the node's
 // conditions; of what they own, only the memory of completions stays.
-func TestWithdrawnRulesTakeBackWhatTheyOwn(t *testing.T) {
+func TestWithdrawnRulesRemoveTheirHolds(t *testing.T) {
 	unmet := reports("NetworkReady", False)
 	for name, c := range map[string]struct {
 		rule   *v1alpha1.NodeReadinessRule

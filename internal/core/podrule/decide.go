@@ -188,7 +188,7 @@ func (d *decider) evaluate(v *Verdict) {
 	case !d.there():
 		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not said that its sandbox is there"
 		return
-	case open && !slices.ContainsFunc(v.Rules, func(r *Rule) bool { return r.Reopen }):
+	case open && !slices.ContainsFunc(v.Rules, func(r *Rule) bool { return r.CloseOnNotReady }):
 		d.keep(v)
 		return
 	}
@@ -226,7 +226,7 @@ func (d *decider) keep(v *Verdict) {
 // has not.
 func (d *decider) ask(v *Verdict, earned bool) (refused bool) {
 	for _, rule := range v.Rules {
-		if earned && !rule.Reopen {
+		if earned && !rule.CloseOnNotReady {
 			continue
 		}
 		for i := range rule.Components {

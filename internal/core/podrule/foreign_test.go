@@ -148,7 +148,7 @@ func TestAPodThatWasReadyKeepsAForeignTrue(t *testing.T) {
 }
 
 // Nothing is set back before a component has answered: a prober may not have asked yet.
-func TestAForeignTrueWaitsForTheFirstAnswer(t *testing.T) {
+func TestForeignTrueIsKeptUntilTheFirstAnswer(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path"))))
 	w.sets("Programmed")
 	w.settle()
@@ -182,7 +182,7 @@ func TestAForeignTrueMayComeBeforeTheAddress(t *testing.T) {
 }
 
 // A foreign True neither resets nor passes the deadline of the rule.
-func TestADeadlineGoesOnUnderAForeignTrue(t *testing.T) {
+func TestForeignTrueDoesNotResetTheDeadline(t *testing.T) {
 	w := newWorld(t, rule("network", startHold, deadline(30, v1alpha1.DeadlineOpen)))
 	w.latch()
 	w.pass(20 * time.Second)
@@ -366,7 +366,7 @@ func TestTheKeyOfAnOrphanIsTriedAgain(t *testing.T) {
 // A network plugin that sets its own reason again costs no write, and the gate is still closed when a
 // component is no longer ready: before and after a restart of the agent.
 func TestAPluginMayKeepItsReason(t *testing.T) {
-	w := newWorld(t, rule("network", reopens))
+	w := newWorld(t, rule("network", closesOnNotReady))
 	w.says("True")
 	w.settle()
 	for range 3 {
@@ -471,7 +471,7 @@ func TestAForeignTrueOfAnOrphan(t *testing.T) {
 }
 
 // The API server may have done what it did not answer. A gate that Readygate has opened so is its decision.
-func TestAnUnansweredWriteIsADecision(t *testing.T) {
+func TestUnansweredOpenIsNotAForeignTrue(t *testing.T) {
 	w := newWorld(t, rule("network", startHold))
 	w.latched(runs(noon))
 	w.says("False")

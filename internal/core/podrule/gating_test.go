@@ -58,7 +58,7 @@ func gate(name string) ruleOption { return func(r *v1alpha1.PodReadinessRule) { 
 
 func startHold(r *v1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 
-func reopens(r *v1alpha1.PodReadinessRule) { r.Spec.Reopen = v1alpha1.ReopenAlways }
+func closesOnNotReady(r *v1alpha1.PodReadinessRule) { r.Spec.ClosePolicy = v1alpha1.CloseOnNotReady }
 
 func deleting(r *v1alpha1.PodReadinessRule) { r.DeletionTimestamp = &metav1.Time{Time: noon} }
 
@@ -211,7 +211,7 @@ func TestOneWriteOpensAGate(t *testing.T) {
 }
 
 // A component that is slow is named, and what it said is heard: two writes.
-func TestAWaitingPodSaysForWhat(t *testing.T) {
+func TestWaitingPodNamesItsUnreadyComponents(t *testing.T) {
 	w := newWorld(t, rule("network", components(byPodCondition("policy"), byReach("path"))))
 	w.settle()
 	w.expect("absent", "")
@@ -255,13 +255,13 @@ func TestRulesWithOneGateOpenItTogether(t *testing.T) {
 }
 
 // A gate that is open closes again only if a rule says so, and opens again then.
-func TestReopen(t *testing.T) {
+func TestClosePolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options []ruleOption
 		want    string
 	}{
 		"never":  {nil, "True AllComponentsReady"},
-		"always": {[]ruleOption{reopens}, "False ComponentsNotReady"},
+		"always": {[]ruleOption{closesOnNotReady}, "False ComponentsNotReady"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network", tc.options...))
@@ -282,7 +282,7 @@ func TestReopen(t *testing.T) {
 
 // An agent that has just started knows no answers: nothing closes because of that.
 func TestARestartClosesNothing(t *testing.T) {
-	w := newWorld(t, rule("network", components(byReach("path")), reopens))
+	w := newWorld(t, rule("network", components(byReach("path")), closesOnNotReady))
 	w.answers["10.0.0.7:9"] = yes
 	w.settle()
 	clear(w.answers)
@@ -302,7 +302,7 @@ func TestARestartClosesNothing(t *testing.T) {
 
 // A new sandbox closes the gate before it is opened anew, whether somebody saw that the pod had none
 // in between or not, and a component has to say yes again.
-func TestANewSandboxIsAskedAnew(t *testing.T) {
+func TestNewSandboxClosesTheGateUntilItsComponentsAreReady(t *testing.T) {
 	for name, watched := range map[string]bool{"seen": true, "not seen": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network"))
@@ -337,7 +337,7 @@ func TestANewSandboxIsAskedAnew(t *testing.T) {
 
 // The kubelet tells of a new sandbox with the address of the one before for a moment: nothing is opened
 // for that.
-func TestAnAddressOfTheSandboxBefore(t *testing.T) {
+func TestAddressOfThePreviousSandboxOpensNothing(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path"))))
 	w.answers["10.0.0.7:9"] = yes
 	w.settle()
@@ -359,7 +359,7 @@ func TestAnAddressOfTheSandboxBefore(t *testing.T) {
 }
 
 // A component can say yes a moment before the kubelet says that the sandbox is there.
-func TestAComponentMayOutrunTheKubelet(t *testing.T) {
+func TestComponentMayReportBeforeTheKubeletReportsTheSandbox(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.says("True")
 	w.settle()
@@ -377,7 +377,7 @@ func TestAComponentMayOutrunTheKubelet(t *testing.T) {
 
 // After a boot the status tells of the sandbox before for a while: it is closed, and stays so until
 // the kubelet has made another one.
-func TestABootClosesUntilThereIsANewSandbox(t *testing.T) {
+func TestGateIsClosedFromABootUntilANewSandbox(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path"))))
 	w.answers["10.0.0.7:9"] = yes
 	w.settle()
@@ -430,15 +430,15 @@ func TestDeadline(t *testing.T) {
 }
 
 // One rule that lets a late pod wait on is enough.
-func TestADeadlineOpensOnlyIfAllRulesSaySo(t *testing.T) {
+func TestDeadlineOpensAGateOnlyIfEveryRuleOpensOnDeadline(t *testing.T) {
 	w := newWorld(t, rule("a", deadline(5, v1alpha1.DeadlineOpen)), rule("b"))
 	w.pass(time.Minute)
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 }
 
-func TestAReopenedGateHasItsDeadlineAnew(t *testing.T) {
-	w := newWorld(t, rule("network", reopens, deadline(30, v1alpha1.DeadlineOpen)))
+func TestDeadlineStartsAgainWhenAGateCloses(t *testing.T) {
+	w := newWorld(t, rule("network", closesOnNotReady, deadline(30, v1alpha1.DeadlineOpen)))
 	w.says("True")
 	w.settle()
 	w.pass(time.Hour)
@@ -531,7 +531,7 @@ func TestAPodThatOptsOutLaterIsOpened(t *testing.T) {
 
 // A latch that is open for one sandbox is opened for all of them when nobody waits any more: else it
 // would wait for ever in the next one.
-func TestALatchIsOpenedForGood(t *testing.T) {
+func TestAbandonedLatchIsOpenedForEverySandbox(t *testing.T) {
 	for name, decide := range map[string]func(w *world){
 		"by the agent":     func(w *world) { w.settle() },
 		"without an agent": func(w *world) { w.write(podrule.Orphan(w.rules, &w.subject, w.now).Patch) },
@@ -550,7 +550,7 @@ func TestALatchIsOpenedForGood(t *testing.T) {
 }
 
 // Without a latch there is nothing to write when a rule goes.
-func TestAnOpenGateIsNotWrittenWhenItsRuleGoes(t *testing.T) {
+func TestOpenGateIsNotWrittenWhenItsRuleIsDeleted(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.says("True")
 	w.settle()
@@ -621,7 +621,7 @@ func TestProbes(t *testing.T) {
 
 // A template that names an address that the pod does not have is answered with no: what is left of it
 // could be true of any pod.
-func TestAnAddressThatThePodDoesNotHave(t *testing.T) {
+func TestTemplateWithAMissingAddressIsNotReady(t *testing.T) {
 	w := newWorld(t, rule("network", components(v1alpha1.Component{Name: "calico", File: &v1alpha1.FileComponent{Path: "/run/{name}", Contains: "{ipv6}"}})))
 	w.answers["/run/web"] = yes
 	w.pass(5 * time.Second)
@@ -630,7 +630,7 @@ func TestAnAddressThatThePodDoesNotHave(t *testing.T) {
 }
 
 // A latch in a virtual machine sees the boot of that: it is not compared.
-func TestABootIsNotNamedToAVirtualMachine(t *testing.T) {
+func TestLatchKeyOfAVirtualMachineHasNoBootID(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	class := "kata"
 	w.subject.Pod.Spec.RuntimeClassName = &class
@@ -687,7 +687,7 @@ func TestAnOpenOrphanIsNotWaiting(t *testing.T) {
 }
 
 // Words that alternate are not written each time.
-func TestWordsRest(t *testing.T) {
+func TestAlternatingMessagesAreNotWrittenEachTime(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path"))))
 	for i := range 30 {
 		w.answers["10.0.0.7:9"] = podrule.Answer{Why: []string{"refused", "no route"}[i%2]}
@@ -699,10 +699,10 @@ func TestWordsRest(t *testing.T) {
 	}
 }
 
-// A gate that was opened by a deadline is not closed because the component still says no, with reopen
+// A gate that was opened by a deadline is not closed because the component still says no, with closePolicy
 // neither; when it has said yes, it may be closed again.
-func TestADeadlineDoesNotFlap(t *testing.T) {
-	w := newWorld(t, rule("network", reopens, deadline(30, v1alpha1.DeadlineOpen)))
+func TestGateOpenedByTheDeadlineDoesNotFlap(t *testing.T) {
+	w := newWorld(t, rule("network", closesOnNotReady, deadline(30, v1alpha1.DeadlineOpen)))
 	w.pass(30 * time.Second)
 	w.settle()
 	w.pass(time.Hour)
@@ -717,7 +717,7 @@ func TestADeadlineDoesNotFlap(t *testing.T) {
 }
 
 // A component that says yes again with a new probe time is heard in a new sandbox.
-func TestAProbeTimeCounts(t *testing.T) {
+func TestNewProbeTimeCountsInANewSandbox(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.says("True")
 	w.settle()
@@ -765,7 +765,7 @@ func TestOrphansStayOpen(t *testing.T) {
 }
 
 // An agent that comes back leaves open what was opened without it, until there is a new sandbox.
-func TestAnAgentThatComesBack(t *testing.T) {
+func TestReturningAgentKeepsWhatTheManagerOpened(t *testing.T) {
 	w := newWorld(t, rule("network", deadline(60, v1alpha1.DeadlineOpen)))
 	w.pass(time.Hour)
 	w.write(podrule.Orphan(w.rules, &w.subject, w.now).Patch)

@@ -75,7 +75,7 @@ func TestAClockThatIsSetClosesNothing(t *testing.T) {
 
 // A pod of which nothing is written yet seems to be from before the boot then. When the kubelet must
 // have looked at all of them, what it tells is believed.
-func TestASandboxThatSeemsOlderThanTheBootIsBelievedInTheEnd(t *testing.T) {
+func TestSandboxOlderThanTheBootIsAcceptedAfterTheSettleTime(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.subject.Node.Booted, w.subject.Node.Settles = noon.Add(time.Hour), noon.Add(2*time.Hour)
 	w.pass(2*time.Hour - time.Second)
@@ -125,7 +125,7 @@ func TestAPodThatWasNotProbedIsNotLate(t *testing.T) {
 }
 
 // Who insists on a closed gate is not written against as fast as possible.
-func TestAGateThatAnotherWriterCloses(t *testing.T) {
+func TestGateThatAnotherWriterClosesIsNotRewrittenAtOnce(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.says("True")
 	w.settle()

@@ -9,7 +9,7 @@ import (
 
 // Before an agent sets back what the manager opened because no rule asks for it, the agent reads the rules
 // past its cache.
-func TestASweptGateNeedsLiveRules(t *testing.T) {
+func TestSweptGateIsSetBackOnlyAfterALiveReadOfRules(t *testing.T) {
 	for reason, want := range map[string]bool{v1alpha1.ReasonRuleDeleted: true, v1alpha1.ReasonNotSelected: true, v1alpha1.ReasonAllReady: false, "Programmed": false} {
 		w := newWorld(t, rule("network"))
 		w.pass(6 * time.Second)

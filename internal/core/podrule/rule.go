@@ -28,9 +28,9 @@ type Rule struct {
 	Deadline time.Duration
 	// OpenLate says that the gate of a late pod is opened.
 	OpenLate bool
-	// Reopen says that an open gate closes when a component says no.
-	Reopen   bool
-	Deleting bool
+	// CloseOnNotReady says that an open gate closes when a component says no.
+	CloseOnNotReady bool
+	Deleting        bool
 	// Invalid is why the rule cannot be enforced; nil if it can.
 	Invalid error
 
@@ -52,7 +52,7 @@ func NewRule(obj *v1alpha1.PodReadinessRule) *Rule {
 	rule := &Rule{
 		Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Created: obj.CreationTimestamp.Time,
 		Gate: cmp.Or(spec.Gate, v1alpha1.DefaultGate), StartHold: spec.StartHold, OpenLate: spec.OnDeadline == v1alpha1.DeadlineOpen,
-		Reopen: spec.Reopen == v1alpha1.ReopenAlways, Deleting: obj.DeletionTimestamp != nil,
+		CloseOnNotReady: spec.ClosePolicy == v1alpha1.CloseOnNotReady, Deleting: obj.DeletionTimestamp != nil,
 	}
 	if spec.DeadlineSeconds != nil {
 		rule.Deadline = time.Duration(*spec.DeadlineSeconds) * time.Second

@@ -17,7 +17,7 @@ const forgetAfter = time.Hour
 
 // Gap is why a policy does not cover a rule.
 type Gap struct {
-	// Reason is one of the reasons of the condition BirthsCovered, or Enforced of rules for pods.
+	// Reason is one of the reasons of the condition TaintedAtCreation, or Enforced of rules for pods.
 	Reason string
 	// Message says what is wrong and what to do.
 	Message string
@@ -188,7 +188,7 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 		c.policy, difference, ApplyCommand, effect)}
 }
 
-var settling = Gap{Reason: v1alpha1.ReasonSettling, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
+var settling = Gap{Reason: v1alpha1.ReasonProgressing, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
 
 // Gone says whether no API server does what the rule asks for any more. If not, wait is
 // when to ask again; zero if something has to change before. A policy that cannot be read or

@@ -19,9 +19,9 @@ import (
 
 const settle = 5 * time.Second
 
-// births is the policy of rules with these names, which are their UIDs too; large is one that
+// taintNewNodes is the policy of rules with these names, which are their UIDs too; large is one that
 // does not fit.
-func births(names ...string) admission.Compiled {
+func taintNewNodes(names ...string) admission.Compiled {
 	var objs []*v1alpha1.NodeReadinessRule
 	for _, name := range names {
 		objs = append(objs, &v1alpha1.NodeReadinessRule{
@@ -42,12 +42,12 @@ func births(names ...string) admission.Compiled {
 			selector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}}
 		}
 	}
-	return admission.CompileBirths(noderule.NewRulebook(objs).Rules())
+	return admission.CompileTaintNewNodes(noderule.NewRulebook(objs).Rules())
 }
 
 // in is a sight of a policy that says what the rules ask for.
 func in(names ...string) admissioncontroller.Sight {
-	return admissioncontroller.Sight{Stored: births(names...), Wanted: births(names...)}
+	return admissioncontroller.Sight{Stored: taintNewNodes(names...), Wanted: taintNewNodes(names...)}
 }
 
 type memory struct {
@@ -81,13 +81,13 @@ func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
 		t.Errorf("before the first sight: %q", got)
 	}
 	m.Saw(in())
-	m.Saw(admissioncontroller.Sight{Stored: births(), Wanted: births("a")})
-	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != 0 {
+	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != 0 {
 		t.Errorf("about to be written: %q %v", got, wait)
 	}
 	m.Saw(in("a"))
 	m.after(time.Second)
-	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != settle-time.Second {
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle-time.Second {
 		t.Errorf("just written: %q %v", got, wait)
 	}
 	m.after(settle - time.Second)
@@ -98,36 +98,36 @@ func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
 	if got, _ := m.says(t, "a", true); got != "" {
 		t.Errorf("another rule came: %q", got)
 	}
-	if got, _ := m.says(t, "b", false); got != v1alpha1.ReasonSettling {
+	if got, _ := m.says(t, "b", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("the other rule: %q", got)
 	}
 }
 
 // A part of the policy that was away, however short, settles again.
-func TestAnEditOfThePolicyStartsTheSettleTimeAnew(t *testing.T) {
+func TestEditOfThePolicyRestartsTheSettleTime(t *testing.T) {
 	m := newMemory()
 	m.Saw(in("a"))
 	m.after(settle)
-	m.Saw(admissioncontroller.Sight{Stored: births(), Wanted: births("a")})
+	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
 	m.Saw(in("a"))
-	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("put back: %q %v", got, wait)
 	}
 }
 
 // Who led before has waited, if the rule says so and its part was found as it should be.
-func TestANewLeaderDoesNotStartTheSettleTimeAnew(t *testing.T) {
+func TestNewLeaderDoesNotRestartTheSettleTime(t *testing.T) {
 	m := newMemory()
 	m.Saw(in("a", "b"))
 	if got, _ := m.says(t, "a", true); got != "" {
 		t.Errorf("covered before: %q", got)
 	}
-	if got, wait := m.says(t, "b", false); got != v1alpha1.ReasonSettling || wait != settle {
+	if got, wait := m.says(t, "b", false); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("not covered before: %q %v", got, wait)
 	}
 }
 
-func TestAGapIsToldOfEveryRule(t *testing.T) {
+func TestGapIsReportedForEveryRule(t *testing.T) {
 	m := newMemory()
 	sight := in("a")
 	sight.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
@@ -138,15 +138,15 @@ func TestAGapIsToldOfEveryRule(t *testing.T) {
 }
 
 // A rule that does not fit is another thing than one that nobody has compiled yet.
-func TestARuleThatDoesNotFitSaysSo(t *testing.T) {
+func TestRuleThatIsTooLargeReportsIt(t *testing.T) {
 	m := newMemory()
 	told := 0
 	m.Saw(in("a"))
 	m.OnChange(func() { told++ })
-	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonSettling {
+	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("a rule that is new: %q", got)
 	}
-	m.Saw(admissioncontroller.Sight{Stored: births("a"), Wanted: births("a", "large")})
+	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes("a"), Wanted: taintNewNodes("a", "large")})
 	if got, _ := m.says(t, "large", true); got != v1alpha1.ReasonTooLarge || told != 1 {
 		t.Errorf("a rule that does not fit: %q, told %d times", got, told)
 	}
@@ -157,7 +157,7 @@ func TestARuleThatIsAboutToBeWrittenIsNotGone(t *testing.T) {
 	m := newMemory()
 	m.Saw(in())
 	m.after(settle)
-	m.Saw(admissioncontroller.Sight{Stored: births(), Wanted: births("a")})
+	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
 	if gone, wait := m.Gone("a"); gone || wait != 0 {
 		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
@@ -173,7 +173,7 @@ func TestAPolicyThatIsInForceAgainSettlesAgain(t *testing.T) {
 	m.Saw(sight)
 	m.after(settle)
 	m.Saw(in("a"))
-	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("got %q %v", got, wait)
 	}
 }
@@ -210,8 +210,8 @@ func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
 
 // A cluster without the API never had a policy; one that was deleted may be in force for a
 // moment yet, and one that cannot be read, relied on or written may be for ever.
-func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
-	edited := admission.BirthsSpec(births("a"))
+func TestRuleIsNotGoneWhileAPolicyMayNameIt(t *testing.T) {
+	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
 	tests := map[string]struct {
 		sight admissioncontroller.Sight
@@ -220,9 +220,9 @@ func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
 	}{
 		v1alpha1.ReasonAPIMissing:    {gone: true},
 		v1alpha1.ReasonPolicyMissing: {wait: settle},
-		v1alpha1.ReasonPolicyForeign: {sight: admissioncontroller.Sight{Stored: births("a")}},
+		v1alpha1.ReasonPolicyForeign: {sight: admissioncontroller.Sight{Stored: taintNewNodes("a")}},
 		v1alpha1.ReasonWriteRefused:  {sight: admissioncontroller.Sight{Unread: true}},
-		"Edited":                     {sight: admissioncontroller.Sight{Stored: admission.ReadBirths(&edited)}},
+		"Edited":                     {sight: admissioncontroller.Sight{Stored: admission.ReadTaintNewNodes(&edited)}},
 	}
 	for reason, tc := range tests {
 		t.Run(reason, func(t *testing.T) {
@@ -245,12 +245,12 @@ func TestWhatMayStillNameARuleIsNotGone(t *testing.T) {
 
 // A rule that was in an edited text, and is taken out with the edit, has to settle too.
 func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
-	edited := admission.BirthsSpec(births("a"))
+	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
 	m := newMemory()
 	m.Saw(in("a"))
 	m.after(time.Minute)
-	m.Saw(admissioncontroller.Sight{Stored: admission.ReadBirths(&edited)})
+	m.Saw(admissioncontroller.Sight{Stored: admission.ReadTaintNewNodes(&edited)})
 	m.Saw(in())
 	if gone, wait := m.Gone("a"); gone || wait != settle {
 		t.Errorf("gone %v, ask again in %v", gone, wait)
@@ -266,7 +266,7 @@ func TestALongTextSettlesLonger(t *testing.T) {
 	sight := in("a")
 	sight.Took = 2 * time.Second
 	m.Saw(sight)
-	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonSettling || wait != settle+6*time.Second {
+	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle+6*time.Second {
 		t.Errorf("covered: %q %v", got, wait)
 	}
 	sight = in()
@@ -277,7 +277,7 @@ func TestALongTextSettlesLonger(t *testing.T) {
 	}
 }
 
-func TestOnlyChangesAreTold(t *testing.T) {
+func TestOnlyChangesAreNotified(t *testing.T) {
 	m := newMemory()
 	told := 0
 	m.OnChange(func() { told++ })
@@ -304,9 +304,9 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 		}
 		return gap.Message
 	}
-	m.Saw(manual(births("a", "b"), births("a", "b")))
+	m.Saw(manual(taintNewNodes("a", "b"), taintNewNodes("a", "b")))
 	m.after(settle)
-	m.Saw(manual(births("a", "b"), births("a", "c", "large")))
+	m.Saw(manual(taintNewNodes("a", "b"), taintNewNodes("a", "c", "large")))
 	if got, _ := m.says(t, "a", false); got != "" {
 		t.Errorf("the rule that did not change: %q", got)
 	}
@@ -322,17 +322,17 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonTooLarge {
 		t.Errorf("a rule that does not fit: %q", got)
 	}
-	if got, _ := m.says(t, "unknown", false); got != v1alpha1.ReasonSettling {
+	if got, _ := m.says(t, "unknown", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("a rule that is not compiled yet: %q", got)
 	}
-	edited := admission.BirthsSpec(births("a"))
+	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.Variables[0].Expression = "true"
-	m.Saw(manual(admission.ReadBirths(&edited), births("a")))
+	m.Saw(manual(admission.ReadTaintNewNodes(&edited), taintNewNodes("a")))
 	if got := message("a"); !strings.Contains(got, "was edited") {
 		t.Errorf("an edited policy: %s", got)
 	}
-	m.Saw(manual(births("a"), births("a")))
-	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonSettling || wait != settle {
+	m.Saw(manual(taintNewNodes("a"), taintNewNodes("a")))
+	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("just applied: %q %v", got, wait)
 	}
 }

@@ -202,7 +202,7 @@ func TestASeriesThatHasExpiredIsCreatedAgain(t *testing.T) {
 	})
 }
 
-func TestAnAPIServerThatDoesNotRespondIsAskedAgain(t *testing.T) {
+func TestEventIsRetriedWhenTheAPIServerDoesNotRespond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture()
 		failures := 3

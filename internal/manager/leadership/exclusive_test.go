@@ -14,7 +14,7 @@ import (
 
 // A lease elsewhere that was seen once may be that of a dead controller: only one that changes
 // makes us give up.
-func TestOnlyALeaderThatLivesOutdoesUs(t *testing.T) {
+func TestOnlyALiveLeaderIsReportedAsPeer(t *testing.T) {
 	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
 	var peers []string
 	lock.onPeer = func(peer string) { peers = append(peers, peer) }

@@ -44,7 +44,7 @@ func TestAFenceIsOpenFromTheRequestThatRenewedIt(t *testing.T) {
 }
 
 // A machine that slept wakes up with a clock that stood still, and another one on the wall.
-func TestAFenceClosesInSleep(t *testing.T) {
+func TestFenceClosesWhileTheMachineSleeps(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	fence := leadership.NewFence(clock, 10*time.Second, time.Minute)
 	fence.Renew(clock.Now())

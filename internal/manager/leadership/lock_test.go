@@ -105,7 +105,7 @@ func TestAStandbyIsSettledWhileALeaderRenews(t *testing.T) {
 }
 
 // Without leader election the lock is one of this process's own, and waits all the same.
-func TestALockOfItsOwnWaitsForOthers(t *testing.T) {
+func TestMemoryLockWaitsForOtherLeaders(t *testing.T) {
 	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
 	lock.Interface = &memoryLock{identity: "me"}
 	if _, _, err := lock.Get(t.Context()); err == nil {
@@ -192,7 +192,7 @@ func TestAnUnreleasedLeaseMakesTheNextLeaderWait(t *testing.T) {
 
 // Two managers in two namespaces acquire their own leases in the same moment: who looks
 // after writing and sees the other steps back.
-func TestALeaderThatComesAtTheSameMomentMakesUsStepBack(t *testing.T) {
+func TestLeaseIsReleasedIfAnotherLeaderAcquiresAtTheSameTime(t *testing.T) {
 	lock, client, _ := testLock()
 	create := func(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 		if err := client.Tracker().Add(lease("other", "them", time.Unix(0, 0))); err != nil {
@@ -275,7 +275,7 @@ func TestALeaseOfAnotherHolderIsNotReleased(t *testing.T) {
 
 // Who was before us is not forgotten because the answer to our own write was lost, or because the
 // second look failed.
-func TestThePreviousHolderIsRemembered(t *testing.T) {
+func TestPreviousHolderIsKnownAfterAFailedRequest(t *testing.T) {
 	for name, trouble := range map[string]func(*fake.Clientset){
 		"the answer is lost": func(client *fake.Clientset) {
 			once := false

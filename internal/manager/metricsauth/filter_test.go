@@ -106,7 +106,7 @@ func (d *door) questions() []string {
 	return d.asked
 }
 
-func TestOnlyThoseWhoMayGetIn(t *testing.T) {
+func TestOnlyAuthorizedClientsGetMetrics(t *testing.T) {
 	for name, c := range map[string]struct {
 		authorization, path string
 		code                int
@@ -133,7 +133,7 @@ func TestOnlyThoseWhoMayGetIn(t *testing.T) {
 	}
 }
 
-func TestAnswersAreRememberedForEachClientAndPath(t *testing.T) {
+func TestReviewsAreCachedPerClientAndPath(t *testing.T) {
 	d := newDoor(t)
 	for range 10 {
 		for authorization, code := range map[string]int{"Bearer prometheus-token": http.StatusOK, "Bearer guess": http.StatusUnauthorized} {
@@ -150,7 +150,7 @@ func TestAnswersAreRememberedForEachClientAndPath(t *testing.T) {
 	}
 }
 
-func TestNobodyGetsInWhileTheAPIServerIsAway(t *testing.T) {
+func TestClientsAreRejectedWhileTheAPIServerIsUnavailable(t *testing.T) {
 	d := newDoor(t)
 	d.away = true
 	if got := d.knock("Bearer prometheus-token", "/metrics"); got.Code != http.StatusServiceUnavailable {

@@ -26,7 +26,7 @@ var (
 )
 
 // A patch does to the JSON of the node what the plan says.
-func TestJSONPatchDoesWhatThePlanSays(t *testing.T) {
+func TestJSONPatchAppliesThePlan(t *testing.T) {
 	tests := map[string]struct {
 		taints      []corev1.Taint
 		annotations map[string]string
@@ -90,7 +90,7 @@ func apply(t *testing.T, obj *corev1.Node, node *noderule.Node, plan *noderule.P
 	return &got
 }
 
-func TestAnswersAreTold(t *testing.T) {
+func TestPatchErrorsAreClassified(t *testing.T) {
 	answer := func(code int32, causes ...string) error {
 		status := metav1.Status{Status: metav1.StatusFailure, Code: code, Details: &metav1.StatusDetails{}}
 		for _, cause := range causes {

@@ -25,7 +25,7 @@ import (
 )
 
 // A look at every node delays no node that has just changed, be it one of them or not.
-func TestWhoHasChangedIsLookedAtBeforeASweep(t *testing.T) {
+func TestChangedNodesAreReconciledBeforeASweep(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -127,7 +127,7 @@ func TestOtherObjectsAreNotCut(t *testing.T) {
 }
 
 // A buffer is used again, and what was decoded from it stays as it is.
-func TestDecodedNodesAreTheirOwn(t *testing.T) {
+func TestDecodedNodesDoNotShareTheBuffer(t *testing.T) {
 	serializer, filler := nodecache.Through(wire), newFiller(3)
 	var kept, want []*corev1.Node
 	for range 200 {

@@ -65,7 +65,7 @@ func TestStripKeepsThatThereAreAnnotations(t *testing.T) {
 	}
 }
 
-func TestNodesShareTheirWords(t *testing.T) {
+func TestNodesShareEqualStrings(t *testing.T) {
 	var s Stripper
 	strip := func() *corev1.Node {
 		stripped, err := s.Strip(&corev1.Node{
@@ -97,7 +97,7 @@ func TestNodesShareTheirWords(t *testing.T) {
 	}
 }
 
-func TestTheDictionaryForgetsWhatNobodyUses(t *testing.T) {
+func TestDictionaryDropsUnusedStrings(t *testing.T) {
 	var d dictionary
 	common := d.canonical("common")
 	for i := range 10 * dictionaryPage {

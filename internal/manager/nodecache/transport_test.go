@@ -86,7 +86,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // Answers that are read at the same time do not share memory.
-func TestAnswersAreTheirOwn(t *testing.T) {
+func TestConcurrentResponsesDoNotShareMemory(t *testing.T) {
 	filler := newFiller(4)
 	var wg sync.WaitGroup
 	for range 50 {

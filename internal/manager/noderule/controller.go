@@ -135,7 +135,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	}
 	s := standing{rule: rule, summary: noderule.Summarize(rule, nodes, r.Clock.Now(), v1alpha1.MaxListedNodes), failures: r.Failures.Of(rule.Name), refusal: refusal, others: r.Others.Condition()}
 	s.retry, s.unlisted = r.Owners.Problem()
-	s.births = r.birthsOf(rule, &obj.Status)
+	s.creation = r.creationOf(rule, &obj.Status)
 	s.blocked, s.reporters = r.reportersOf(rule)
 	r.Metrics.reconciled(rule.Name, r.Clock.Now())
 	if s.cleanedUp() && controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {

@@ -18,7 +18,7 @@ func (r *Reconciler) announce(before, after *v1alpha1.NodeReadinessRule) {
 		}
 		r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionAccept, "%s", text.Cut(is.Message, text.Event))
 	}
-	if is := news(before, after, v1alpha1.ConditionBirthsCovered, false); is != nil && is.Reason == v1alpha1.ReasonPolicyOutdated {
+	if is := news(before, after, v1alpha1.ConditionTaintedAtCreation, false); is != nil && is.Reason == v1alpha1.ReasonPolicyOutdated {
 		r.Events.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventPolicyOutdated, v1alpha1.ActionApplyPolicy, "%s", text.Cut(is.Message, text.Event))
 	}
 	if is := news(before, after, v1alpha1.ConditionEnforced, false); is != nil && is.Reason == v1alpha1.ReasonLimited {

@@ -9,7 +9,7 @@ import (
 
 // A status is written once a second at most, and less often while nodes are being written: when it
 // has waited for them for some time, however long ago the last one was written.
-func TestAStatusGivesWayToNodes(t *testing.T) {
+func TestStatusIsDeferredWhileNodesAreWritten(t *testing.T) {
 	began := time.Unix(1e9, 0)
 	clock, busy := testclock.NewFakePassiveClock(began), false
 	r := &Reconciler{Clock: clock, Busy: func() bool { return busy }}
@@ -51,7 +51,7 @@ func TestAStatusGivesWayToNodes(t *testing.T) {
 
 // A status that was written meanwhile, because the rule changed, or came again under the same name,
 // has not waited yet.
-func TestAStatusThatWasWrittenWaitsAnew(t *testing.T) {
+func TestWrittenStatusRestartsTheDeferral(t *testing.T) {
 	began := time.Unix(1e9, 0)
 	for name, meanwhile := range map[string]func(*Reconciler){
 		"changed":    func(*Reconciler) {},

@@ -29,7 +29,7 @@ type standing struct {
 	// again; nil if it can.
 	unlisted error
 	retry    time.Duration
-	births   births
+	creation creation
 	// blocked are the DaemonSets that report for the rule and do not tolerate its taint, of as many
 	// as are known.
 	blocked   []string
@@ -40,7 +40,7 @@ type standing struct {
 
 // cleanedUp says that nothing of a deleted rule is left, nor will be put on a node again.
 func (s standing) cleanedUp() bool {
-	return s.rule.Deleting && s.summary.Carrying == 0 && s.births.gone
+	return s.rule.Deleting && s.summary.Carrying == 0 && s.creation.gone
 }
 
 // limitedRest is how long a status that names limited nodes is believed: one that is heard of again
@@ -49,7 +49,7 @@ const limitedRest = 15 * time.Second
 
 // again is when time alone can make another status, zero: never.
 func (s standing) again(now time.Time) time.Duration {
-	again := s.births.again
+	again := s.creation.again
 	sooner := func(wait time.Duration) {
 		if again == 0 || wait < again {
 			again = max(wait, statusInterval)
@@ -96,13 +96,13 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
 	}
 	conditions := []metav1.Condition{accepted(rule), enforced(s)}
-	if s.births.condition != nil {
-		conditions = append(conditions, *s.births.condition)
+	if s.creation.condition != nil {
+		conditions = append(conditions, *s.creation.condition)
 	}
 	if s.reporters > 0 {
 		conditions = append(conditions, reportersRun(s))
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReportersRun)
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReportersTolerated)
 	}
 	if s.others != nil {
 		conditions = append(conditions, *s.others)
@@ -120,13 +120,13 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 // reportersRun warns of a deadlock: who must run for the node to be released is kept off it.
 func reportersRun(s standing) metav1.Condition {
 	if len(s.blocked) == 0 {
-		return condition(v1alpha1.ConditionReportersRun, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
+		return condition(v1alpha1.ConditionReportersTolerated, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
 	}
 	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists} to its pods", s.rule.Taint.Key)
 	if s.rule.AddsTolerations {
 		do += ", or let spec.tolerations do it: kubectl rollout restart daemonset, if its selectors match"
 	}
-	return condition(v1alpha1.ConditionReportersRun, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
+	return condition(v1alpha1.ConditionReportersTolerated, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
 		"DaemonSet %s reports what the rule waits for and does not tolerate the taint %s: it never starts on a held node, and the node stays held; %s",
 		few(s.blocked, len(s.blocked)), s.rule.ID(), do))
 }
@@ -177,8 +177,8 @@ func leftover(s standing) string {
 	switch {
 	case s.summary.Carrying > 0:
 		return nodes(s.summary.Carrying) + " to be cleaned up"
-	case !s.births.gone:
-		return "nothing of it is left on nodes, but some API server may still put its taint on new ones" + s.births.hint
+	case !s.creation.gone:
+		return "nothing of it is left on nodes, but some API server may still put its taint on new ones" + s.creation.hint
 	}
 	return "nothing of it is left on nodes"
 }

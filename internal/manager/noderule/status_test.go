@@ -47,7 +47,7 @@ func TestAnUnchangedStatusIsEqual(t *testing.T) {
 	}
 }
 
-func TestConditionsSayWhy(t *testing.T) {
+func TestConditionsHaveTheReason(t *testing.T) {
 	refused := map[string]node.Failure{"n1": {Reason: "Forbidden", Message: "policy says no", At: then.Time}}
 	problem := &noderule.Problem{Reason: v1alpha1.ReasonConflict, Message: "rule \"older\" is older"}
 	tests := map[string]struct {
@@ -89,7 +89,7 @@ func TestConditionsSayWhy(t *testing.T) {
 }
 
 // The condition SoleController is there only while it is False.
-func TestTheConditionSoleControllerGoesWithItsCause(t *testing.T) {
+func TestConditionSoleControllerIsRemovedWithItsCause(t *testing.T) {
 	others := &metav1.Condition{Type: v1alpha1.ConditionSoleController, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOtherLease}
 	status := statusOf(standing{rule: &noderule.Rule{}, others: others}, &v1alpha1.NodeReadinessRuleStatus{}, now)
 	if !meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionSoleController) || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionEnforced) {
@@ -110,7 +110,7 @@ func TestAnOddConditionIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAPreviewSaysWhatItWouldDo(t *testing.T) {
+func TestDryRunResultsReportWhatTheRuleWouldDo(t *testing.T) {
 	rule := &noderule.Rule{DryRun: true}
 	summary := noderule.Summary{Selected: 5, Held: 3, ToAdd: 3, ToRemove: 1, Unreported: 2}
 	status := statusOf(standing{rule: rule, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, now)
@@ -135,7 +135,7 @@ func TestALimitedNodeIsNotApplied(t *testing.T) {
 }
 
 // That a reporter is heard of again changes nothing on a node that is not held: only a look tells.
-func TestARuleThatMayBeOutdatedIsLookedAtAgain(t *testing.T) {
+func TestRuleWithMaxAgeAndPendingHoldsIsReconciledAgain(t *testing.T) {
 	aged := &noderule.Rule{Requirements: []v1alpha1.ConditionRequirement{{Type: "A", MaxAge: &metav1.Duration{Duration: time.Minute}}}}
 	if again := (standing{rule: aged, summary: noderule.Summary{ToAdd: 1}}).again(now.Time); again != limitedRest {
 		t.Errorf("again in %v, want %v", again, limitedRest)

@@ -26,7 +26,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts a controller that looks at a rule when it changed, when a node
 // changed in a way that concerns it, when its writes began or ceased to be refused, when
-// the births policy changed, and when the condition SoleController did.
+// the policy for new nodes changed, and when the condition SoleController did.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("rule").

@@ -38,7 +38,7 @@ func TestAnAgentIsAliveWhileItsLeaseChanges(t *testing.T) {
 	see(false, noon.Add(2*time.Hour), behind.Add(time.Hour), "when it has ended")
 }
 
-func TestAnAncientLeaseIsOfNobody(t *testing.T) {
+func TestOldLeaseDoesNotCountAsAlive(t *testing.T) {
 	var w watcher
 	if _, alive := w.See(lease(noon.Add(-time.Hour), "1", ""), noon); alive {
 		t.Error("it is alive")
@@ -46,7 +46,7 @@ func TestAnAncientLeaseIsOfNobody(t *testing.T) {
 }
 
 // A report is read once for each version of its lease.
-func TestAReportIsRemembered(t *testing.T) {
+func TestReportIsReadOncePerVersionOfItsLease(t *testing.T) {
 	var w watcher
 	w.See(lease(noon, "1", `{"version":"a"}`), noon)
 	if got, _ := w.See(lease(noon, "1", `{"version":"b"}`), noon); got.Version != "a" {

@@ -44,7 +44,7 @@ func seriesOf(t *testing.T, metrics prometheus.Gatherer) map[string]float64 {
 	return series
 }
 
-func TestMetricsSayWhatTheStatusSays(t *testing.T) {
+func TestMetricsMatchTheStatus(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics := NewMetrics(registry)
 	status := func(enforced metav1.ConditionStatus, summary v1alpha1.PodSummary) *v1alpha1.PodReadinessRuleStatus {
@@ -72,7 +72,7 @@ func TestMetricsSayWhatTheStatusSays(t *testing.T) {
 }
 
 // A rule has series from the first look at it, until it is gone.
-func TestMetricsOfARuleComeAndGoWithIt(t *testing.T) {
+func TestMetricsOfARuleExistWhileTheRuleExists(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)

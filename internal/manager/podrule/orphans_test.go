@@ -32,7 +32,7 @@ import (
 
 // A pod whose annotations are full, and one that cannot be written at all, keep no other pod waiting,
 // and the first one is opened without a key.
-func TestOnePodThatCannotBeWrittenKeepsNoOtherWaiting(t *testing.T) {
+func TestPodThatCannotBeWrittenDelaysNoOtherPod(t *testing.T) {
 	const full, refused = "n1", "n2"
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {

@@ -113,7 +113,7 @@ func (s *standing) enforced() metav1.Condition {
 	case s.rule.Invalid != nil:
 		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
 	case !s.known:
-		return not(nodev1alpha1.ReasonSettling, "nobody has looked at the policy and the agents yet: wait")
+		return not(nodev1alpha1.ReasonProgressing, "nobody has looked at the policy and the agents yet: wait")
 	case s.gap != nil:
 		return not(s.gap.Reason, s.gap.Message)
 	case len(s.nodes) > 0:
@@ -125,7 +125,7 @@ func (s *standing) enforced() metav1.Condition {
 	case s.unheld():
 		return not(v1alpha1.ReasonNoLatchImage, unheld+"; gates are put on pods all the same")
 	case s.behind > 0:
-		return not(nodev1alpha1.ReasonSettling, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
+		return not(nodev1alpha1.ReasonProgressing, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
 	}
 	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
 }

@@ -448,7 +448,7 @@ func (f *fleet) fleetNodes() iter.Seq[*noderule.Node] {
 
 // No history of failures, crashes, late events and late writes takes more nodes away at one time
 // than the rule allows.
-func TestNoHistoryTakesTooManyNodesAway(t *testing.T) {
+func TestMaxUnavailableIsKeptInRandomHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(strconv.Itoa(int(seed)), func(t *testing.T) {
 			f := newFleet(t, seed, strconv.Itoa(1+int(seed%3)))
@@ -622,7 +622,7 @@ func TestAnUnansweredWriteCountsWhileItMayTakeEffect(t *testing.T) {
 	}
 }
 
-func TestAnAbortedReservationTakesNoPlace(t *testing.T) {
+func TestAbortedReservationDoesNotCount(t *testing.T) {
 	f := newFleet(t, 0, "1")
 	f.say("n0", corev1.ConditionFalse)
 	f.say("n1", corev1.ConditionFalse)
@@ -637,7 +637,7 @@ func TestAnAbortedReservationTakesNoPlace(t *testing.T) {
 }
 
 // A write of a deleted node cannot take effect, although it has no response.
-func TestADeletedNodeTakesNoPlace(t *testing.T) {
+func TestWriteOfADeletedNodeDoesNotCount(t *testing.T) {
 	f := unlimited(t)
 	write, ok := f.holds("n0")
 	if !ok {
@@ -675,7 +675,7 @@ func TestAWriteOfANodeThatDoesNotExistEndsEarlierWrites(t *testing.T) {
 }
 
 // A new node that is being held when the rule gets a limit is not in use.
-func TestANewNodeTakesNoPlace(t *testing.T) {
+func TestWriteOfANewNodeDoesNotCount(t *testing.T) {
 	for name, end := range map[string]func(*fleet, late){
 		"written":    (*fleet).end,
 		"unanswered": func(_ *fleet, write late) { write.reservation.End(write.plan, nil, quota.Unanswered) },

@@ -109,7 +109,7 @@ func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenWhileTheRulesAreListedIsNotMissed(t *testing.T) {
+func TestRuleWrittenDuringTheListIsNotMissed(t *testing.T) {
 	rulesCache, from := startCache(t, rule("a"))
 	added := make(chan struct{}, 2)
 	if _, err := informer(t, rulesCache).AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -130,7 +130,7 @@ func TestWhatIsWrittenWhileTheRulesAreListedIsNotMissed(t *testing.T) {
 }
 
 // A cache that lost its watch learns of what went meanwhile from a new list, not from events.
-func TestRulesThatWentWhileNobodyWatchedAreGone(t *testing.T) {
+func TestRulesDeletedWhileTheWatchWasLostAreRemoved(t *testing.T) {
 	gone := rules(3)
 	rulesCache, from := startCache(t, gone...)
 	shelf := rulecache.NewShelf(rulesCache)
@@ -154,7 +154,7 @@ func TestRulesThatWentWhileNobodyWatchedAreGone(t *testing.T) {
 }
 
 // Status is written once a second; what it says makes no new book.
-func TestAStatusMakesNoNewBook(t *testing.T) {
+func TestStatusUpdateMakesNoNewRulebook(t *testing.T) {
 	rulesCache, from := startCache(t, rule("net"))
 	shelf := rulecache.NewShelf(rulesCache)
 	before := current(t, shelf)

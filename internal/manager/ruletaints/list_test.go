@@ -93,7 +93,7 @@ func newList(a *api) (*ruletaints.List, *testclock.FakeClock) {
 
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, ruletaints.ConfigMapName, errors.New("no"))
 
-func TestEntriesComeAndGoOneByOne(t *testing.T) {
+func TestEntriesAreAddedAndRemovedOneByOne(t *testing.T) {
 	a := newAPI(map[string]string{"gone": "readiness.k8s.io/gone:NoSchedule", "odd": "not a taint"})
 	list, _ := newList(a)
 	both := book("a", "b")

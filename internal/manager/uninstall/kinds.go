@@ -41,7 +41,7 @@ func (r *run) nodeRules() ruleKind {
 			*status = nodev1alpha1.NodeReadinessRuleStatus{
 				TakenOverAt: status.TakenOverAt,
 				Conditions: without(status.Conditions, nodev1alpha1.ConditionAccepted, nodev1alpha1.ConditionEnforced,
-					nodev1alpha1.ConditionBirthsCovered, nodev1alpha1.ConditionReportersRun, nodev1alpha1.ConditionSoleController),
+					nodev1alpha1.ConditionTaintedAtCreation, nodev1alpha1.ConditionReportersTolerated, nodev1alpha1.ConditionSoleController),
 			}
 		},
 		kept: "their CRD, with completion records on nodes: another controller, or Readygate again, goes on with them (--rules=keep)",

@@ -85,7 +85,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Agents, "agents", o.Agents, "Labels of the DaemonSet of podgate's agents, which is deleted, of their pods, and of their leases. Empty: none.")
 	flags.StringSliceVar(&o.Conditions, "conditions", o.Conditions, "Types of conditions to remove from all nodes, because nobody reports them any more, e.g. example.com/NetworkReady.")
 	flags.StringVar(&o.Rules, "rules", o.Rules, "keep: rules stay for another controller, without our finalizer and status. delete: every rule is deleted.")
-	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long the removal of the policies readygate-births and readygate-gates may take to reach every API server.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long the removal of the policies readygate-taint-new-nodes and readygate-gate-new-pods may take to reach every API server.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long everything may take. What is not done by then is named, and the exit code is not 0.")
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
 	o.Logging.BindFlags(logging)

@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/uninstall"
 )
 
-func TestBadFlagsNameThemselvesAndAValidExample(t *testing.T) {
+func TestFlagErrorsNameTheFlagAndAValidExample(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want []string

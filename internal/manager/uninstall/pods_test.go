@@ -110,7 +110,7 @@ func told(pod *corev1.Pod) string {
 
 // What rules asked for is opened, its latch for good, and nothing else is touched. A second look
 // finds nothing to do.
-func TestGatesThatRulesAskedForAreOpened(t *testing.T) {
+func TestCleanupOpensTheGatesOfRules(t *testing.T) {
 	const (
 		gate  = v1alpha1.DefaultGate
 		ready = gate + "=True " + v1alpha1.ReasonRuleDeleted
@@ -155,7 +155,7 @@ func TestGatesThatRulesAskedForAreOpened(t *testing.T) {
 
 // Who fills the annotations of a pod keeps the product from nothing: its gates are opened, and then there
 // is nothing left to do for it.
-func TestAPodWithoutRoomForAKeyIsLeft(t *testing.T) {
+func TestPodWithoutRoomForAKeyIsOpenedWithoutIt(t *testing.T) {
 	full := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 1)})
 	for name, tc := range map[string]struct {
 		pod     *corev1.Pod

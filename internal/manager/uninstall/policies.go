@@ -17,8 +17,8 @@ import (
 // may have deleted them a moment ago.
 func (r *run) removePolicies(ctx context.Context) error {
 	err := errors.Join(
-		r.removePolicy(ctx, "births policy", admission.BirthsBinding(), admission.BirthsPolicy()),
-		r.removePolicy(ctx, "gates policy", admission.GatesBinding(), admission.GatesPolicy()))
+		r.removePolicy(ctx, "policy for new nodes", admission.TaintNewNodesBinding(), admission.TaintNewNodesPolicy()),
+		r.removePolicy(ctx, "policy for new pods", admission.GateNewPodsBinding(), admission.GateNewPodsPolicy()))
 	if meta.IsNoMatchError(err) {
 		log.Info("Policies removed: the cluster has no such API")
 		return nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestSummarySaysWhatWentWhatStaysAndWhatIsNotDone(t *testing.T) {
+func TestSummaryListsWhatIsRemovedKeptAndNotDone(t *testing.T) {
 	var s summary
 	s.removed("taints", 2)
 	s.removed("records", 0)

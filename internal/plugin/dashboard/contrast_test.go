@@ -48,7 +48,7 @@ func contrast(t *testing.T, a, b string) float64 {
 	return (max(la, lb) + 0.05) / (min(la, lb) + 0.05)
 }
 
-func TestTextsCanBeRead(t *testing.T) {
+func TestTextsHaveEnoughContrast(t *testing.T) {
 	all := colours(t)
 	check := func(front, back string, least float64) {
 		for i, theme := range []string{"light", "dark"} {

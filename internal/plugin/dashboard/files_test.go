@@ -56,7 +56,7 @@ func TestNoTextCanBecomeMarkup(t *testing.T) {
 	})
 }
 
-func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
+func TestPageLoadsNothingFromOtherSites(t *testing.T) {
 	elsewhere := regexp.MustCompile(`(https?:)?//[a-z0-9]+[.:][a-z0-9]+|@import|url\(`)
 	sources(t, func(name, text string) {
 		text = strings.ReplaceAll(text, `xmlns="http://www.w3.org/2000/svg"`, "")

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 )
 
-func TestTheBrowserIsToldWhatThePageMayDo(t *testing.T) {
+func TestResponsesHaveSecurityHeaders(t *testing.T) {
 	url := serve(t, dashboard.New(dashboard.Options{Fleet: fleet(held("a"))}))
 	for _, path := range []string{"/", "/app.js", "/style.css", "/nothing", "/api/times", "/api/history", "/api/nodes/a/story", "/api/stream"} {
 		response := get(t, url+path)
@@ -51,7 +51,7 @@ func TestOnlyReadingIsPossible(t *testing.T) {
 	}
 }
 
-func TestOnlyThisMachineIsAnswered(t *testing.T) {
+func TestOnlyLoopbackHostNamesAreServed(t *testing.T) {
 	url := serve(t, dashboard.New(dashboard.Options{Fleet: fleet()}))
 	for host, want := range map[string]int{
 		"localhost": http.StatusOK, "localhost:8080": http.StatusOK, "LOCALHOST:1": http.StatusOK, "127.0.0.1:80": http.StatusOK, "[::1]:80": http.StatusOK, "[::1]": http.StatusOK,
@@ -66,7 +66,7 @@ func TestOnlyThisMachineIsAnswered(t *testing.T) {
 	}
 }
 
-func TestOtherSitesGetNothing(t *testing.T) {
+func TestCrossSiteRequestsAreRejected(t *testing.T) {
 	url := serve(t, dashboard.New(dashboard.Options{Fleet: fleet()}))
 	cases := map[string]struct {
 		path    string

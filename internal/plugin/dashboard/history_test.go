@@ -40,7 +40,7 @@ func TestHistoryIsBoundedAndGetsCoarser(t *testing.T) {
 	}
 }
 
-func TestHistoryKeepsPeaksAndHowItWentOn(t *testing.T) {
+func TestHistoryKeepsPeaksAndTheLastValues(t *testing.T) {
 	var h dashboard.History
 	h.Add(noon, 0, 10)
 	h.Add(noon.Add(1*time.Second), 10, 0) // a storm of two seconds
@@ -61,7 +61,7 @@ func TestHistoryKeepsPeaksAndHowItWentOn(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotChangeIsKeptOnce(t *testing.T) {
+func TestUnchangedValuesAreKeptOnce(t *testing.T) {
 	var h dashboard.History
 	for s := range 100 {
 		h.Add(noon.Add(time.Duration(s)*time.Second), 1, 2)

@@ -53,7 +53,7 @@ func gatedFleet(pods ...*corev1.Pod) *live.Fleet {
 	return f
 }
 
-func TestAStreamTellsOfPodsThatWait(t *testing.T) {
+func TestStreamSendsPodsThatWait(t *testing.T) {
 	f := gatedFleet(gatedPod("waits", corev1.ConditionFalse), gatedPod("open", corev1.ConditionTrue))
 	p := openPage(t, serve(t, dashboard.New(dashboard.Options{Fleet: f})))
 	first := p.next()
@@ -79,7 +79,7 @@ func TestAStreamTellsOfPodsThatWait(t *testing.T) {
 	}
 }
 
-func TestTheStoryOfAPodIsToldAsItIs(t *testing.T) {
+func TestPodExplanationIsServedUnchanged(t *testing.T) {
 	for _, name := range []string{"web-1", "ä ö?x=1#y", "<img src=x>", "%2F"} {
 		asked := ""
 		s := dashboard.New(dashboard.Options{Fleet: fleet(), PodStory: func(_ context.Context, namespace, name string) (view.PodStory, error) {
@@ -94,7 +94,7 @@ func TestTheStoryOfAPodIsToldAsItIs(t *testing.T) {
 	}
 }
 
-func TestWithoutASourceTheFleetTellsTheStoryOfAPodThatWaits(t *testing.T) {
+func TestWithoutASourceTheFleetExplainsAPodThatWaits(t *testing.T) {
 	base := serve(t, dashboard.New(dashboard.Options{Fleet: gatedFleet(gatedPod("waits", corev1.ConditionFalse), gatedPod("open", corev1.ConditionTrue)), Now: func() time.Time { return noon }}))
 	var story view.PodStory
 	if err := json.NewDecoder(get(t, base+"/api/pods/shop/waits/story").body).Decode(&story); err != nil || len(story.Chapters) != 1 || story.Headline != "shop/waits has waited 60s for policy (no)" {

@@ -47,7 +47,7 @@ func TestServingEndsWithItsContextAndEndsAllStreams(t *testing.T) {
 	}
 }
 
-func TestServingOnWhatIsClosedFails(t *testing.T) {
+func TestServingOnAClosedListenerFails(t *testing.T) {
 	listener, err := dashboard.Listen(0)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-func TestAStoryIsToldAsItIs(t *testing.T) {
+func TestNodeExplanationIsServedUnchanged(t *testing.T) {
 	for _, name := range []string{"worker-1", "a/b", "..", "ä ö?x=1#y", "<img src=x>", "%2F"} {
 		asked := ""
 		s := dashboard.New(dashboard.Options{Fleet: fleet(), Story: func(_ context.Context, node string) (view.Story, error) {
@@ -27,7 +27,7 @@ func TestAStoryIsToldAsItIs(t *testing.T) {
 	}
 }
 
-func TestWithoutASourceTheFleetTellsTheStory(t *testing.T) {
+func TestWithoutASourceTheFleetExplainsANode(t *testing.T) {
 	base := serve(t, dashboard.New(dashboard.Options{Fleet: fleet(held("a"))}))
 	var story view.Story
 	if err := json.NewDecoder(get(t, base+"/api/nodes/a/story").body).Decode(&story); err != nil || story.Headline == "" || len(story.Chapters) != 1 {
@@ -35,7 +35,7 @@ func TestWithoutASourceTheFleetTellsTheStory(t *testing.T) {
 	}
 }
 
-func TestAStoryThatCannotBeToldSaysWhy(t *testing.T) {
+func TestFailedExplanationReturnsTheReason(t *testing.T) {
 	failing := func(context.Context, string) (view.Story, error) {
 		return view.Story{}, errors.New("the cluster is gone")
 	}

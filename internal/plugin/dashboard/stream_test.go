@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 )
 
-func TestAStreamTellsTheFleetThenOnlyChanges(t *testing.T) {
+func TestStreamSendsTheFleetThenOnlyChanges(t *testing.T) {
 	f := fleet(held("a"), held("b"), released("c"))
 	now := time.UnixMilli(1234567)
 	p := openPage(t, serve(t, dashboard.New(dashboard.Options{Fleet: f, Title: "here", Now: func() time.Time { return now }})))
@@ -46,7 +46,7 @@ func TestAStreamTellsTheFleetThenOnlyChanges(t *testing.T) {
 	}
 }
 
-func TestAStreamSaysThatTheClusterIsLost(t *testing.T) {
+func TestStreamReportsThatTheClusterIsLost(t *testing.T) {
 	f := fleet(held("a"))
 	url := serve(t, dashboard.New(dashboard.Options{Fleet: f}))
 	p := openPage(t, url)
@@ -69,7 +69,7 @@ func TestAStreamSaysThatTheClusterIsLost(t *testing.T) {
 	}
 }
 
-func TestARuleThatDidNotChangeIsNotToldAgain(t *testing.T) {
+func TestUnchangedRuleIsNotSentAgain(t *testing.T) {
 	f := fleet()
 	f.Put(held("a"))
 	other := rule("other")
@@ -124,7 +124,7 @@ func (w *stuck) Write([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-func TestASlowPageHoldsNobodyUpAndIsGivenUp(t *testing.T) {
+func TestSlowPageDelaysNoOtherPageAndIsDisconnected(t *testing.T) {
 	f := fleet(held("a"))
 	s := dashboard.New(dashboard.Options{Fleet: f})
 	url := serve(t, s)
@@ -157,7 +157,7 @@ func TestTheNumberOfPagesIsBounded(t *testing.T) {
 	}
 }
 
-func TestAskingForTheHeadOfAStreamEnds(t *testing.T) {
+func TestHeadRequestOfAStreamEnds(t *testing.T) {
 	s := dashboard.New(dashboard.Options{Fleet: fleet()})
 	if response := request(t, http.MethodHead, serve(t, s)+"/api/stream"); response.code != http.StatusOK || s.Streams() != 0 {
 		t.Errorf("%d, %d streams", response.code, s.Streams())

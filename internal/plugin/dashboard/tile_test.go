@@ -42,7 +42,7 @@ func saying(node *corev1.Node, status corev1.ConditionStatus, beat time.Time) *c
 	return node
 }
 
-func TestATileSaysWhatKeepsARuleFromDoingHarm(t *testing.T) {
+func TestTileShowsTheActiveSafetyField(t *testing.T) {
 	const long = "2020-01-01T00:00:00Z"
 	met := time.Now().Add(-time.Minute).Truncate(time.Second)
 	running := released("a")

@@ -65,7 +65,7 @@ func (r *Report) checkNames() {
 func (r *Report) checkHurts(at document, rule *noderule.Rule) {
 	if later := admission.LabelsSetLater(rule); len(later) > 0 {
 		r.add(Warning, at, "spec.nodeSelector",
-			fmt.Sprintf("selects by %s, which no kubelet may set on its own node: nodes are born without the taint, and pods can be early until somebody sets the label", strings.Join(later, ", ")),
+			fmt.Sprintf("selects by %s, which no kubelet may set on its own node: nodes are created without the taint, and pods can be early until somebody sets the label", strings.Join(later, ", ")),
 			fmt.Sprintf("select by a label that kubelets may set (--node-labels=example.com/pool=workers), or start them with --register-with-taints=%s", rule.Taint.ToString()))
 	}
 	switch rule.Taint.Effect {

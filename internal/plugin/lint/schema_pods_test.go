@@ -89,7 +89,7 @@ func TestSchemaRejectsPodRules(t *testing.T) {
 		"a deadline of two days":    {with("deadlineSeconds: 172800"), "spec.deadlineSeconds", "less than or equal to 86400"},
 		"a deadline as a text":      {with("deadlineSeconds: 10s"), "spec.deadlineSeconds", "must be of type integer"},
 		"another end of a deadline": {with("deadlineSeconds: 10\nonDeadline: Delete"), "spec.onDeadline", `supported values: "Report", "Open"`},
-		"another way to reopen":     {with("reopen: Sometimes"), "spec.reopen", `supported values: "Never", "Always"`},
+		"another close policy":      {with("closePolicy: Sometimes"), "spec.closePolicy", `supported values: "Never", "OnNotReady"`},
 		"a start held as a text":    {with("startHold: 'yes'"), "spec.startHold", "must be of type boolean"},
 
 		"an empty selector":         {with("podSelector: {}"), "spec.podSelector", empty},

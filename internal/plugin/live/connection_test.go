@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/live"
 )
 
-func TestAFleetIsLostUntilEverythingIsHeardAgain(t *testing.T) {
+func TestFleetIsLostUntilEveryWatchIsRestored(t *testing.T) {
 	fleet := live.NewFleet(time.Now)
 	follower, before := fleet.Follow()
 	defer follower.Stop()

@@ -31,7 +31,7 @@ func fedNode(name string, taints ...corev1.Taint) *corev1.Node {
 	}
 }
 
-func TestAFleetCanBeFedByHand(t *testing.T) {
+func TestFleetAcceptsObjectsWithoutACluster(t *testing.T) {
 	fleet := live.NewFleet(time.Now)
 	fleet.Put(fedRule(), fedNode("a"))
 	follower, before := fleet.Follow()

@@ -61,7 +61,7 @@ func told(d live.Delta) []string {
 	return all
 }
 
-func TestAFleetKnowsWhichPodsWait(t *testing.T) {
+func TestFleetListsPodsThatWait(t *testing.T) {
 	fleet := live.NewFleet(atNoon)
 	fleet.Put(gateRule(), shop("on"), gatedPod("waits", corev1.ConditionFalse), gatedPod("open", corev1.ConditionTrue))
 	follower, before := fleet.Follow()
@@ -99,7 +99,7 @@ func TestAFleetKnowsWhichPodsWait(t *testing.T) {
 }
 
 // Status of rules is written often, and says nothing new of pods.
-func TestTheStatusOfARuleOfPodsIsNoNews(t *testing.T) {
+func TestStatusOfAPodRuleCausesNoChange(t *testing.T) {
 	fleet := live.NewFleet(atNoon)
 	fleet.Put(gateRule(), shop("on"), gatedPod("waits", corev1.ConditionFalse))
 	follower, _ := fleet.Follow()
@@ -114,7 +114,7 @@ func TestTheStatusOfARuleOfPodsIsNoNews(t *testing.T) {
 	}
 }
 
-func TestAFleetTellsTheStoryOfAPodThatWaits(t *testing.T) {
+func TestFleetExplainsAPodThatWaits(t *testing.T) {
 	fleet := live.NewFleet(atNoon)
 	fleet.Put(gateRule(), shop("on"), gatedPod("waits", corev1.ConditionFalse), gatedPod("open", corev1.ConditionTrue))
 	story, there := fleet.PodStory("shop", "waits", noon)

@@ -48,7 +48,7 @@ func filled[T any]() T {
 }
 
 // Every text of a cluster or a file goes through here, so none may steer the terminal.
-func TestTextsOfOthersAreHarmless(t *testing.T) {
+func TestHostileTextsArePrintedWithoutControlCharacters(t *testing.T) {
 	report := &lint.Report{Findings: []lint.Finding{filled[lint.Finding]()}}
 	for name, lines := range map[string]print.Lines{
 		"rules":      print.Rules([]view.Rule{filled[view.Rule]()}, true, noon),

@@ -83,7 +83,7 @@ Not seen: rules: [2J
 	}
 }
 
-func TestAStoryOfAPod(t *testing.T) {
+func TestPodExplanation(t *testing.T) {
 	story := view.PodStory{
 		Pod: view.Pod{
 			Namespace: "shop", Name: "web", Node: "w-1", Created: ago(5), State: view.PodWaiting, Agent: view.Agent{Known: true, Alive: true, Renewed: noon.Add(-7 * time.Second), Version: "v1.2.3"},
@@ -144,7 +144,7 @@ Not seen
 `)
 }
 
-func TestAStoryOfAPodThatNobodySelects(t *testing.T) {
+func TestExplanationOfAPodThatNoRuleSelects(t *testing.T) {
 	compare(t, print.PodStory(view.PodStory{
 		Pod: view.Pod{Created: ago(3)}, Headline: "no rule selects shop/web", Ready: corev1.ConditionTrue, Latch: view.Latch{State: view.LatchNone},
 		Passed: []view.Passed{{Rule: "a", Why: "it is being deleted"}, {Rule: "b", Why: "its podSelector asks for app=db, and the pod has app=web"}},
@@ -160,7 +160,7 @@ Pod
 `)
 }
 
-func TestWhatIsKnownOfAnAgent(t *testing.T) {
+func TestExplanationShowsTheStateOfTheAgent(t *testing.T) {
 	for want, agent := range map[string]view.Agent{
 		"nobody knows whether that of node w-1 lives":                     {},
 		"node w-1 has none, or it has never said that it lives":           {Known: true},

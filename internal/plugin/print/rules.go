@@ -19,7 +19,7 @@ func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
 		lines.add("No rules. Apply one, e.g. kubectl apply -f examples/cni-readiness/network-readiness-rule.yaml")
 		return lines
 	}
-	header := []string{"NAME", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED", "STANDING", "BIRTHS", "AGE"}
+	header := []string{"NAME", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED", "STANDING", "AT-CREATION", "AGE"}
 	if wide {
 		header = append(header, "REQUIREMENTS", "SELECTOR", "BLOCKED BY")
 	}
@@ -28,7 +28,7 @@ func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
 		row := []string{
 			r.Name, r.Taint, string(r.Mode),
 			strconv.Itoa(r.Count.Selected), including(r.Count.Held, r.Count.Stuck, stuck), including(r.Count.Released, r.Count.Limited, limited),
-			r.Standing, r.Births, view.Age(r.Created, now),
+			r.Standing, r.AtCreation, view.Age(r.Created, now),
 		}
 		if wide {
 			row = append(row, requirements(r), r.Selector, blockers(r.Count.Blocked))
@@ -58,8 +58,8 @@ func (l *Lines) messages(rules []view.Rule, wide bool) {
 		for _, refused := range r.Refused {
 			below.add("%s cannot write node %s: %s", r.Name, refused.Node, refused.Message)
 		}
-		if (wide && r.Births != v1alpha1.ReasonCovered || r.Births == v1alpha1.ReasonPolicyOutdated) && r.BirthsMessage != "" {
-			below.add("%s, births: %s", r.Name, r.BirthsMessage)
+		if (wide && r.AtCreation != v1alpha1.ReasonPolicyActive || r.AtCreation == v1alpha1.ReasonPolicyOutdated) && r.AtCreationMessage != "" {
+			below.add("%s, at creation: %s", r.Name, r.AtCreationMessage)
 		}
 	}
 	l.below(below)

@@ -42,7 +42,7 @@ var guarded = []view.Node{
 	},
 }
 
-func TestNodesSayWhatKeepsARuleFromDoingHarm(t *testing.T) {
+func TestNodesTableShowsTheActiveSafetyField(t *testing.T) {
 	compare(t, print.Nodes(guarded, false, noon), `
 NAME   STATE               HELD FOR   AGE   HELD BY   MISSING
 w-1    Held, stuck         20m        60m   network   storage waits for rule network, N is Unknown (no heartbeat for more than 2m0s)
@@ -63,7 +63,7 @@ func TestRulesCountStuckAndLimitedNodes(t *testing.T) {
 	row := func(name, taint, standing, message string, count view.Count) view.Rule {
 		return view.Rule{
 			Name: name, Created: ago(180), Taint: taint, Mode: v1alpha1.EnforcementModeContinuous,
-			Standing: standing, Message: message, Births: v1alpha1.ReasonCovered, Count: count,
+			Standing: standing, Message: message, AtCreation: v1alpha1.ReasonPolicyActive, Count: count,
 		}
 	}
 	lonely := row("storage", "readiness.k8s.io/S:NoSchedule", v1alpha1.ReasonEnforced, "all is well", view.Count{Selected: 2, Held: 1, Released: 1})
@@ -71,7 +71,7 @@ func TestRulesCountStuckAndLimitedNodes(t *testing.T) {
 	limited := row("network", "readiness.k8s.io/N:NoSchedule", v1alpha1.ReasonLimited, "1 node stays released", view.Count{Selected: 5, Held: 2, Released: 3, Stuck: 1, Limited: 1})
 	limited.Others, lonely.Others = "a lease is renewed in namespace tenant", "a lease is renewed in namespace tenant"
 	compare(t, print.Rules([]view.Rule{limited, lonely}, false, noon), `
-NAME      TAINT                           MODE         SELECTED   HELD          RELEASED        STANDING   BIRTHS    AGE
+NAME      TAINT                           MODE         SELECTED   HELD          RELEASED        STANDING   AT-CREATION    AGE
 network   readiness.k8s.io/N:NoSchedule   continuous   5          2 (1 stuck)   3 (1 limited)   Limited    Covered   3h
 storage   readiness.k8s.io/S:NoSchedule   continuous   2          1             1               Enforced   Covered   3h
 
@@ -81,7 +81,7 @@ storage, reporters: DaemonSet a/b does not tolerate the taint
 `)
 }
 
-func TestAStorySaysWhichSafetyFieldIsAtWork(t *testing.T) {
+func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 	story := view.Story{
 		Node:     view.Node{Name: "w-1", Created: ago(60), State: noderule.Held, Ready: corev1.ConditionTrue},
 		Headline: "w-1 is held",

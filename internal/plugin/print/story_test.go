@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-func TestStory(t *testing.T) {
+func TestNodeExplanation(t *testing.T) {
 	story := view.Story{
 		Node:     view.Node{Name: "w-1", Created: ago(60), State: noderule.Held, Ready: corev1.ConditionTrue, Unschedulable: true, OtherTaints: []string{"a:NoSchedule"}},
 		Headline: "w-1 is held for 20m by rule network",
@@ -70,7 +70,7 @@ Not seen
 `)
 }
 
-func TestAShortStory(t *testing.T) {
+func TestShortNodeExplanation(t *testing.T) {
 	compare(t, print.Story(view.Story{Node: view.Node{Name: "w", Created: ago(3), Ready: corev1.ConditionTrue}, Headline: "no rule that is enforced selects w"}, noon), `
 no rule that is enforced selects w.
 

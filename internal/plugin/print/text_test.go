@@ -30,20 +30,20 @@ var rules = []view.Rule{
 	{
 		Name: "network", Created: ago(180), Taint: "readiness.k8s.io/NetworkReady=pending:NoSchedule", Mode: v1alpha1.EnforcementModeBootstrapOnly,
 		Requirements: []string{"example.com/NetworkReady=True", "example.com/DNSReady=True"}, Selector: "example.com/pool=workers",
-		Standing: v1alpha1.ReasonEnforced, Message: "all is well", Births: v1alpha1.ReasonCovered,
+		Standing: v1alpha1.ReasonEnforced, Message: "all is well", AtCreation: v1alpha1.ReasonPolicyActive,
 		Count: view.Count{Selected: 5, Held: 2, Released: 3, Blocked: map[string]int{"example.com/NetworkReady": 2, "example.com/DNSReady": 1}},
 	},
 	{
 		Name: "gpu", Created: ago(5), Taint: "readiness.k8s.io/NetworkReady:NoSchedule", Mode: v1alpha1.EnforcementModeContinuous,
 		AnyOf: true, Requirements: []string{"a=True", "b=True"}, Selector: "gpu=yes",
-		Standing: v1alpha1.ReasonConflict, Message: `rule "network" is older`, BirthsMessage: "no births", Births: v1alpha1.ReasonNotAccepted,
+		Standing: v1alpha1.ReasonConflict, Message: `rule "network" is older`, AtCreationMessage: "not tainted at creation", AtCreation: v1alpha1.ReasonNotAccepted,
 		Refused: []view.Refusal{{Node: "w-1", Message: "policy says no"}},
 	},
 }
 
 func TestRules(t *testing.T) {
 	compare(t, print.Rules(rules, false, noon), `
-NAME      TAINT                                              MODE             SELECTED   HELD   RELEASED   STANDING   BIRTHS        AGE
+NAME      TAINT                                              MODE             SELECTED   HELD   RELEASED   STANDING   AT-CREATION        AGE
 network   readiness.k8s.io/NetworkReady=pending:NoSchedule   bootstrap-only   5          2      3          Enforced   Covered       3h
 gpu       readiness.k8s.io/NetworkReady:NoSchedule           continuous       0          0      0          Conflict   NotAccepted   5m0s
 
@@ -53,7 +53,7 @@ gpu cannot write node w-1: policy says no
 	wide := strings.Join(print.Rules(rules, true, noon), "\n")
 	for _, words := range []string{
 		"REQUIREMENTS", "example.com/NetworkReady=True,example.com/DNSReady=True   example.com/pool=workers   example.com/DNSReady (1),example.com/NetworkReady (2)",
-		"a=True or b=True", "gpu, births: no births",
+		"a=True or b=True", "gpu, at creation: not tainted at creation",
 	} {
 		if !strings.Contains(wide, words) {
 			t.Errorf("%q is missing in\n%s", words, wide)
@@ -88,7 +88,7 @@ w-4    NotSelected          -          60s   -             -                    
 `)
 }
 
-func TestALineAChange(t *testing.T) {
+func TestOneLinePerChange(t *testing.T) {
 	for i, want := range []string{
 		"12:00:00 w-1 Held by network, gpu: example.com/NetworkReady is not reported, example.com/DNSReady is False, GPU is False",
 		"12:00:00 w-2 Held by network",

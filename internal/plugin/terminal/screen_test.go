@@ -61,7 +61,7 @@ func TestADrawingIsCutToTheScreen(t *testing.T) {
 	expect(t, e, "0 is a lo…", "1 is a lo…", "2 is a lo…")
 }
 
-func TestATerminalThatBecomesNarrowerKeepsNoRest(t *testing.T) {
+func TestNarrowerTerminalKeepsNoOldText(t *testing.T) {
 	s, e := drawnOn(20, 10)
 	s.Draw([]string{"as wide as it can be", "short"})
 	e.narrow(10)
@@ -112,7 +112,7 @@ func TestPrintedLinesAreFoldedAtSpaces(t *testing.T) {
 	}
 }
 
-func TestPrintedLinesStayWholeElsewhere(t *testing.T) {
+func TestPrintedLinesAreNotFoldedWithoutATerminal(t *testing.T) {
 	var out bytes.Buffer
 	long := strings.Repeat("a long line ", 20)
 	terminal.NewScreen(&out, false).Print(long)
@@ -121,7 +121,7 @@ func TestPrintedLinesStayWholeElsewhere(t *testing.T) {
 	}
 }
 
-func TestElsewhereOnlyNewLinesAreWritten(t *testing.T) {
+func TestWithoutATerminalOnlyNewLinesAreWritten(t *testing.T) {
 	var out bytes.Buffer
 	s := terminal.NewScreen(&out, false)
 	s.Print("hello")
@@ -133,7 +133,7 @@ func TestElsewhereOnlyNewLinesAreWritten(t *testing.T) {
 	}
 }
 
-func TestColoursTakeNoRoomAndDoNotRunOut(t *testing.T) {
+func TestColoursHaveNoWidthAndAreReset(t *testing.T) {
 	red := "\x1b[31m"
 	for line, want := range map[string]string{
 		"plain":                      "plain",
@@ -163,7 +163,7 @@ func TestNoColoursWhereTheyAreNotWanted(t *testing.T) {
 	}
 }
 
-func TestTextOfOthersCannotSteerTheTerminal(t *testing.T) {
+func TestControlCharactersAreRemovedFromText(t *testing.T) {
 	for hostile, want := range map[string]string{
 		"\x1b[2Jgone":          "[2Jgone",
 		"title\x1b]0;x\x07":    "title]0;x",

@@ -40,7 +40,7 @@ func rule(name string, options ...ruleOption) *v1alpha1.NodeReadinessRule {
 		Status: v1alpha1.NodeReadinessRuleStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted},
 			{Type: v1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEnforced, Message: "all is well"},
-			{Type: v1alpha1.ConditionBirthsCovered, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCovered},
+			{Type: v1alpha1.ConditionTaintedAtCreation, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPolicyActive},
 		}},
 	}
 	for _, option := range options {

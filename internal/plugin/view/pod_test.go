@@ -138,7 +138,7 @@ func TestPodsAreCountedAndOrdered(t *testing.T) {
 }
 
 // What an agent wrote is read as it was meant, whatever components say.
-func TestComponentsAreHeardThroughTheGate(t *testing.T) {
+func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules  []*podv1alpha1.PodReadinessRule
 		answer podrule.Answer
@@ -179,7 +179,7 @@ func TestComponentsAreHeardThroughTheGate(t *testing.T) {
 }
 
 // A message that was cut says nothing of those that it does not name.
-func TestACutMessageLeavesOpenWhoElseIsMissing(t *testing.T) {
+func TestComponentsAfterTheCutOfAMessageAreUnknown(t *testing.T) {
 	rules := podRules(podRule("network", parts(pathToPod(), podv1alpha1.Component{Name: "second", Reach: &podv1alpha1.ReachComponent{Port: 80}})))
 	story := view.NewPodBook(rules).Story(web(closedFor("path (it is a long st…")), here(""), nil, nil, noon)
 	got := fmt.Sprint(story.Chapters[0].Components[0].Says, " ", story.Chapters[0].Components[0].Why, ", ", story.Chapters[0].Components[1].Says)

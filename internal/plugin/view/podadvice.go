@@ -46,7 +46,7 @@ func (b *PodBook) regate(rules []Ungated) []string {
 		switch rule, is := without.Rule, enforcedOf(b.objects[without.Rule]); {
 		case is == nil:
 			next = append(next, fmt.Sprintf("No manager has seen rule %s as it is now, so pods are created without its gate; see whether one runs: %s. Then %s", rule, managers, anew))
-		case is.Reason == nodev1alpha1.ReasonSettling:
+		case is.Reason == nodev1alpha1.ReasonProgressing:
 			next = append(next, fmt.Sprintf("Wait until pods are created with the gate of rule %s: kubectl wait --for=condition=Enforced prr/%s. Then %s", rule, rule, anew))
 		case is.Status != metav1.ConditionTrue && !slices.Contains(gatedReasons, is.Reason):
 			next = append(next, fmt.Sprintf("Pods are created without the gate of rule %s (%s): %s. When that is mended, %s", rule, is.Reason, is.Message, anew))

@@ -119,7 +119,7 @@ func TestAdviceAboutAPod(t *testing.T) {
 		"without its gate":                {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"If it is to wait for its network, create it anew"}},
 		"without its gate, and no agent":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"If it is to wait for its network, create it anew"}},
 		"without its gate, as all pods":   {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. When that is mended, create it anew"}},
-		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Settling", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then create it anew"}},
+		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Progressing", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then create it anew"}},
 		"without its gate, and nobody saw the change": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""), func(r *podv1alpha1.PodReadinessRule) { r.Generation++ })),
 			[]string{"No manager has seen rule network as it is now"}},
 		"without its gates, of which one is not put on pods": {web(gateless), here(""), podRules(podRule("a", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, "")), podRule("b", opens(another), stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))),
@@ -227,7 +227,7 @@ func TestTheLatchOfAPod(t *testing.T) {
 }
 
 // While the latch is closed, the story of an open gate reports it, and what to do.
-func TestTheStoryOfAClosedLatch(t *testing.T) {
+func TestExplanationOfAClosedLatch(t *testing.T) {
 	story := podStory(web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(running)), here(""), podRules(podRule("network", holds)))
 	if want := "shop/web has waited 40s for its latch: gate open, latch still closed"; story.Headline != want {
 		t.Errorf("the headline is %q, want %q", story.Headline, want)
@@ -240,7 +240,7 @@ func TestTheStoryOfAClosedLatch(t *testing.T) {
 	}
 }
 
-func TestEventsOfAPodTellOfItsNetwork(t *testing.T) {
+func TestPodExplanationListsOnlyNetworkEvents(t *testing.T) {
 	event := func(minutes int, reason, by, name string) corev1.Event {
 		return corev1.Event{
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: name, UID: "uid-web"}, Reason: reason, ReportingController: by,

@@ -48,9 +48,9 @@ type Rule struct {
 	// Message says more, and what to do.
 	Message string `json:"message,omitempty"`
 
-	// Births is the reason of the condition BirthsCovered, and BirthsMessage says more.
-	Births        string `json:"births,omitempty"`
-	BirthsMessage string `json:"birthsMessage,omitempty"`
+	// AtCreation is the reason of the condition TaintedAtCreation, and AtCreationMessage says more.
+	AtCreation        string `json:"atCreation,omitempty"`
+	AtCreationMessage string `json:"atCreationMessage,omitempty"`
 	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
 	Blocked string `json:"blocked,omitempty"`
 	// Others is the message of the condition SoleController while another controller may enforce the
@@ -172,8 +172,8 @@ func (b *Book) rule(rule *noderule.Rule) Rule {
 		row.Requirements = append(row.Requirements, requirement.Type+"="+string(requirement.RequiredStatus))
 	}
 	row.Standing, row.Message = standingOfRule(rule, obj)
-	if births := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionBirthsCovered); births != nil {
-		row.Births, row.BirthsMessage = births.Reason, births.Message
+	if taintNewNodes := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionTaintedAtCreation); taintNewNodes != nil {
+		row.AtCreation, row.AtCreationMessage = taintNewNodes.Reason, taintNewNodes.Message
 	}
 	row.Blocked = blocked(obj)
 	row.Others = soleController(obj.Status.Conditions, v1alpha1.ReasonOtherLease)
@@ -185,7 +185,7 @@ func (b *Book) rule(rule *noderule.Rule) Rule {
 
 // blocked is what the rule says of DaemonSets that its own taint keeps away; empty if nothing.
 func blocked(obj *v1alpha1.NodeReadinessRule) string {
-	if run := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReportersRun); run != nil && run.Status == metav1.ConditionFalse {
+	if run := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReportersTolerated); run != nil && run.Status == metav1.ConditionFalse {
 		return run.Message
 	}
 	return ""

@@ -62,7 +62,7 @@ func genNode(t *rapid.T, name string) *corev1.Node {
 		}
 		switch rapid.IntRange(0, 4).Draw(t, "hold "+ruleName) {
 		case 1:
-			heldBy(ruleName, rapid.SampledFrom([]noderule.Origin{noderule.OriginAdded, noderule.OriginAdopted, noderule.OriginBorn, noderule.OriginLabelled}).Draw(t, "origin"))(n)
+			heldBy(ruleName, rapid.SampledFrom([]noderule.Origin{noderule.OriginAdded, noderule.OriginAdopted, noderule.OriginCreated, noderule.OriginLabelled}).Draw(t, "origin"))(n)
 		case 2:
 			completed(ruleName)(n)
 		case 3:
@@ -172,7 +172,7 @@ func TestTheStandingOfARuleIsThatOfItsNodes(t *testing.T) {
 	}
 }
 
-func TestSimulationSaysWhatMustBeReplaced(t *testing.T) {
+func TestSimulationListsRulesThatMustBeReplaced(t *testing.T) {
 	s := view.Simulate(rules(rule("a", bootstrapOnly), rule("b", dryRun)), rules(rule("a"), rule("b"), rule("c")), nil, noon)
 	if !slices.Equal(s.Replaced, []string{"a"}) {
 		t.Errorf("replaced: %q", s.Replaced)

@@ -53,7 +53,7 @@ func booted(rule, now, completed string) nodeOption {
 
 func lost(n *corev1.Node) { n.Status.Conditions[0].Status = Unknown }
 
-func TestSimulationKnowsWhatKeepsARuleFromDoingHarm(t *testing.T) {
+func TestSimulationAppliesSafetyFields(t *testing.T) {
 	bad := func(names ...string) (nodes []*corev1.Node) {
 		for _, name := range names {
 			nodes = append(nodes, worker(name, says("a", False)))
@@ -89,7 +89,7 @@ func TestSimulationKnowsWhatKeepsARuleFromDoingHarm(t *testing.T) {
 	}
 }
 
-func TestChaptersSayWhichFieldIsAtWork(t *testing.T) {
+func TestChaptersNameTheActiveSafetyField(t *testing.T) {
 	listed := func(r *v1alpha1.NodeReadinessRule) { r.Status.LimitedNodes = []string{"w"} }
 	byDeadline := func(n *corev1.Node) {
 		n.Annotations[v1alpha1.CompletedPrefix+"uid-a"] = `{"by":"deadline","rule-name":"a"}`
@@ -115,7 +115,7 @@ func TestChaptersSayWhichFieldIsAtWork(t *testing.T) {
 }
 
 func TestAdviceNamesTheFirstCause(t *testing.T) {
-	both := worker("w", says("net", False), says("disk", False), heldBy("net", noderule.OriginBorn), heldBy("disk", noderule.OriginBorn))
+	both := worker("w", says("net", False), says("disk", False), heldBy("net", noderule.OriginCreated), heldBy("disk", noderule.OriginCreated))
 	s := story(both, rule("net"), rule("disk", younger, after("net")))
 	if next := strings.Join(s.Next, "\n"); !strings.Contains(next, "example.com/net is False") || strings.Contains(next, "example.com/disk") {
 		t.Errorf("of a node that waits for its network first, it is said: %s", next)

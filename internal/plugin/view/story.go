@@ -176,7 +176,7 @@ func (c Chapter) text(rule *noderule.Rule, now time.Time) string {
 		return "is about to hold this node: its taint is not there yet"
 	case c.State == noderule.Held:
 		return "holds this node" + map[noderule.Origin]string{
-			noderule.OriginBorn:     ", which was born with the taint",
+			noderule.OriginCreated:  ", which was created with the taint",
 			noderule.OriginLabelled: ", which got the taint along with a label",
 			noderule.OriginAdopted:  " with a taint that was there before",
 		}[c.Origin]

@@ -19,13 +19,13 @@ func TestHeadline(t *testing.T) {
 		rules []*v1alpha1.NodeReadinessRule
 		want  string
 	}{
-		"born held, not reported": {worker("w", heldBy("net", noderule.OriginBorn)), rules(rule("net")),
+		"created with the taint, not reported": {worker("w", heldBy("net", noderule.OriginCreated)), rules(rule("net")),
 			"w is held for 60m by rule net: example.com/net is not reported, must be True"},
 		"held, reported False": {worker("w", says("net", False), heldBy("net", noderule.OriginAdded)), rules(rule("net")),
 			"w is held for 20m by rule net: example.com/net is False, must be True"},
 		"held along with a label: nobody knows since when": {worker("w", heldBy("net", noderule.OriginLabelled)), rules(rule("net")),
 			"w is held by rule net: example.com/net is not reported, must be True"},
-		"held by two": {worker("w", heldBy("net", noderule.OriginAdded), heldBy("gpu", noderule.OriginBorn)), rules(rule("net"), rule("gpu", younger)),
+		"held by two": {worker("w", heldBy("net", noderule.OriginAdded), heldBy("gpu", noderule.OriginCreated)), rules(rule("net"), rule("gpu", younger)),
 			"w is held for 60m by rule net: example.com/net is not reported, must be True; and by rule gpu: example.com/gpu is not reported, must be True"},
 		"held, but the requirements are met": {worker("w", says("net", True), heldBy("net", noderule.OriginAdded)), rules(rule("net")),
 			"w is held for 20m by rule net, which is about to release it"},
@@ -33,7 +33,7 @@ func TestHeadline(t *testing.T) {
 			"w is held for 20m by rule net, which only previews now and leaves its hold of before as it is"},
 		"held, and the API server refuses": {worker("w", says("net", True), heldBy("net", noderule.OriginAdded)), rules(rule("net", refuses("w", "no"))),
 			"w is held for 20m by rule net, which the API server does not let release it"},
-		"one of two is enough": {worker("w", heldBy("net", noderule.OriginBorn)), rules(rule("net", anyOf("a.b/a", "a.b/b"))),
+		"one of two is enough": {worker("w", heldBy("net", noderule.OriginCreated)), rules(rule("net", anyOf("a.b/a", "a.b/b"))),
 			"w is held for 60m by rule net: a.b/a is not reported, must be True, or a.b/b is not reported, must be True (one is enough)"},
 		"not held yet": {worker("w"), rules(rule("net")),
 			"w is not held yet: rule net is about to hold it"},
@@ -60,20 +60,20 @@ func TestChapters(t *testing.T) {
 		rules []*v1alpha1.NodeReadinessRule
 		want  []string
 	}{
-		"what holds the node comes first": {worker("w", says("a", True), heldBy("b", noderule.OriginBorn)), rules(rule("a"), rule("b", younger)),
-			[]string{"b: holds this node, which was born with the taint", "a: does not hold this node: its requirements are met"}},
+		"what holds the node comes first": {worker("w", says("a", True), heldBy("b", noderule.OriginCreated)), rules(rule("a"), rule("b", younger)),
+			[]string{"b: holds this node, which was created with the taint", "a: does not hold this node: its requirements are met"}},
 		"adopted":                     {worker("w", heldBy("a", noderule.OriginAdopted)), rules(rule("a")), []string{"a: holds this node with a taint that was there before"}},
 		"not adopted yet":             {worker("w", tainted("readiness.k8s.io/a", corev1.TaintEffectNoSchedule)), rules(rule("a")), []string{"a: holds this node"}},
 		"labelled":                    {worker("w", heldBy("a", noderule.OriginLabelled)), rules(rule("a")), []string{"a: holds this node, which got the taint along with a label"}},
 		"about to hold":               {worker("w"), rules(rule("a")), []string{"a: is about to hold this node: its taint is not there yet"}},
-		"about to release":            {worker("w", says("a", True), heldBy("a", noderule.OriginBorn)), rules(rule("a")), []string{"a: is about to release this node: its requirements are met"}},
+		"about to release":            {worker("w", says("a", True), heldBy("a", noderule.OriginCreated)), rules(rule("a")), []string{"a: is about to release this node: its requirements are met"}},
 		"completed":                   {worker("w", completed("a")), rules(rule("a", bootstrapOnly)), []string{"a: has released this node for good (bootstrap-only)"}},
 		"about to complete":           {worker("w", says("a", True)), rules(rule("a", bootstrapOnly)), []string{"a: is about to record that it has released this node for good (bootstrap-only)"}},
-		"relabelled":                  {worker("w", labelled("other"), heldBy("a", noderule.OriginBorn)), rules(rule("a")), []string{"a: no longer selects this node; its taint is about to be taken off"}},
-		"deleted":                     {worker("w", heldBy("a", noderule.OriginBorn)), rules(rule("a", deleting)), []string{"a: is being deleted; what it put on this node is about to be taken back"}},
+		"relabelled":                  {worker("w", labelled("other"), heldBy("a", noderule.OriginCreated)), rules(rule("a")), []string{"a: no longer selects this node; its taint is about to be taken off"}},
+		"deleted":                     {worker("w", heldBy("a", noderule.OriginCreated)), rules(rule("a", deleting)), []string{"a: is being deleted; what it put on this node is about to be taken back"}},
 		"previews a hold":             {worker("w"), rules(rule("a", dryRun)), []string{"a: only previews: it would hold this node"}},
 		"previews none":               {worker("w", says("a", True)), rules(rule("a", dryRun)), []string{"a: only previews: it would not hold this node"}},
-		"previews, and held before":   {worker("w", heldBy("a", noderule.OriginBorn)), rules(rule("a", dryRun)), []string{"a: only previews now, and leaves the hold of before as it is"}},
+		"previews, and held before":   {worker("w", heldBy("a", noderule.OriginCreated)), rules(rule("a", dryRun)), []string{"a: only previews now, and leaves the hold of before as it is"}},
 		"a rule of other nodes":       {worker("w", labelled("other")), rules(rule("a")), nil},
 		"a rule that lost a conflict": {worker("w", says("a", True)), rules(rule("a"), rule("b", sameTaintAs("a"), younger)), []string{"b: selects this node and does nothing: rule \"a\" is older and manages the taint readiness.k8s.io/a:NoSchedule on nodes that this rule can select too, so this rule does nothing: use another taint or a selector that excludes its nodes, or delete one of the two rules", "a: does not hold this node: its requirements are met"}},
 	} {
@@ -97,15 +97,15 @@ func TestAdvice(t *testing.T) {
 		rules []*v1alpha1.NodeReadinessRule
 		want  []string
 	}{
-		"never reported": {worker("w", heldBy("net", noderule.OriginBorn)), rules(rule("net")),
+		"never reported": {worker("w", heldBy("net", noderule.OriginCreated)), rules(rule("net")),
 			[]string{"Nobody has reported example.com/net", "60m", "tolerates the taint readiness.k8s.io/net:NoSchedule", "spec.nodeName=w"}},
-		"reported False": {worker("w", says("net", False), heldBy("net", noderule.OriginBorn)), rules(rule("net")),
+		"reported False": {worker("w", says("net", False), heldBy("net", noderule.OriginCreated)), rules(rule("net")),
 			[]string{"example.com/net is False for 10m (AgentSays so it is)", "Look at that component", "spec.nodeName=w"}},
-		"a reporter that went silent": {worker("w", says("net", False), heldBy("net", noderule.OriginBorn), func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = old }), rules(rule("net")),
+		"a reporter that went silent": {worker("w", says("net", False), heldBy("net", noderule.OriginCreated), func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = old }), rules(rule("net")),
 			[]string{"example.com/net was last heard of 40m ago", "may be dead"}},
 		"not applied":                {worker("w"), rules(rule("net")), []string{"Not applied to this node yet: rule net", "kubectl get pods,lease -n readygate-system"}},
 		"refused":                    {worker("w"), rules(rule("net", refuses("w", "policy says no"))), []string{"refuses to change this node for rule net; a policy, a role or the rule must change: policy says no"}},
-		"a preview that still holds": {worker("w", says("net", True), heldBy("net", noderule.OriginBorn)), rules(rule("net", dryRun)), []string{"Rule net only previews", "kubectl patch nrr net", "or delete it"}},
+		"a preview that still holds": {worker("w", says("net", True), heldBy("net", noderule.OriginCreated)), rules(rule("net", dryRun)), []string{"Rule net only previews", "kubectl patch nrr net", "or delete it"}},
 		"met, but silent":            {worker("w", says("net", True), func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = old }), rules(rule("net")), []string{"last heard of 40m ago", "its last word still counts"}},
 		"completed, and silent":      {worker("w", completed("net"), says("net", True), func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = old }), rules(rule("net", bootstrapOnly)), nil},
 		"the manager waits":          {worker("w"), rules(rule("a", soleController(v1alpha1.ReasonWaitingForLease)), rule("b", younger, soleController(v1alpha1.ReasonWaitingForLease))), []string{"in namespace other\nNobody", "Not applied to this node yet: rule a, b"}},
@@ -136,7 +136,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-func TestWhoWroteACondition(t *testing.T) {
+func TestConditionWriterIsReadFromManagedFields(t *testing.T) {
 	fields := func(manager, conditionType string, at time.Time) metav1.ManagedFieldsEntry {
 		when := metav1.NewTime(at)
 		return metav1.ManagedFieldsEntry{Manager: manager, Time: &when, FieldsV1: metav1.NewFieldsV1(

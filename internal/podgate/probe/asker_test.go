@@ -99,14 +99,14 @@ func dropped(ctx context.Context, network, _ string) (net.Conn, error) {
 }
 
 // A rule of a newer version may have kinds that this one does not know.
-func TestAKindThatIsNotKnownSaysNo(t *testing.T) {
+func TestUnknownKindOfProbeFails(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []podrule.Kind{"", "telepathy", podrule.PodCondition} {
 		expect(t, asked(t, &probe.Asker{}, podrule.Probe{Kind: kind}), no("this version does not know how to ask it"))
 	}
 }
 
-func TestWhoHasGivenUpIsNotAnswered(t *testing.T) {
+func TestCancelledCallerStartsNoProbe(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -127,7 +127,7 @@ func TestWhoHasGivenUpIsNotAnswered(t *testing.T) {
 }
 
 // Who gives up while a question is asked does not wait for its end.
-func TestGivingUpEndsAQuestion(t *testing.T) {
+func TestCancellationEndsARunningProbe(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{}, 1)
 	end := make(chan struct{})

@@ -6,7 +6,7 @@ import (
 )
 
 // Links are those of the host: they lead where they would lead there, and never to the agent's files.
-func TestALinkLeadsWhereItDoesOnTheHost(t *testing.T) {
+func TestLinksAreResolvedInTheRootOfTheHost(t *testing.T) {
 	t.Parallel()
 	outside, host := newHost(t), newHost(t)
 	outside.write("/secret", "")

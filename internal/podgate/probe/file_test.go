@@ -56,7 +56,7 @@ func (h host) ask(t testing.TB, path, contains string) podrule.Answer {
 	return asked(t, &probe.Asker{Root: h.root}, podrule.Probe{Kind: podrule.File, Path: path, Contains: contains})
 }
 
-func TestAFileSaysYesIfItIsThere(t *testing.T) {
+func TestFileProbeChecksExistenceAndContent(t *testing.T) {
 	t.Parallel()
 	host := newHost(t)
 	host.write("/run/agent/web", `{"ifaceName":"cali1","ipv4Nets":["10.0.0.7/32"]}`)
@@ -115,7 +115,7 @@ func TestADeviceIsNoFile(t *testing.T) {
 	expect(t, asked(t, &probe.Asker{}, podrule.Probe{Kind: podrule.File, Path: "/dev/zero", Contains: "x"}), no("not a regular file"))
 }
 
-func TestAFileThatCannotBeReadSaysWhy(t *testing.T) {
+func TestUnreadableFileReportsTheReason(t *testing.T) {
 	t.Parallel()
 	denied := &fs.PathError{Op: "open", Path: "/run/agent/web", Err: syscall.EACCES}
 	if got, want := probe.FileWords(t.TempDir(), "/run/agent/web", denied), "permission denied: may the agent read it?"; got != want {
@@ -134,7 +134,7 @@ func TestARootMayBeMissing(t *testing.T) {
 }
 
 // No more than 64 KiB are looked at, and a value does not end where that ends.
-func TestOnlyTheBeginningOfAFileIsLookedAt(t *testing.T) {
+func TestOnlyTheBeginningOfAFileIsRead(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 10
 	host := newHost(t)
@@ -180,7 +180,7 @@ func TestAFileIsOpenedBelowTheRoot(t *testing.T) {
 }
 
 // A file system that is gone does not keep the agent, nor does it take more and more of it.
-func TestAFileThatHangsIsLookedAtOnlyOnce(t *testing.T) {
+func TestFileThatHangsIsReadOnlyOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const hangs = "the file system does not answer"

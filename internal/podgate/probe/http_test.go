@@ -22,7 +22,7 @@ func got(t testing.TB, url string) podrule.Answer {
 	return asked(t, &probe.Asker{}, podrule.Probe{Kind: podrule.HTTP, URL: url})
 }
 
-func TestTheStatusIsTheAnswer(t *testing.T) {
+func TestHTTPProbeResultFollowsTheStatusCode(t *testing.T) {
 	t.Parallel()
 	server := web(t, func(w http.ResponseWriter, r *http.Request) {
 		code, _ := strconv.Atoi(r.URL.Path[1:])
@@ -75,7 +75,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 }
 
 // Components make their certificates themselves.
-func TestAnyCertificateOfLocalhostIsBelieved(t *testing.T) {
+func TestAnyCertificateOfLocalhostIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
@@ -84,7 +84,7 @@ func TestAnyCertificateOfLocalhostIsBelieved(t *testing.T) {
 	expect(t, got(t, "https://localhost:"+port), yes)
 }
 
-func TestWhoDoesNotAnswerHTTPSaysNo(t *testing.T) {
+func TestEndpointWithoutValidHTTPIsNotReady(t *testing.T) {
 	t.Parallel()
 	plain := web(t, func(http.ResponseWriter, *http.Request) {})
 	garbage := listen(t)
@@ -113,7 +113,7 @@ func TestWhoDoesNotAnswerHTTPSaysNo(t *testing.T) {
 }
 
 // Felix, stopped, accepts connections and never answers.
-func TestWhoHangsSaysNoAfterTwoSeconds(t *testing.T) {
+func TestHTTPCheckFailsAfterTwoSeconds(t *testing.T) {
 	t.Parallel()
 	server := web(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	expect(t, got(t, server.URL), no("no answer within 2s"))
@@ -182,7 +182,7 @@ func TestNoConnectionIsKept(t *testing.T) {
 }
 
 // This test is not parallel to others: the environment is that of all.
-func TestNoProxyOfTheEnvironmentIsAsked(t *testing.T) {
+func TestHTTPProbeUsesNoProxyOfTheEnvironment(t *testing.T) {
 	var times atomic.Int32
 	proxy := web(t, func(http.ResponseWriter, *http.Request) { times.Add(1) })
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {

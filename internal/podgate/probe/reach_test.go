@@ -13,18 +13,18 @@ import (
 
 func at(address string) podrule.Probe { return podrule.Probe{Kind: podrule.Reach, Address: address} }
 
-func TestWhoAcceptsIsReached(t *testing.T) {
+func TestAcceptedConnectionCountsAsReached(t *testing.T) {
 	t.Parallel()
 	expect(t, asked(t, &probe.Asker{}, at(listen(t).Addr().String())), yes)
 }
 
-func TestWhoResetsIsReached(t *testing.T) {
+func TestConnectionResetCountsAsReached(t *testing.T) {
 	t.Parallel()
 	expect(t, asked(t, &probe.Asker{}, at(refused(t))), yes)
 }
 
 // An application that listens sees nothing but the end of a connection, and no reset.
-func TestAConnectionIsClosedWithoutAWord(t *testing.T) {
+func TestReachProbeClosesItsConnectionWithoutData(t *testing.T) {
 	t.Parallel()
 	listener := listen(t)
 	expect(t, asked(t, &probe.Asker{}, at(listener.Addr().String())), yes)
@@ -38,7 +38,7 @@ func TestAConnectionIsClosedWithoutAWord(t *testing.T) {
 	}
 }
 
-func TestWhatComesOfATryDecides(t *testing.T) {
+func TestDialErrorDecidesTheReachResult(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
@@ -61,7 +61,7 @@ func TestWhatComesOfATryDecides(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotAnswerIsNotReached(t *testing.T) {
+func TestConnectionTimeoutIsNotReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asker := &probe.Asker{Dial: dropped}
@@ -70,7 +70,7 @@ func TestWhoDoesNotAnswerIsNotReached(t *testing.T) {
 }
 
 // A pod without an address must not be mistaken for this machine, which does answer.
-func TestOnlyAnAddressIsTried(t *testing.T) {
+func TestOnlyPodAddressesAreDialed(t *testing.T) {
 	t.Parallel()
 	var times atomic.Int32
 	asker := &probe.Asker{Dial: dialling(&times, nil)}

@@ -83,7 +83,7 @@ func TestALateResultIsDeliveredToTheNextRun(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheReporterIsTheEndOfACheck(t *testing.T) {
+func TestCheckEndsWithTheReporter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

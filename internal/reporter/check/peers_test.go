@@ -322,13 +322,13 @@ func TestARunTakesNoLongerThanItsTimeout(t *testing.T) {
 	}
 }
 
-func TestARunThatIsEndedEnds(t *testing.T) {
+func TestPeersCheckEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c, _ := peers(t, check.Peers{Ready: service(t, silent), Everyone: service(t, silent)}, time.Hour)
 	ran(t, c, brief)
 }
 
-func TestANameOfManyAddressesIsTriedAtAll(t *testing.T) {
+func TestAllAddressesOfANameAreTried(t *testing.T) {
 	t.Parallel()
 	// 127.0.0.1 is this node, 127.0.0.2 another: a dialer would only ever take the first.
 	address := service(t, itself)
@@ -373,7 +373,7 @@ func TestWaitForTheFirstPeer(t *testing.T) {
 
 // Silence is proof when it has lasted as long as the condition's hold-down, and is not if it
 // was heard once.
-func TestSilenceLastsAsLongAsTheHoldDown(t *testing.T) {
+func TestSilenceOfPeersCountsAfterTheHoldDown(t *testing.T) {
 	t.Parallel()
 	for _, holdDown := range []time.Duration{0, time.Second, time.Hour} {
 		c := made(t, check.Spec{Peers: &check.Peers{Ready: "a:1", Everyone: "b:1"}}, check.Env{Node: itself, Timeout: long, HoldDown: holdDown})

@@ -117,7 +117,7 @@ func TestAPluginThatIsMissingIsNamedWithTheDirectories(t *testing.T) {
 	}
 }
 
-func TestPluginsInAFolderOfTheirOwnAreAskedToo(t *testing.T) {
+func TestStatusIncludesPluginsInASeparateDirectory(t *testing.T) {
 	p := plugins(t)
 	write(t, p.ConfDir, "10.conflist", `{"cniVersion": "1.1.0", "name": "pods"}`)
 	if err := os.Mkdir(filepath.Join(p.ConfDir, "pods"), 0o700); err != nil {

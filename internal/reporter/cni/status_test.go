@@ -90,7 +90,7 @@ func TestAPluginThatHangsIsKilledWithItsChildren(t *testing.T) {
 	dies(t, file)
 }
 
-func TestAChildThatHoldsTheOutputDoesNotHoldTheAnswer(t *testing.T) {
+func TestChildThatKeepsTheOutputOpenDoesNotDelayTheResult(t *testing.T) {
 	p := plugins(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	write(t, p.ConfDir, "10.conflist", list(t, "1.1.0", on("STATUS", action{Child: file})))
@@ -117,7 +117,7 @@ func TestACancelledRunIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAnOldListIsNotAsked(t *testing.T) {
+func TestStatusIsNotCalledForOldCNIVersions(t *testing.T) {
 	for _, version := range []string{"", "0.3.1", "0.4.0", "1.0.0"} {
 		t.Run(version, func(t *testing.T) {
 			p := plugins(t)

@@ -80,7 +80,7 @@ func TestLearnIsAPatchThatChangesNothing(t *testing.T) {
 	}
 }
 
-func TestReportHoldsOwnConditionsAndAsksForMetadata(t *testing.T) {
+func TestReportSendsOwnConditionsAndRequestsMetadata(t *testing.T) {
 	s := newAPIServer(t, answer(`{"kind": "PartialObjectMetadata", "metadata": {"uid": "u"}}`))
 	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	node, err := s.client(t).Report(t.Context(), []nodestatus.Condition{{Type: "a", Status: "True", Reason: "R", Message: "m", LastHeartbeatTime: at, LastTransitionTime: at}})

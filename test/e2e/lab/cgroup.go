@@ -101,7 +101,7 @@ func leaveRoot() error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o644)
 }
 
-// inheritCPUs gives a cpuset, which is born empty and then takes no process, what its parent has.
+// inheritCPUs gives a cpuset, which is created empty and then takes no process, what its parent has.
 func inheritCPUs(dir string) error {
 	if filepath.Dir(dir) != filepath.Join(cgroupRoot, "cpuset") {
 		if err := inheritCPUs(filepath.Dir(dir)); err != nil {

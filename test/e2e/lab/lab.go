@@ -89,7 +89,7 @@ func (l *Lab) end(t *testing.T) {
 	}
 }
 
-// Step says what a story has come to, and when.
+// Step logs the step that a scenario has reached, with the time.
 func (l *Lab) Step(t *testing.T, what string) {
 	t.Helper()
 	t.Logf("%5.1fs  %s", time.Since(l.started).Seconds(), what)

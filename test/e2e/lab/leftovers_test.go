@@ -27,7 +27,7 @@ func TestASandboxLeavesNothingBehind(t *testing.T) {
 	if binary == "" {
 		binary = filepath.Join(t.TempDir(), "e2e.test")
 		if out, err := exec.Command("go", "test", "-c", "-o", binary, "..").CombinedOutput(); err != nil {
-			t.Fatalf("building the stories: %v\n%s", err, out)
+			t.Fatalf("building the scenarios: %v\n%s", err, out)
 		}
 	}
 	interrupted := runUntilNodesAreUp(t, binary, syscall.SIGINT)
@@ -49,11 +49,11 @@ func TestASandboxLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// runUntilNodesAreUp runs a story until its nodes are up, sends it the signal, and returns its
+// runUntilNodesAreUp runs a scenario until its nodes are up, sends it the signal, and returns its
 // directory when it has ended.
 func runUntilNodesAreUp(t *testing.T, binary string, signal syscall.Signal) string {
 	t.Helper()
-	cmd := exec.Command(binary, "-test.v", "-test.run=^TestNodesAreReal$")
+	cmd := exec.Command(binary, "-test.v", "-test.run=^TestLabNodesJoinAndRecover$")
 	cmd.Dir = ".."
 	out, err := cmd.StdoutPipe()
 	if err != nil {

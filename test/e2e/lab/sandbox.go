@@ -67,7 +67,7 @@ func report(err error) int {
 func missing() string {
 	switch {
 	case os.Getenv(wantedVar) == "":
-		return "real nodes are started by make e2e, one story by make e2e RUN=TestUninstall"
+		return "real nodes are started by make e2e, one scenario by make e2e RUN=TestUninstall"
 	case runtime.GOOS != "linux":
 		return "real nodes need Linux"
 	case os.Geteuid() != 0:

@@ -52,19 +52,19 @@ func TestCheck(t *testing.T) {
 		spoil func(*report.Run)
 		want  string
 	}{
-		"too many PATCHes":       {requests(firstOfOurs, "patch nodes", 1001), "1001 PATCHes of nodes for 1000 changes"},
-		"too few PATCHes":        {requests(firstOfOurs, "patch nodes", 999), "999 PATCHes of nodes for 1000 changes"},
-		"another verb":           {requests(firstOfOurs, "update nodes", 1), "1001 PATCHes"},
-		"too many events":        {requests(firstOfOurs, "patch events", 1), "1001 events for 1000 changes"},
-		"too many births' event": {requests(join, "create events", 2001), "2001 events"},
-		"too much status":        {requests(join, "patch nodereadinessrules/status", 33), "33 status writes, limit is 32"},
-		"a write while steady":   {requests(steady, "update configmaps", 1), "1 writes while nothing changed"},
+		"too many PATCHes":              {requests(firstOfOurs, "patch nodes", 1001), "1001 PATCHes of nodes for 1000 changes"},
+		"too few PATCHes":               {requests(firstOfOurs, "patch nodes", 999), "999 PATCHes of nodes for 1000 changes"},
+		"another verb":                  {requests(firstOfOurs, "update nodes", 1), "1001 PATCHes"},
+		"too many events":               {requests(firstOfOurs, "patch events", 1), "1001 events for 1000 changes"},
+		"too many events for new nodes": {requests(join, "create events", 2001), "2001 events"},
+		"too much status":               {requests(join, "patch nodereadinessrules/status", 33), "33 status writes, limit is 32"},
+		"a write while steady":          {requests(steady, "update configmaps", 1), "1 writes while nothing changed"},
 		"work left": {func(run *report.Run) {
 			run.Results[firstOfOurs].Left = map[string]int{"watch nodes": 3, "get nodes": 2}
 		},
 			"2 requests after the manager was quiet"},
-		"born without the taint": {func(run *report.Run) { run.Results[join].Untainted = 2 }, "2 nodes were created without the taint"},
-		"not finished":           {func(run *report.Run) { run.Results[steady].Problem = "it ended" }, "did not finish: it ended"},
+		"created without the taint": {func(run *report.Run) { run.Results[join].Untainted = 2 }, "2 nodes were created without the taint"},
+		"not finished":              {func(run *report.Run) { run.Results[steady].Problem = "it ended" }, "did not finish: it ended"},
 		"too many bytes": {func(run *report.Run) {
 			for i := range run.Results {
 				if run.Results[i].Subject == report.Ours {

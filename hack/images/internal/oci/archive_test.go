@@ -72,7 +72,7 @@ func TestNothingButTheArchiveIsLeft(t *testing.T) {
 }
 
 // Two archives that are made within a second would be equal even if they told when, and by whom.
-func TestArchiveDoesNotTellWhenAndByWhom(t *testing.T) {
+func TestArchiveContainsNoTimesOrOwners(t *testing.T) {
 	in, err := os.Open(write(t, build(t, files(t, "tool"), options)))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestArchiveDoesNotTellWhenAndByWhom(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoArchive(t *testing.T) {
+func TestOpenRejectsInvalidArchives(t *testing.T) {
 	for name, test := range map[string]struct {
 		content map[string]string
 		want    string

@@ -244,7 +244,7 @@ func TestDigestFollowsTheInput(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeBuilt(t *testing.T) {
+func TestBuildRejectsInvalidInput(t *testing.T) {
 	host, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func read(t *testing.T, content string) (*recipe.Recipe, error) {
 	return recipe.Read(file)
 }
 
-func TestWhatIsLeftOut(t *testing.T) {
+func TestRecipeDefaults(t *testing.T) {
 	r, err := read(t, valid)
 	if err != nil {
 		t.Fatal(err)

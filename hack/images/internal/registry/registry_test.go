@@ -88,7 +88,7 @@ func pull(t *testing.T, reference string, digest v1.Hash) {
 	}
 }
 
-func TestWhatIsServedCanBePulled(t *testing.T) {
+func TestServedImageCanBePulled(t *testing.T) {
 	image, digest := archive(t)
 	address := serve(t, image)
 	pull(t, address+"/readygate/tool:v0.1.0", digest)
@@ -103,7 +103,7 @@ func TestWhatIsServedCanBePulled(t *testing.T) {
 	}
 }
 
-func TestWhatIsPushedCanBePulled(t *testing.T) {
+func TestPushedImageCanBePulled(t *testing.T) {
 	image, digest := archive(t)
 	address := serve(t)
 	for _, prefix := range []string{"/team", "/team/"} {
@@ -119,7 +119,7 @@ func TestWhatIsPushedCanBePulled(t *testing.T) {
 	pull(t, address+"/team/readygate/tool@"+digest.String(), digest)
 }
 
-func TestWhereNothingCanBePushed(t *testing.T) {
+func TestPushRejectsInvalidPrefixes(t *testing.T) {
 	image, _ := archive(t)
 	for _, prefix := range []string{"team", "", "https://registry.example.com/team"} {
 		_, err := registry.Push(t.Context(), image, registry.Destination{Prefix: prefix})

@@ -74,7 +74,7 @@ export class Rules {
       ["missing", blocked.map(([type, count]) => `${type} on ${number(count)}`).join(", ")],
       ["blocked", rule.blocked],
       ["others", rule.others],
-      ["births", rule.births === "Covered" ? "" : [rule.births, rule.birthsMessage].filter(Boolean).join(": ")],
+      ["at creation", rule.atCreation === "PolicyActive" ? "" : [rule.atCreation, rule.atCreationMessage].filter(Boolean).join(": ")],
       ["", rule.standing === "Enforced" ? "" : rule.message],
       ["refused", (rule.refused ?? []).map((refusal) => `${refusal.node}: ${refusal.message}`).join("; ")],
     ];

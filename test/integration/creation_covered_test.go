@@ -24,16 +24,16 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// uncovered says whether the rule says that births are not covered, for this reason.
+// uncovered says whether the rule says that new nodes are not tainted at creation, for this reason.
 func uncovered(reason string) func(*v1alpha1.NodeReadinessRule) bool {
-	return testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionFalse, reason)
+	return testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionFalse, reason)
 }
 
-// wantReason waits until the rule says why births are not covered, with all these words.
+// wantReason waits until the rule says why new nodes are not tainted at creation, with all these words.
 func wantReason(t *testing.T, c *testenv.Cluster, rule, reason string, words ...string) {
 	t.Helper()
 	got := c.EventuallyRule(t, rule, reason, uncovered(reason))
-	message := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionBirthsCovered).Message
+	message := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionTaintedAtCreation).Message
 	for _, word := range words {
 		if !strings.Contains(message, word) {
 			t.Errorf("%s does not say %q: %s", reason, word, message)
@@ -41,36 +41,36 @@ func wantReason(t *testing.T, c *testenv.Cluster, rule, reason string, words ...
 	}
 }
 
-// coveredSince is since when the condition BirthsCovered says what it says.
+// coveredSince is since when the condition TaintedAtCreation says what it says.
 func coveredSince(rule *v1alpha1.NodeReadinessRule) time.Time {
-	return meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionBirthsCovered).LastTransitionTime.Time
+	return meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionTaintedAtCreation).LastTransitionTime.Time
 }
 
-// wantBorn creates a node that the rule selects and wants the answer itself to be tainted.
-func wantBorn(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, name string) {
+// wantCreated creates a node that the rule selects and wants the answer itself to be tainted.
+func wantCreated(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, name string) {
 	t.Helper()
 	node := testenv.Node(name, testenv.Pool(rule.Name))
 	c.Create(t, node)
-	if got := holdOf(node, rule); got != "taint born" {
-		t.Errorf("%s is born with %q", name, got)
+	if got := holdOf(node, rule); got != "taint created" {
+		t.Errorf("%s is created with %q", name, got)
 	}
 }
 
-// eventuallyBornFree waits until the API server no longer puts the rule's taint on.
-func eventuallyBornFree(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
+// eventuallyCreatedFree waits until the API server no longer puts the rule's taint on.
+func eventuallyCreatedFree(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
-	testenv.Eventually(t, "a node to be born free", func(ctx context.Context) error {
+	testenv.Eventually(t, "a node to be created without the taint", func(ctx context.Context) error {
 		node := testenv.Node("probe", testenv.Pool(rule.Name))
 		if err := c.Client.Create(ctx, node, client.DryRunAll); err != nil || free(rule)(node) {
 			return err
 		}
-		return errors.New("born held")
+		return errors.New("created with the taint")
 	})
 }
 
 // Whatever is missing or not ours, the rule says it, nodes are held all the same, a moment
-// later; and when it is mended, a node is born held from when the rule says so.
-func TestTheRuleSaysWhyBirthsAreNotCovered(t *testing.T) {
+// later; and when it is mended, a node is created with the taint from when the rule says so.
+func TestTaintedAtCreationReportsWhyItIsFalse(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	const settles = 3 * time.Second
@@ -85,23 +85,23 @@ func TestTheRuleSaysWhyBirthsAreNotCovered(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.EventuallyRule(t, rule.Name, "covered", covered)
-		wantBorn(t, c, rule, "why-installed")
+		wantCreated(t, c, rule, "why-installed")
 	})
 	for i, tc := range breaks() {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.breaks(t, c)
-			wantReason(t, c, rule.Name, tc.reason, admission.BirthsName, "policies.yaml")
-			node, hold := fmt.Sprintf("why-%d", i), "taint born"
+			wantReason(t, c, rule.Name, tc.reason, admission.TaintNewNodesName, "policies.yaml")
+			node, hold := fmt.Sprintf("why-%d", i), "taint created"
 			if tc.off {
 				hold = "taint added"
-				eventuallyBornFree(t, c, rule)
+				eventuallyCreatedFree(t, c, rule)
 			}
 			c.Create(t, testenv.Node(node, testenv.Pool(rule.Name)))
 			c.EventuallyNode(t, node, "held all the same", func(n *corev1.Node) bool { return holdOf(n, rule) == hold })
 			mended := time.Now()
 			tc.mends(t, c)
 			got := c.EventuallyRule(t, rule.Name, "covered again", covered)
-			wantBorn(t, c, rule, node+"-born")
+			wantCreated(t, c, rule, node+"-created")
 			if settled := coveredSince(got).Add(time.Second).Sub(mended); settled < settles { // whole seconds
 				t.Errorf("called covered %v after it was mended", settled-time.Second)
 			}
@@ -127,21 +127,21 @@ func breaks() []breakage {
 	}
 	rebound := func(change func(*admissionv1.MutatingAdmissionPolicyBindingSpec)) func(*testing.T, *testenv.Cluster) {
 		return func(t *testing.T, c *testenv.Cluster) {
-			binding := admission.BirthsBinding()
+			binding := admission.TaintNewNodesBinding()
 			c.Patch(t, binding, func() { change(&binding.Spec) })
 		}
 	}
-	restored := rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) { *s = admission.BirthsBinding().Spec })
+	restored := rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) { *s = admission.TaintNewNodesBinding().Spec })
 	labelled := func(value string) func(*testing.T, *testenv.Cluster) {
 		return func(t *testing.T, c *testenv.Cluster) {
-			obj := admission.BirthsPolicy()
+			obj := admission.TaintNewNodesPolicy()
 			c.Patch(t, obj, func() { obj.Labels[admission.PartOfLabel] = value })
 		}
 	}
 	return []breakage{
-		{"the policy is deleted", v1alpha1.ReasonPolicyMissing, true, swapped(admission.BirthsPolicy(), nil), swapped(admission.BirthsPolicy(), admission.BirthsPolicy())},
+		{"the policy is deleted", v1alpha1.ReasonPolicyMissing, true, swapped(admission.TaintNewNodesPolicy(), nil), swapped(admission.TaintNewNodesPolicy(), admission.TaintNewNodesPolicy())},
 		{"the policy is somebody else's", v1alpha1.ReasonPolicyForeign, false, labelled("theirs"), labelled(admission.PartOf)},
-		{"the binding is deleted", v1alpha1.ReasonBindingMissing, true, swapped(admission.BirthsBinding(), nil), swapped(admission.BirthsBinding(), admission.BirthsBinding())},
+		{"the binding is deleted", v1alpha1.ReasonBindingMissing, true, swapped(admission.TaintNewNodesBinding(), nil), swapped(admission.TaintNewNodesBinding(), admission.TaintNewNodesBinding())},
 		{"the binding is widened", v1alpha1.ReasonBindingForeign, false, rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) {
 			s.MatchResources.ResourceRules[0].Resources = []string{"*"}
 		}), restored},
@@ -170,10 +170,10 @@ func replaceObject(t *testing.T, c *testenv.Cluster, old, other client.Object) {
 
 // A policy of that name without our label stays as it is, whatever rules come and go.
 func testAForeignPolicyIsLeftAlone(t *testing.T, c *testenv.Cluster) {
-	theirs := admission.BirthsPolicy()
+	theirs := admission.TaintNewNodesPolicy()
 	theirs.Labels = nil
 	theirs.Spec.Variables = append(theirs.Spec.Variables, admissionv1.Variable{Name: "theirs", Expression: "true"})
-	replaceObject(t, c, admission.BirthsPolicy(), theirs)
+	replaceObject(t, c, admission.TaintNewNodesPolicy(), theirs)
 	rule := testenv.Rule("foreign")
 	c.Create(t, rule)
 	wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyForeign, admission.PartOfLabel)
@@ -181,14 +181,14 @@ func testAForeignPolicyIsLeftAlone(t *testing.T, c *testenv.Cluster) {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	now := admission.BirthsPolicy()
+	now := admission.TaintNewNodesPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), now); err != nil {
 		t.Fatal(err)
 	}
 	if now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("it was written: %v", now.ManagedFields)
 	}
-	replaceObject(t, c, theirs, admission.BirthsPolicy())
+	replaceObject(t, c, theirs, admission.TaintNewNodesPolicy())
 }
 
 // Without the right to write the policy, a new rule is not covered and a deleted one stays,
@@ -205,7 +205,7 @@ func testTheManagerMayNotWrite(t *testing.T, c *testenv.Cluster) {
 		}
 	})
 	c.Create(t, during)
-	wantReason(t, c, during.Name, v1alpha1.ReasonWriteRefused, admission.BirthsName, "forbidden")
+	wantReason(t, c, during.Name, v1alpha1.ReasonWriteRefused, admission.TaintNewNodesName, "forbidden")
 	if err := c.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func testALabelThatComesLater(t *testing.T, c *testenv.Cluster) {
 	}
 	const name = "network-readiness-rule"
 	remove(t, c, name)
-	wantReason(t, c, name, v1alpha1.ReasonLabelSetLater, "node-role.kubernetes.io/worker",
+	wantReason(t, c, name, v1alpha1.ReasonLabelNotSetByKubelet, "node-role.kubernetes.io/worker",
 		"--register-with-taints=readiness.k8s.io/NetworkReady=pending:NoSchedule")
 	rule := ruleOf(t, c, name)
 	testenv.Eventually(t, "the label to be enough", func(context.Context) error { // nothing says when the policy has settled
@@ -264,7 +264,7 @@ func testNoRoom(t *testing.T, c *testenv.Cluster) {
 	}
 	tooLong := long("too-long", 300)
 	c.Create(t, tooLong)
-	wantReason(t, c, tooLong.Name, v1alpha1.ReasonTooLarge, admission.BirthsName, "shorter selector")
+	wantReason(t, c, tooLong.Name, v1alpha1.ReasonTooLarge, admission.TaintNewNodesName, "shorter selector")
 	c.Create(t, testenv.Node(tooLong.Name, testenv.Pool(tooLong.Name)))
 	c.EventuallyNode(t, tooLong.Name, "held by the manager", func(n *corev1.Node) bool { return holdOf(n, tooLong) == "taint added" })
 
@@ -283,11 +283,11 @@ func testNoRoom(t *testing.T, c *testenv.Cluster) {
 		t.Fatal(err)
 	}
 	c.EventuallyRule(t, last.Name, "covered", covered)
-	wantBorn(t, c, last, "last")
+	wantCreated(t, c, last, "last")
 }
 
 // A preview is not covered, nor is a rule in conflict; both are when that has changed.
-func TestOnlyARuleThatTakesPartIsCovered(t *testing.T) {
+func TestTaintedAtCreationIsTrueOnlyForEnforcedRules(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	older, younger := testenv.Rule(id), testenv.Rule(id+"-younger", testenv.DryRun)
@@ -305,17 +305,17 @@ func TestOnlyARuleThatTakesPartIsCovered(t *testing.T) {
 	c.EventuallyRule(t, younger.Name, "covered", covered)
 	node := testenv.Node(id, testenv.Pool(id))
 	c.Create(t, node)
-	if got := holdOf(node, younger); got != "taint born" {
-		t.Errorf("born with %q", got)
+	if got := holdOf(node, younger); got != "taint created" {
+		t.Errorf("created with %q", got)
 	}
 	c.Patch(t, younger, func() { younger.Spec.DryRun = true })
 	wantReason(t, c, younger.Name, v1alpha1.ReasonDryRun)
 	testenv.Eventually(t, "a policy without the preview", func(ctx context.Context) error {
-		obj := admission.BirthsPolicy()
+		obj := admission.TaintNewNodesPolicy()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
 		}
-		if admission.ReadBirths(&obj.Spec).Covers(younger.UID) {
+		if admission.ReadTaintNewNodes(&obj.Spec).Covers(younger.UID) {
 			return errors.New("still in it")
 		}
 		return nil
@@ -327,9 +327,9 @@ func TestOnlyARuleThatTakesPartIsCovered(t *testing.T) {
 const withoutTheAPI = "--disable-admission-plugins=MutatingAdmissionPolicy " +
 	"--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false"
 
-// Without the API all works but births; and when the cluster is upgraded, births too. Not in
+// Without the API all works but the taint at creation; and after the cluster is upgraded, that also. Not in
 // parallel: the environment says which binaries are started.
-func TestBirthsNeedTheAPIAndNothingElseDoes(t *testing.T) {
+func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
 	c := testenv.StartOwnCluster(t)
@@ -360,12 +360,12 @@ func TestBirthsNeedTheAPIAndNothingElseDoes(t *testing.T) {
 
 	setFlags("")
 	restart(t, c)
-	for _, obj := range []client.Object{admission.BirthsPolicy(), admission.BirthsBinding()} {
+	for _, obj := range []client.Object{admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()} {
 		c.Create(t, obj)
 	}
 	createCovered(t, c, testenv.Rule("api-later")) // asks at once, not only in a minute
 	c.EventuallyRule(t, rule.Name, "covered", covered)
-	wantBorn(t, c, rule, "api-born")
+	wantCreated(t, c, rule, "api-created")
 }
 
 // scriptedAPIServer lets API servers of this test get flags that are set before their start.

@@ -52,7 +52,7 @@ func (c gateCase) run(t *testing.T) {
 	}
 }
 
-func TestAPodIsCreatedWithTheGatesThatRulesAskFor(t *testing.T) {
+func TestPodIsCreatedWithTheGatesOfItsRules(t *testing.T) {
 	network, holding := []string{networkGate}, podRule("holding", holdsStart)
 	other := podRule("other", withGate(otherGate))
 	cases := map[string]gateCase{
@@ -299,7 +299,7 @@ func held(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	return after
 }
 
-func TestTheLatchComesBeforeAllOthers(t *testing.T) {
+func TestLatchIsTheFirstInitContainer(t *testing.T) {
 	after := held(t, pod(sidecar("proxy"), initContainer("migrate"), volume("data")))
 	wantEqual(t, "init containers", containerNames(after.Spec.InitContainers), []string{v1alpha1.LatchName, "proxy", "migrate"})
 	wantEqual(t, "containers", containerNames(after.Spec.Containers), []string{"app"})
@@ -311,7 +311,7 @@ func TestTheLatchComesBeforeAllOthers(t *testing.T) {
 	}
 }
 
-func TestTheLatchTakesNoMoreThanTheFirstContainer(t *testing.T) {
+func TestLatchRequestsNoMoreResourcesThanTheFirstContainer(t *testing.T) {
 	cases := map[string]struct{ has, want corev1.ResourceRequirements }{
 		"nothing": {},
 		"requests": {
@@ -420,7 +420,7 @@ func TestTheLatchRunsAsThePodDoesUnlessThatIsRoot(t *testing.T) {
 }
 
 // A pod that was copied, or restored from a backup, brings the key of another one.
-func TestAKeyThatAPodBringsIsTakenOut(t *testing.T) {
+func TestLatchKeyOfANewPodIsRemoved(t *testing.T) {
 	key, other := podNote(v1alpha1.LatchAnnotation, "always RuleDeleted"), podNote("example.com/a", "b")
 	noted := podNote(v1alpha1.GatesAnnotation, networkGate)
 	holding, plain := podRule("holding", holdsStart), podRule("plain")
@@ -462,7 +462,7 @@ func TestTheLatchHasNoToken(t *testing.T) {
 	}
 }
 
-func TestTheLatchIsToldADeadlineIfEveryRuleThatHoldsOpens(t *testing.T) {
+func TestLatchHasADeadlineIfEveryStartHoldRuleOpensOnDeadline(t *testing.T) {
 	cases := map[string]struct {
 		rules []*v1alpha1.PodReadinessRule
 		want  string
@@ -491,7 +491,7 @@ func TestTheLatchIsToldADeadlineIfEveryRuleThatHoldsOpens(t *testing.T) {
 
 func TestWithoutAnImageOfTheLatchNoStartIsHeld(t *testing.T) {
 	rules := podrule.NewRules(podRules(podRule("network", holdsStart, opensAfter(60))))
-	g := gater{newMutator(t, admission.GatesSpec(admission.Latch{})(admission.CompileGates(rules, admission.Latch{})))}
+	g := gater{newMutator(t, admission.GateNewPodsSpec(admission.Latch{})(admission.CompileGateNewPods(rules, admission.Latch{})))}
 	after := g.admit(t, pod(), nil)
 	wantEqual(t, "gates", gateNames(after), []string{networkGate})
 	if len(after.Spec.InitContainers) > 0 || len(after.Spec.Volumes) > 0 {
@@ -499,8 +499,8 @@ func TestWithoutAnImageOfTheLatchNoStartIsHeld(t *testing.T) {
 	}
 }
 
-func TestAGatesPolicyWithoutRulesDoesNothing(t *testing.T) {
-	g := gater{newMutator(t, admission.GatesPolicy().Spec)}
+func TestGateNewPodsPolicyWithoutRulesDoesNothing(t *testing.T) {
+	g := gater{newMutator(t, admission.GateNewPodsPolicy().Spec)}
 	for _, p := range []*corev1.Pod{pod(), pod(hasGates(networkGate)), pod(emptied)} {
 		want := p.DeepCopy()
 		got := g.admit(t, p, nil)
@@ -511,7 +511,7 @@ func TestAGatesPolicyWithoutRulesDoesNothing(t *testing.T) {
 	}
 }
 
-func TestOnlyPodRulesThatMakeDemandsAreInThePolicy(t *testing.T) {
+func TestOnlyEnforcedPodRulesAreInThePolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule    *v1alpha1.PodReadinessRule
 		covered bool
@@ -549,35 +549,35 @@ func goldenPodRules() []*v1alpha1.PodReadinessRule {
 
 // filledGates is the policy as the manager fills it.
 func filledGates() *admissionv1.MutatingAdmissionPolicy {
-	filled := admission.GatesPolicy()
-	filled.Spec = admission.GatesSpec(podLatch)(gates(goldenPodRules()...))
+	filled := admission.GateNewPodsPolicy()
+	filled.Spec = admission.GateNewPodsSpec(podLatch)(gates(goldenPodRules()...))
 	return filled
 }
 
-func TestTheGatesPolicyCompilesOnEveryAPIServer(t *testing.T) {
+func TestGateNewPodsPolicyCompilesOnEveryAPIServer(t *testing.T) {
 	newest := environment.DefaultCompatibilityVersion().OffsetMinor(1)
 	for language := oldestForMutating; !newest.LessThan(language); language = language.OffsetMinor(1) {
 		newMutatorFor(t, language, filledGates().Spec)
-		newMutatorFor(t, language, admission.GatesPolicy().Spec)
+		newMutatorFor(t, language, admission.GateNewPodsPolicy().Spec)
 	}
 }
 
-func TestAGatesPolicyCanBeReadBack(t *testing.T) {
+func TestGateNewPodsPolicyCanBeReadBack(t *testing.T) {
 	b, spec := gates(goldenPodRules()...), filledGates().Spec
-	if read := admission.ReadGates(podLatch)(&spec); !read.Equal(b) {
+	if read := admission.ReadGateNewPods(podLatch)(&spec); !read.Equal(b) {
 		t.Errorf("wrote %+v\nread %+v", b, read)
 	}
-	empty := admission.GatesPolicy().Spec
-	if read := admission.ReadGates(admission.Latch{})(&empty); !read.Equal(admission.Compiled{}) || !gates().Equal(read) {
+	empty := admission.GateNewPodsPolicy().Spec
+	if read := admission.ReadGateNewPods(admission.Latch{})(&empty); !read.Equal(admission.Compiled{}) || !gates().Equal(read) {
 		t.Errorf("of no rules, read %+v", read)
 	}
 }
 
 // A policy that somebody has edited, or that has another latch, cannot be relied on.
-func TestAnEditedGatesPolicyCoversNothing(t *testing.T) {
+func TestEditedGateNewPodsPolicyCoversNothing(t *testing.T) {
 	for name, edit := range map[string]func(*admissionv1.MutatingAdmissionPolicySpec){
 		"another image": func(s *admissionv1.MutatingAdmissionPolicySpec) {
-			*s = admission.GatesSpec(admission.Latch{Image: "other"})(gates(podRule("network")))
+			*s = admission.GateNewPodsSpec(admission.Latch{Image: "other"})(gates(podRule("network")))
 		},
 		"a match condition is added": func(s *admissionv1.MutatingAdmissionPolicySpec) {
 			s.MatchConditions = append(s.MatchConditions, admissionv1.MatchCondition{Name: "never", Expression: "false"})
@@ -595,9 +595,9 @@ func TestAnEditedGatesPolicyCoversNothing(t *testing.T) {
 		"the patch":       func(s *admissionv1.MutatingAdmissionPolicySpec) { s.Mutations[0].JSONPatch.Expression = "[]" },
 		"it fails closed": func(s *admissionv1.MutatingAdmissionPolicySpec) { *s.FailurePolicy = admissionv1.Fail },
 	} {
-		spec := admission.GatesSpec(podLatch)(gates(podRule("network")))
+		spec := admission.GateNewPodsSpec(podLatch)(gates(podRule("network")))
 		edit(&spec)
-		read := admission.ReadGates(podLatch)(&spec)
+		read := admission.ReadGateNewPods(podLatch)(&spec)
 		if read.Covers(uidOf("network")) || len(read.Texts()) > 0 {
 			t.Errorf("%s: read %+v", name, read)
 		}
@@ -632,7 +632,7 @@ func TestTheSamePodRulesMakeTheSameText(t *testing.T) {
 func TestNoGateOrImageCanChangeTheExpression(t *testing.T) {
 	specOf := func(gate, image string) admissionv1.MutatingAdmissionPolicySpec {
 		odd := admission.Latch{Image: image}
-		return admission.GatesSpec(odd)(admission.CompileGates(podrule.NewRules(podRules(podRule("r", withGate(gate), holdsStart))), odd))
+		return admission.GateNewPodsSpec(odd)(admission.CompileGateNewPods(podrule.NewRules(podRules(podRule("r", withGate(gate), holdsStart))), odd))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.Map(anyText(), func(s string) string { return strings.ToValidUTF8(s, "\ufffd") })
@@ -700,7 +700,7 @@ func manyPodRules(n int, options ...podRuleOption) []*v1alpha1.PodReadinessRule 
 
 // The largest policies that there can be still are policies, and a heavy pod that all rules select
 // does not exceed their budget: a policy that fails would gate nobody.
-func TestTheLargestGatesPoliciesWork(t *testing.T) {
+func TestLargestGateNewPodsPoliciesWork(t *testing.T) {
 	var selector v1alpha1.LabelSelector
 	for i := range 16 {
 		values := make([]string, 60)
@@ -732,7 +732,7 @@ func TestTheLargestGatesPoliciesWork(t *testing.T) {
 			if want-1 == len(objs) || want < 5 {
 				t.Fatalf("%d of %d rules are not as many as fit", want-1, len(objs))
 			}
-			after := gater{newMutator(t, admission.GatesSpec(podLatch)(b))}.admit(t, heavy, nil)
+			after := gater{newMutator(t, admission.GateNewPodsSpec(podLatch)(b))}.admit(t, heavy, nil)
 			if got := len(after.Spec.ReadinessGates); got != want {
 				t.Errorf("%d gates, want %d", got, want)
 			}
@@ -743,12 +743,12 @@ func TestTheLargestGatesPoliciesWork(t *testing.T) {
 // Two expressions name all rules, and an API server takes no more than 100,000 characters of each.
 func TestExpressionsThatNameAllRulesFit(t *testing.T) {
 	objs := manyRules(8, excluding(16, 120), taintEffect(corev1.TaintEffectNoExecute))
-	b := births(objs...)
+	b := taintNewNodes(objs...)
 	if covered := coveredOf(b, objs); covered == 0 || covered == len(objs) {
 		t.Fatalf("%d of %d rules are not as many as fit", covered, len(objs))
 	}
 	for _, spec := range []admissionv1.MutatingAdmissionPolicySpec{
-		admission.BirthsSpec(b), admission.GatesSpec(podLatch)(gates(manyPodRules(1000)...)),
+		admission.TaintNewNodesSpec(b), admission.GateNewPodsSpec(podLatch)(gates(manyPodRules(1000)...)),
 	} {
 		for _, v := range append(spec.Variables, admissionv1.Variable{Name: "match condition", Expression: spec.MatchConditions[0].Expression}) {
 			if len(v.Expression) > 100_000 {
@@ -759,8 +759,8 @@ func TestExpressionsThatNameAllRulesFit(t *testing.T) {
 }
 
 // The binding, which the manager may not write, confines the policy to the creation of pods.
-func TestTheGatesPolicyReachesTheCreationOfPodsOnly(t *testing.T) {
-	for _, match := range []*admissionv1.MatchResources{admission.GatesBinding().Spec.MatchResources, admission.GatesPolicy().Spec.MatchConstraints} {
+func TestGateNewPodsPolicyMatchesOnlyTheCreationOfPods(t *testing.T) {
+	for _, match := range []*admissionv1.MatchResources{admission.GateNewPodsBinding().Spec.MatchResources, admission.GateNewPodsPolicy().Spec.MatchConstraints} {
 		if len(match.ResourceRules) != 1 {
 			t.Fatalf("%+v", match)
 		}

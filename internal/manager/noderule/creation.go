@@ -14,9 +14,9 @@ import (
 	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
 )
 
-// births is what the births policy means for a rule.
-type births struct {
-	// condition is BirthsCovered; nil while nothing is known.
+// creation is what the policy for new nodes means for a rule.
+type creation struct {
+	// condition is TaintedAtCreation; nil while nothing is known.
 	condition *metav1.Condition
 	// gone says that no API server puts the rule's taint on nodes; hint says what a deleted
 	// rule waits for otherwise, if not for time alone.
@@ -26,31 +26,31 @@ type births struct {
 	again time.Duration
 }
 
-func (r *Reconciler) birthsOf(rule *noderule.Rule, status *v1alpha1.NodeReadinessRuleStatus) births {
-	var b births
-	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBirthsCovered)
+func (r *Reconciler) creationOf(rule *noderule.Rule, status *v1alpha1.NodeReadinessRuleStatus) creation {
+	var c creation
+	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionTaintedAtCreation)
 	wasCovered := was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == rule.Generation
 	gap, wait, known := r.Coverage.Covers(rule.UID, wasCovered)
 	if known {
-		covered := birthsCovered(rule, gap)
-		b.condition = &covered
+		covered := taintedAtCreation(rule, gap)
+		c.condition = &covered
 	}
 	if rule.Active() {
-		b.again = wait
+		c.again = wait
 	}
 	if rule.Deleting {
-		b.gone, b.again = r.Coverage.Gone(rule.UID)
-		if gap != nil && !b.gone && b.again == 0 {
-			b.hint = ": " + gap.Message
+		c.gone, c.again = r.Coverage.Gone(rule.UID)
+		if gap != nil && !c.gone && c.again == 0 {
+			c.hint = ": " + gap.Message
 		}
 	}
-	return b
+	return c
 }
 
-// birthsCovered is the condition, given why the policy does not cover the rule; nil if it does.
-func birthsCovered(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1.Condition {
+// taintedAtCreation is the condition, given why the policy does not cover the rule; nil if it does.
+func taintedAtCreation(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1.Condition {
 	not := func(reason, message string) metav1.Condition {
-		return condition(v1alpha1.ConditionBirthsCovered, false, reason, message)
+		return condition(v1alpha1.ConditionTaintedAtCreation, false, reason, message)
 	}
 	switch {
 	case gap != nil && gap.Reason == v1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
@@ -61,17 +61,17 @@ func birthsCovered(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1.Con
 		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
 	case rule.DryRun:
 		return not(v1alpha1.ReasonDryRun, "the rule only previews: set spec.dryRun to false to enforce it")
-	case gap != nil && gap.Reason != v1alpha1.ReasonSettling:
+	case gap != nil && gap.Reason != v1alpha1.ReasonProgressing:
 		return not(gap.Reason, gap.Message)
 	}
 	if later := admission.LabelsSetLater(rule); len(later) > 0 { // waiting does not help
 		taint := rule.Taint
-		return not(v1alpha1.ReasonLabelSetLater, fmt.Sprintf("no kubelet may set %s on its node, so a node gets the taint when somebody else sets it: "+
+		return not(v1alpha1.ReasonLabelNotSetByKubelet, fmt.Sprintf("no kubelet may set %s on its node, so a node gets the taint when somebody else sets it: "+
 			"register the nodes with --register-with-taints=%s, or select them by a label that a kubelet may set (--node-labels), e.g. example.com/pool",
 			strings.Join(later, ", "), taint.ToString()))
 	}
 	if gap != nil {
 		return not(gap.Reason, gap.Message)
 	}
-	return condition(v1alpha1.ConditionBirthsCovered, true, v1alpha1.ReasonCovered, "a selected node is created with the taint")
+	return condition(v1alpha1.ConditionTaintedAtCreation, true, v1alpha1.ReasonPolicyActive, "a selected node is created with the taint")
 }

@@ -27,12 +27,12 @@ type witness struct {
 	taint  string
 	opened chan string // each node, when nothing but the rule keeps pods away any more
 
-	mu       sync.Mutex
-	bornHeld int // nodes that carried the taint in their first revision
-	open     map[string]bool
-	released map[string]uint64 // node → first revision with the condition and without the taint
-	waiting  map[string]bool   // pods that the scheduler found no node for
-	bound    map[string]binding
+	mu          sync.Mutex
+	createdHeld int // nodes that carried the taint in their first revision
+	open        map[string]bool
+	released    map[string]uint64 // node → first revision with the condition and without the taint
+	waiting     map[string]bool   // pods that the scheduler found no node for
+	bound       map[string]binding
 }
 
 type binding struct {
@@ -92,10 +92,10 @@ func (w *witness) see(event watch.Event) {
 	}
 }
 
-func (w *witness) seeNode(node *corev1.Node, born bool) {
+func (w *witness) seeNode(node *corev1.Node, created bool) {
 	tainted := testenv.HasTaint(node, w.taint)
-	if born && tainted {
-		w.bornHeld++
+	if created && tainted {
+		w.createdHeld++
 	}
 	if !w.open[node.Name] && isTrue(node, corev1.NodeReady) && !testenv.HasTaint(node, corev1.TaintNodeNotReady) {
 		w.open[node.Name] = true

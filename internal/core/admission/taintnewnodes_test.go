@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// birthCase is a node and what becomes of it as it is created.
-type birthCase struct {
+// newNodeCase is a node and what becomes of it as it is created.
+type newNodeCase struct {
 	rules  []*v1alpha1.NodeReadinessRule // network alone if there are none
 	node   *corev1.Node
 	groups []string // of who creates it
@@ -23,12 +23,12 @@ type birthCase struct {
 	notes  []string
 }
 
-func (c birthCase) run(t *testing.T) {
+func (c newNodeCase) run(t *testing.T) {
 	if c.rules == nil {
 		c.rules = rules(rule("network"))
 	}
 	c.node.CreationTimestamp.Reset() // the API server sets it later
-	m := newMutator(t, admission.BirthsSpec(births(c.rules...)))
+	m := newMutator(t, admission.TaintNewNodesSpec(taintNewNodes(c.rules...)))
 	got := m.admit(t, created(c.node, c.groups...))
 	wantEqual(t, "taints", taintStrings(got.Spec.Taints), c.taints)
 	wantEqual(t, "annotations", notes(got, c.rules), c.notes)
@@ -37,35 +37,35 @@ func (c birthCase) run(t *testing.T) {
 	}
 }
 
-func TestANodeIsBornAsRulesWantIt(t *testing.T) {
+func TestNewNodeHasTheTaintsAndRecordsOfItsRules(t *testing.T) {
 	network := rule("network")
 	storage := rule("storage", taintKey("readiness.k8s.io/StorageReady"), taintValue(""), requires(requirement("StorageReady", True)))
 	evicts := rule("network", taintEffect(corev1.TaintEffectNoExecute))
-	cases := map[string]birthCase{
+	cases := map[string]newNodeCase{
 		"a selected node is held, and the record says by whom": {
-			node: worker(), taints: []string{hold}, notes: []string{"network holds (born)"},
+			node: worker(), taints: []string{hold}, notes: []string{"network holds (created)"},
 		},
 		"a node without labels is left alone":         {node: node()},
 		"a node with other labels is left alone":      {node: node(label("role", "gateway"))},
 		"a node with an empty label is left alone":    {node: node(label("role", ""))},
-		"a kubelet's own registration is held":        {node: worker(), groups: []string{kubelets}, taints: []string{hold}, notes: []string{"network holds (born)"}},
-		"NoExecute holds at birth too":                {rules: rules(evicts), node: worker(), taints: []string{networkTaint + "=pending:NoExecute"}, notes: []string{"network holds (born)"}},
-		"other taints stay, and stay first":           {node: worker(tainted(notReady + ":NoSchedule")), taints: []string{notReady + ":NoSchedule", hold}, notes: []string{"network holds (born)"}},
-		"other annotations stay":                      {node: worker(annotated("example.com/a", "b")), taints: []string{hold}, notes: []string{"example.com/a", "network holds (born)"}},
-		"the taint with another effect is another":    {node: worker(tainted(networkTaint + ":NoExecute")), taints: []string{networkTaint + ":NoExecute", hold}, notes: []string{"network holds (born)"}},
+		"a kubelet's own registration is held":        {node: worker(), groups: []string{kubelets}, taints: []string{hold}, notes: []string{"network holds (created)"}},
+		"NoExecute holds at creation too":             {rules: rules(evicts), node: worker(), taints: []string{networkTaint + "=pending:NoExecute"}, notes: []string{"network holds (created)"}},
+		"other taints stay, and stay first":           {node: worker(tainted(notReady + ":NoSchedule")), taints: []string{notReady + ":NoSchedule", hold}, notes: []string{"network holds (created)"}},
+		"other annotations stay":                      {node: worker(annotated("example.com/a", "b")), taints: []string{hold}, notes: []string{"example.com/a", "network holds (created)"}},
+		"the taint with another effect is another":    {node: worker(tainted(networkTaint + ":NoExecute")), taints: []string{networkTaint + ":NoExecute", hold}, notes: []string{"network holds (created)"}},
 		"a taint that the kubelet brings is left":     {node: worker(tainted(hold)), taints: []string{hold}},
 		"also with another value":                     {node: worker(tainted(networkTaint + "=other:NoSchedule")), taints: []string{networkTaint + "=other:NoSchedule"}},
 		"and the manager adopts it, so: no record":    {node: worker(tainted(hold), annotated("a", "b")), taints: []string{hold}, notes: []string{"a"}},
-		"an empty list of taints is filled":           {node: worker(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{} }), taints: []string{hold}, notes: []string{"network holds (born)"}},
-		"empty annotations are filled":                {node: worker(func(n *corev1.Node) { n.Annotations = map[string]string{} }), taints: []string{hold}, notes: []string{"network holds (born)"}},
-		"a record that the kubelet brings is renewed": {node: worker(annotated(holdKey("network"), "{")), taints: []string{hold}, notes: []string{"network holds (born)"}},
+		"an empty list of taints is filled":           {node: worker(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{} }), taints: []string{hold}, notes: []string{"network holds (created)"}},
+		"empty annotations are filled":                {node: worker(func(n *corev1.Node) { n.Annotations = map[string]string{} }), taints: []string{hold}, notes: []string{"network holds (created)"}},
+		"a record that the kubelet brings is renewed": {node: worker(annotated(holdKey("network"), "{")), taints: []string{hold}, notes: []string{"network holds (created)"}},
 		"two rules hold at once, oldest first": {
 			rules: rules(rule("storage", younger, taintKey("readiness.k8s.io/StorageReady"), taintValue("")), network), node: worker(),
-			taints: []string{hold, "readiness.k8s.io/StorageReady:NoSchedule"}, notes: []string{"network holds (born)", "storage holds (born)"},
+			taints: []string{hold, "readiness.k8s.io/StorageReady:NoSchedule"}, notes: []string{"network holds (created)", "storage holds (created)"},
 		},
 		"each rule looks at its own conditions": {
 			rules: rules(network, storage), node: worker(reports("NetworkReady", True)),
-			taints: []string{"readiness.k8s.io/StorageReady:NoSchedule"}, notes: []string{"storage holds (born)"},
+			taints: []string{"readiness.k8s.io/StorageReady:NoSchedule"}, notes: []string{"storage holds (created)"},
 		},
 	}
 	for name, c := range cases {
@@ -77,21 +77,21 @@ func TestANodeThatMeetsTheRequirementsIsNotHeld(t *testing.T) {
 	either := rule("network", anyOf, requires(requirement("NetworkReady", True), requirement("StorageReady", False)))
 	byDefault := rule("network", requires(withDefault(requirement("Problem", False), False)))
 	silent := rule("network", requires(requirement("Problem", Unknown)))
-	held, born := []string{hold}, []string{"network holds (born)"}
-	cases := map[string]birthCase{
+	held, created := []string{hold}, []string{"network holds (created)"}
+	cases := map[string]newNodeCase{
 		"met by the status that it is created with":      {node: worker(reports("NetworkReady", True))},
-		"not met by that status":                         {node: worker(reports("NetworkReady", False)), taints: held, notes: born},
-		"a condition without a status is Unknown":        {node: worker(reports("NetworkReady", "")), taints: held, notes: born},
+		"not met by that status":                         {node: worker(reports("NetworkReady", False)), taints: held, notes: created},
+		"a condition without a status is Unknown":        {node: worker(reports("NetworkReady", "")), taints: held, notes: created},
 		"which may be what is required":                  {rules: rules(silent), node: worker(reports("Problem", ""))},
 		"as is a condition that is absent":               {rules: rules(silent), node: worker()},
 		"met by default":                                 {rules: rules(byDefault), node: worker()},
-		"a report overrules the default":                 {rules: rules(byDefault), node: worker(reports("Problem", True)), taints: held, notes: born},
-		"also one without a status":                      {rules: rules(byDefault), node: worker(reports("Problem", "")), taints: held, notes: born},
-		"of two conditions of a type the first counts":   {node: worker(reports("NetworkReady", False), reports("NetworkReady", True)), taints: held, notes: born},
+		"a report overrules the default":                 {rules: rules(byDefault), node: worker(reports("Problem", True)), taints: held, notes: created},
+		"also one without a status":                      {rules: rules(byDefault), node: worker(reports("Problem", "")), taints: held, notes: created},
+		"of two conditions of a type the first counts":   {node: worker(reports("NetworkReady", False), reports("NetworkReady", True)), taints: held, notes: created},
 		"anyOf needs one":                                {rules: rules(either), node: worker(reports("StorageReady", False))},
-		"anyOf with none":                                {rules: rules(either), node: worker(reports("StorageReady", True)), taints: held, notes: born},
-		"allOf needs all":                                {rules: rules(rule("network", requires(requirement("A", True), requirement("B", True)))), node: worker(reports("A", True)), taints: held, notes: born},
-		"a completion of a continuous rule is no reason": {node: worker(completed("network")), taints: held, notes: []string{"network completed", "network holds (born)"}},
+		"anyOf with none":                                {rules: rules(either), node: worker(reports("StorageReady", True)), taints: held, notes: created},
+		"allOf needs all":                                {rules: rules(rule("network", requires(requirement("A", True), requirement("B", True)))), node: worker(reports("A", True)), taints: held, notes: created},
+		"a completion of a continuous rule is no reason": {node: worker(completed("network")), taints: held, notes: []string{"network completed", "network holds (created)"}},
 	}
 	for name, c := range cases {
 		t.Run(name, c.run)
@@ -99,16 +99,16 @@ func TestANodeThatMeetsTheRequirementsIsNotHeld(t *testing.T) {
 }
 
 // A node that joins can bring along what it carried before it was deleted.
-func TestACompletionThatANodeBringsAlong(t *testing.T) {
+func TestCompletionRecordOnANewNode(t *testing.T) {
 	once := rule("network", bootstrapOnly)
 	takenOver := rule("network", bootstrapOnly, takenOverAt(noon.Add(-time.Hour)))
 	older := v1alpha1.CompletedPrefix + "network"
-	cases := map[string]birthCase{
+	cases := map[string]newNodeCase{
 		"counts":                                 {rules: rules(once), node: worker(completed("network")), notes: []string{"network completed"}},
-		"of another rule does not":               {rules: rules(once), node: worker(completed("storage")), taints: []string{hold}, notes: []string{"network holds (born)", completedKey("storage")}},
-		"of the older form does not":             {rules: rules(takenOver), node: worker(annotated(older, "")), taints: []string{hold}, notes: []string{"network holds (born)", older}},
+		"of another rule does not":               {rules: rules(once), node: worker(completed("storage")), taints: []string{hold}, notes: []string{"network holds (created)", completedKey("storage")}},
+		"of the older form does not":             {rules: rules(takenOver), node: worker(annotated(older, "")), taints: []string{hold}, notes: []string{"network holds (created)", older}},
 		"which is nothing to one of the new":     {rules: rules(takenOver), node: worker(completed("network")), notes: []string{"network completed"}},
-		"what looks like another's is no reason": {rules: rules(once), node: worker(annotated(older+"s", "")), taints: []string{hold}, notes: []string{"network holds (born)", older + "s"}},
+		"what looks like another's is no reason": {rules: rules(once), node: worker(annotated(older+"s", "")), taints: []string{hold}, notes: []string{"network holds (created)", older + "s"}},
 	}
 	for name, c := range cases {
 		t.Run(name, c.run)
@@ -116,21 +116,21 @@ func TestACompletionThatANodeBringsAlong(t *testing.T) {
 }
 
 // When a bootstrap-only rule was taken over is part of its text: it is written once.
-func TestABootstrapOnlyRuleWaitsUntilItIsTakenOver(t *testing.T) {
+func TestBootstrapOnlyRuleIsInThePolicyOnceTakenOver(t *testing.T) {
 	once := rule("network", bootstrapOnly)
-	if taken := births(once); !taken.Covers(once.UID) {
+	if taken := taintNewNodes(once); !taken.Covers(once.UID) {
 		t.Error("a rule that was taken over is not covered")
 	}
 	once.Status.TakenOverAt = nil
-	if b := births(once, rule("storage", taintKey("readiness.k8s.io/StorageReady"))); b.Covers(once.UID) || b.LeavesOut(once.UID) || len(b.Texts()) != 1 {
+	if b := taintNewNodes(once, rule("storage", taintKey("readiness.k8s.io/StorageReady"))); b.Covers(once.UID) || b.LeavesOut(once.UID) || len(b.Texts()) != 1 {
 		t.Errorf("compiled to %v", b.Texts())
 	}
 }
 
 func TestTheRecordIsAFixedText(t *testing.T) {
-	m := newMutator(t, admission.BirthsSpec(births(rule("network"))))
+	m := newMutator(t, admission.TaintNewNodesSpec(taintNewNodes(rule("network"))))
 	for origin, request := range map[string]request{
-		"born":     created(worker()),
+		"created":  created(worker()),
 		"labelled": updated(node(), worker()),
 	} {
 		want := `{"rule":"network","taint":"readiness.k8s.io/NetworkReady:NoSchedule","origin":"` + origin + `"}`
@@ -140,7 +140,7 @@ func TestTheRecordIsAFixedText(t *testing.T) {
 	}
 }
 
-func TestOnlyRulesThatMakeDemandsAreInThePolicy(t *testing.T) {
+func TestOnlyEnforcedRulesAreInThePolicy(t *testing.T) {
 	network := rule("network")
 	other := func(options ...ruleOption) *v1alpha1.NodeReadinessRule {
 		return rule("other", append([]ruleOption{taintKey("readiness.k8s.io/Other")}, options...)...)
@@ -160,7 +160,7 @@ func TestOnlyRulesThatMakeDemandsAreInThePolicy(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := births(network, c.rule)
+			b := taintNewNodes(network, c.rule)
 			if got := b.Covers(uidOf("other")); got != c.covered {
 				t.Errorf("covered: got %t, want %t", got, c.covered)
 			}
@@ -170,7 +170,7 @@ func TestOnlyRulesThatMakeDemandsAreInThePolicy(t *testing.T) {
 			if b.LeavesOut(uidOf("other")) {
 				t.Error("it is said not to fit")
 			}
-			named := slices.ContainsFunc(admission.BirthsSpec(b).Variables, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, string(uidOf("other"))) })
+			named := slices.ContainsFunc(admission.TaintNewNodesSpec(b).Variables, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, string(uidOf("other"))) })
 			if named != c.covered {
 				t.Errorf("named in the text: got %t, want %t", named, c.covered)
 			}
@@ -179,7 +179,7 @@ func TestOnlyRulesThatMakeDemandsAreInThePolicy(t *testing.T) {
 }
 
 func TestAPolicyWithoutRulesDoesNothing(t *testing.T) {
-	m := newMutator(t, admission.BirthsPolicy().Spec)
+	m := newMutator(t, admission.TaintNewNodesPolicy().Spec)
 	for _, r := range []request{created(worker()), updated(node(), worker()), created(node())} {
 		want := r.object.DeepCopyObject()
 		if got := m.admit(t, r); !equality.Semantic.DeepEqual(got, want) {

@@ -24,9 +24,9 @@ type Latch struct {
 	Image string
 }
 
-// CompileGates compiles the rules that make demands on pods, oldest first. Rules that do not fit are
+// CompileGateNewPods compiles the rules that make demands on pods, oldest first. Rules that do not fit are
 // left out: their pods are not gated, and are counted.
-func CompileGates(rules []*podrule.Rule, latch Latch) Compiled {
+func CompileGateNewPods(rules []*podrule.Rule, latch Latch) Compiled {
 	return build(func(yield func(types.UID, Text) bool) {
 		for _, rule := range rules {
 			if !rule.Active() {
@@ -96,9 +96,9 @@ const (
 	podKeyed = "'" + v1alpha1.LatchAnnotation + "' in object.metadata.?annotations.orValue({})"
 )
 
-// GatesSpec is the whole policy. It changes nothing where no rule asks for it, and no expression in it
+// GateNewPodsSpec is the whole policy. It changes nothing where no rule asks for it, and no expression in it
 // can fail: what is absent is empty. Who creates pods waits for nobody.
-func GatesSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySpec {
+func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySpec {
 	return func(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 		variables := []admissionv1.Variable{
 			{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
@@ -140,10 +140,10 @@ func GatesSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySp
 	}
 }
 
-// ReadGates is the part of a stored policy that rules decide.
-func ReadGates(latch Latch) func(*admissionv1.MutatingAdmissionPolicySpec) Compiled {
+// ReadGateNewPods is the part of a stored policy that rules decide.
+func ReadGateNewPods(latch Latch) func(*admissionv1.MutatingAdmissionPolicySpec) Compiled {
 	return func(spec *admissionv1.MutatingAdmissionPolicySpec) Compiled {
-		return readCompiled(spec, gatesStart, gatesEnd, GatesSpec(latch))
+		return readCompiled(spec, gatesStart, gatesEnd, GateNewPodsSpec(latch))
 	}
 }
 
@@ -214,24 +214,24 @@ func latchVariable(name, field string) string {
 	return fmt.Sprintf("    Object.spec.initContainers.env{name: %s, valueFrom: %s{fieldRef: %s.fieldRef{apiVersion: \"v1\", fieldPath: %s}}},", quote(name), ref, ref, quote(field))
 }
 
-// GatesPolicy is the gates policy as an administrator installs it: it does nothing until the manager
+// GateNewPodsPolicy is the policy for new pods as an administrator installs it: it does nothing until the manager
 // fills in the rules.
-func GatesPolicy() *admissionv1.MutatingAdmissionPolicy {
+func GateNewPodsPolicy() *admissionv1.MutatingAdmissionPolicy {
 	return &admissionv1.MutatingAdmissionPolicy{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
-		ObjectMeta: meta(GatesName),
-		Spec:       GatesSpec(Latch{})(Compiled{}),
+		ObjectMeta: meta(GateNewPodsName),
+		Spec:       GateNewPodsSpec(Latch{})(Compiled{}),
 	}
 }
 
-// GatesBinding puts the gates policy in force. It names the one resource that the policy can reach,
+// GateNewPodsBinding puts the policy for new pods in force. It names the one resource that the policy can reach,
 // whatever the policy's text says: the manager may write that text, and not this.
-func GatesBinding() *admissionv1.MutatingAdmissionPolicyBinding {
+func GateNewPodsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
 	return &admissionv1.MutatingAdmissionPolicyBinding{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
-		ObjectMeta: meta(GatesName),
+		ObjectMeta: meta(GateNewPodsName),
 		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName:     GatesName,
+			PolicyName:     GateNewPodsName,
 			MatchResources: podsOnly(),
 		},
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Through the births policy a holder of the manager's token reaches nodes, and no other kind of object.
-func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
+// Through the policy for new nodes a holder of the manager's token reaches nodes, and no other kind of object.
+func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -48,11 +48,11 @@ func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 	t.Run("a manager that starts puts its own text back", func(t *testing.T) {
 		c.StartProcess(t, testenv.ManagerUser)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
-		wantBorn(t, c, rule, "confined")
+		wantCreated(t, c, rule, "confined")
 	})
 	t.Run("without the binding a text could reach all: this test can fail", func(t *testing.T) {
 		hostileTexts()[0].write(t, c)
-		binding := admission.BirthsBinding()
+		binding := admission.TaintNewNodesBinding()
 		c.Patch(t, binding, func() { binding.Spec.MatchResources = nil })
 		testenv.Eventually(t, "something else to be reached", func(ctx context.Context) error {
 			if victims["config maps"](ctx) == nil {
@@ -64,7 +64,7 @@ func TestTheBirthsPolicyIsConfinedToNodes(t *testing.T) {
 }
 
 // What docs/policies.md documents as the power of the manager's account is shown here, with a token of it:
-// through the births policy labels and spec of a node, and its status at creation; through the gates policy
+// through the policy for new nodes labels and spec of a node, and its status at creation; through the policy for new pods
 // every field of a new pod.
 func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 	t.Run("nodes", func(t *testing.T) {
 		existing := testenv.Node("existing", map[string]string{"a": "b"}, testenv.WithTaint("readiness.k8s.io/mine"))
 		c.Create(t, existing)
-		write(admission.BirthsName, admission.BirthsBinding().Spec.MatchResources, `[
+		write(admission.TaintNewNodesName, admission.TaintNewNodesBinding().Spec.MatchResources, `[
 			JSONPatch{op: "add", path: "/metadata/labels", value: {"node-role.kubernetes.io/control-plane": ""}},
 			JSONPatch{op: "add", path: "/spec/unschedulable", value: true},
 			JSONPatch{op: "add", path: "/spec/taints", value: []}] +
@@ -121,7 +121,7 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(admission.GatesName, admission.GatesBinding().Spec.MatchResources, `[
+		write(admission.GateNewPodsName, admission.GateNewPodsBinding().Spec.MatchResources, `[
 			JSONPatch{op: "add", path: "/spec/serviceAccountName", value: "powerful"},
 			JSONPatch{op: "add", path: "/spec/volumes", value: [Object.spec.volumes{name: "root", hostPath: Object.spec.volumes.hostPath{path: "/"}}]},
 			JSONPatch{op: "add", path: "/spec/containers/0/image", value: "example.com/hostile"},
@@ -148,9 +148,9 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 // testTheManagerMayWriteOneText asks for everything as a dry run: who may do it is the same.
 func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 	ctx, as := t.Context(), c.As(t, testenv.ManagerUser)
-	mutating, mutatingBinding := admission.BirthsPolicy(), admission.BirthsBinding()
+	mutating, mutatingBinding := admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()
 	validating, validatingBinding := admission.Manager(), admission.ManagerBinding()
-	other := admission.BirthsPolicy()
+	other := admission.TaintNewNodesPolicy()
 	other.Name = "other"
 	c.Create(t, other)
 	for _, obj := range []client.Object{mutating, mutatingBinding, validating, validatingBinding} {
@@ -201,7 +201,7 @@ func wantForbidden(t *testing.T, what string, err error) {
 // mark is the annotation that a hostile text leaves on whatever it reaches.
 const mark = "example.com/hostile"
 
-// hostileText is a text of the births policy that would change or refuse everything.
+// hostileText is a text of the policy for new nodes that would change or refuse everything.
 type hostileText struct {
 	name string
 	// refuses says that it refuses; else it leaves its name as the mark.
@@ -246,11 +246,11 @@ func hostileTexts() []hostileText {
 // write makes it the text of the policy, as the manager would, for all that there is.
 func (h hostileText) write(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	obj := admission.BirthsPolicy()
+	obj := admission.TaintNewNodesPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
-	obj.Spec = admission.BirthsPolicy().Spec
+	obj.Spec = admission.TaintNewNodesPolicy().Spec
 	obj.Spec.MatchConditions, obj.Spec.Variables, obj.Spec.FailurePolicy = nil, nil, ptr.To(admissionv1.Fail)
 	all := &obj.Spec.MatchConstraints.ResourceRules[0].Rule
 	all.APIGroups, all.APIVersions, all.Resources = []string{"*"}, []string{"*"}, []string{"*/*"}

@@ -16,10 +16,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// covered says whether nodes are born with the rule's taint.
-var covered = testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered)
+// covered says whether nodes are created with the rule's taint.
+var covered = testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive)
 
-// createCovered makes the rule and waits until births are covered.
+// createCovered makes the rule and waits until new nodes are tainted at creation.
 func createCovered(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Create(t, rule)
@@ -52,7 +52,7 @@ func holdOf(node *corev1.Node, rule *v1alpha1.NodeReadinessRule) string {
 }
 
 // What the API server answers to the creation itself is tainted: nobody could come before.
-func TestANodeIsBornWithTheTaint(t *testing.T) {
+func TestNewNodeIsCreatedWithTheTaint(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	name := nameOf(t)
@@ -64,8 +64,8 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 		change     func(*corev1.Node)
 		want       string
 	}{
-		{name: "created by somebody", node: name + "-0", as: c.Client, want: "taint born"},
-		{name: "registered by a kubelet", node: name + "-1", as: kubelet(t, c, name+"-1"), want: "taint born"},
+		{name: "created by somebody", node: name + "-0", as: c.Client, want: "taint created"},
+		{name: "registered by a kubelet", node: name + "-1", as: kubelet(t, c, name+"-1"), want: "taint created"},
 		{name: "registered with the taint already", node: name + "-2", as: kubelet(t, c, name+"-2"), change: testenv.WithTaint(testenv.TaintKey(name)), want: "taint"},
 		{name: "with its condition already", node: name + "-3", as: kubelet(t, c, name+"-3"), change: reports(corev1.ConditionTrue)},
 		{name: "that the rule does not select", node: name + "-4", as: c.Client, change: func(n *corev1.Node) { n.Labels = nil }},
@@ -81,7 +81,7 @@ func TestANodeIsBornWithTheTaint(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = c.Client.Delete(context.Background(), node) })
 			if got := holdOf(node, rule); got != tc.want {
-				t.Errorf("born with %q, want %q: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
+				t.Errorf("created with %q, want %q: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
 			}
 		})
 	}
@@ -93,9 +93,9 @@ func reports(status corev1.ConditionStatus) func(*corev1.Node) {
 	}
 }
 
-// A born node is released when its condition comes, and the release is final: nothing puts
+// A created node is released when its condition comes, and the release is final: nothing puts
 // the taint back in the very request that takes it off.
-func TestABornNodeIsReleased(t *testing.T) {
+func TestNodeTaintedAtCreationIsReleased(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	rule := testenv.Rule(nameOf(t))
@@ -164,7 +164,7 @@ func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 
 // A kubelet may not change its taints, and must not be refused because a policy does: the
 // manager taints the node a moment later.
-func TestAKubeletMayLabelItself(t *testing.T) {
+func TestKubeletMayLabelItsNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	rule := testenv.Rule(nameOf(t))

@@ -28,7 +28,7 @@ const (
 	isSettling = "False Settling"
 )
 
-// diary is all that the condition BirthsCovered of a rule has said since it was opened.
+// diary is all that the condition TaintedAtCreation of a rule has said since it was opened.
 type diary struct {
 	rule string
 
@@ -57,7 +57,7 @@ func keepDiary(t *testing.T, c *testenv.Cluster, rule string) *diary {
 }
 
 func (d *diary) write(rule *v1alpha1.NodeReadinessRule) {
-	condition := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionBirthsCovered)
+	condition := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionTaintedAtCreation)
 	if condition == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func wantSettled(t *testing.T, c *testenv.Cluster, rule string) {
 }
 
 // The life of two rules with one manager after another, as the settle time shows in it.
-func TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows(t *testing.T) {
+func TestTaintedAtCreationAndDeletionWaitForTheSettleTime(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -147,7 +147,7 @@ func TestNothingIsCalledCoveredOrGoneBeforeEveryAPIServerKnows(t *testing.T) {
 			said = append(said, isSettling, isCovered)
 			diaryOfA.want(t, said...)
 			wantSettled(t, c, a.Name)
-			wantBorn(t, c, a, fmt.Sprintf("settle-%d", i))
+			wantCreated(t, c, a, fmt.Sprintf("settle-%d", i))
 		})
 	}
 	testADeletedRuleSettles(t, c, a)
@@ -179,14 +179,14 @@ func policyEdits(rule *v1alpha1.NodeReadinessRule) []policyEdit {
 // wantPutBack edits the policy and waits until it says what it said before.
 func wantPutBack(t *testing.T, c *testenv.Cluster, change func(*admissionv1.MutatingAdmissionPolicySpec)) {
 	t.Helper()
-	obj := admission.BirthsPolicy()
+	obj := admission.TaintNewNodesPolicy()
 	key := client.ObjectKeyFromObject(obj)
 	if err := c.Client.Get(t.Context(), key, obj); err != nil {
 		t.Fatal(err)
 	}
-	before := admission.ReadBirths(&obj.Spec)
+	before := admission.ReadTaintNewNodes(&obj.Spec)
 	change(&obj.Spec)
-	if admission.ReadBirths(&obj.Spec).Equal(before) {
+	if admission.ReadTaintNewNodes(&obj.Spec).Equal(before) {
 		t.Fatal("nothing is edited")
 	}
 	if err := c.Client.Update(t.Context(), obj); err != nil {
@@ -196,7 +196,7 @@ func wantPutBack(t *testing.T, c *testenv.Cluster, change func(*admissionv1.Muta
 		if err := c.Client.Get(ctx, key, obj); err != nil {
 			return err
 		}
-		if !admission.ReadBirths(&obj.Spec).Equal(before) {
+		if !admission.ReadTaintNewNodes(&obj.Spec).Equal(before) {
 			return fmt.Errorf("it says %+v", obj.Spec)
 		}
 		return nil
@@ -206,7 +206,7 @@ func wantPutBack(t *testing.T, c *testenv.Cluster, change func(*admissionv1.Muta
 // Nodes join all the time, tainted by an API server that does not know of the deletion yet.
 // The rule stays for as long, and when it goes, nothing of it is left.
 func testADeletedRuleSettles(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
-	births := joinUntil(t, c.Client, rule, "settle-deleted", func() {
+	taintNewNodes := joinUntil(t, c.Client, rule, "settle-deleted", func() {
 		if err := c.Client.Delete(t.Context(), rule); err != nil {
 			t.Fatal(err)
 		}
@@ -223,23 +223,23 @@ func testADeletedRuleSettles(t *testing.T, c *testenv.Cluster, rule *v1alpha1.No
 	if waited := dropped.Sub(taken); waited < settleTime {
 		t.Errorf("the finalizer went %v after the rule was taken out of the policy", waited)
 	}
-	if births.held == 0 || births.free == 0 {
-		t.Errorf("%d nodes were born held and %d free: the test looked at the wrong time", births.held, births.free)
+	if taintNewNodes.held == 0 || taintNewNodes.free == 0 {
+		t.Errorf("%d nodes were created with the taint and %d free: the test looked at the wrong time", taintNewNodes.held, taintNewNodes.free)
 	}
 	wantNothingLeft(t, c, rule)
 }
 
-// births counts nodes by what the answer to their creation said.
-type births struct{ held, free int }
+// taintNewNodes counts nodes by what the answer to their creation said.
+type taintNewNodes struct{ held, free int }
 
 // joinUntil creates nodes that the rule selects until the other function returns.
-func joinUntil(t *testing.T, as client.Client, rule *v1alpha1.NodeReadinessRule, prefix string, done func()) births {
+func joinUntil(t *testing.T, as client.Client, rule *v1alpha1.NodeReadinessRule, prefix string, done func()) taintNewNodes {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	var joins sync.WaitGroup
 	defer joins.Wait()
 	defer stop()
-	var b births
+	var b taintNewNodes
 	joins.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			node := testenv.Node(fmt.Sprintf("%s-%04d", prefix, i), testenv.Pool(rule.Name))
@@ -291,21 +291,21 @@ func TestARecordOfADeletedRuleIsRemoved(t *testing.T) {
 	}
 	gone(t, c, ghost)
 	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint(ghost.Spec.Taint.Key), func(n *corev1.Node) {
-		n.Annotations = map[string]string{recordKey(ghost): fmt.Sprintf(`{"rule":%q,"taint":"%s:NoSchedule","origin":"born"}`, ghost.Name, ghost.Spec.Taint.Key)}
+		n.Annotations = map[string]string{recordKey(ghost): fmt.Sprintf(`{"rule":%q,"taint":"%s:NoSchedule","origin":"created"}`, ghost.Name, ghost.Spec.Taint.Key)}
 	})
 	c.Create(t, node)
-	if got := holdOf(node, rule) + ", " + holdOf(node, ghost); got != "taint born, taint born" {
+	if got := holdOf(node, rule) + ", " + holdOf(node, ghost); got != "taint created, taint created" {
 		t.Fatalf("created with %q", got)
 	}
 	got := c.EventuallyNode(t, id, "swept", free(ghost))
-	if holdOf(got, rule) != "taint born" {
+	if holdOf(got, rule) != "taint created" {
 		t.Errorf("the rule that exists lost its hold: %v %v", got.Spec.Taints, got.Annotations)
 	}
 }
 
 // Two API servers, of which the manager writes through one. What its rules say is true of
 // nodes that join through the other.
-func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
+func TestTaintedAtCreationIsTrueForEveryAPIServer(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -329,7 +329,7 @@ func TestWhatARuleSaysIsTrueOfEveryAPIServer(t *testing.T) {
 }
 
 // wantBurstHeld creates nodes through the other API server as soon as the rule says that
-// births are covered. All of them are to be born held.
+// new nodes are tainted at creation. All of them are to be created with the taint.
 func wantBurstHeld(t *testing.T, c *testenv.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -343,8 +343,8 @@ func wantBurstHeld(t *testing.T, c *testenv.Cluster, other client.Client, rule *
 		node := testenv.Node(fmt.Sprintf("%s-%02d", rule.Name, i), testenv.Pool(rule.Name))
 		if err := other.Create(ctx, node); err != nil {
 			t.Errorf("creating %s: %v", node.Name, err)
-		} else if got := holdOf(node, rule); got != "taint born" {
-			t.Errorf("%s is covered, and %s is born with %q", rule.Name, node.Name, got)
+		} else if got := holdOf(node, rule); got != "taint created" {
+			t.Errorf("%s is covered, and %s is created with %q", rule.Name, node.Name, got)
 		}
 	}
 }

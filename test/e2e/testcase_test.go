@@ -20,7 +20,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// The words that the stories are told in.
+// The helpers of the scenarios.
 
 const (
 	release   = "readygate"
@@ -68,10 +68,10 @@ func managed(t *testing.T, l *lab.Lab) {
 	l.Kubectl.Run(t, "wait", "deployment/readygate-manager", "-n", namespace, "--for=condition=Available", "--timeout=90s")
 }
 
-// covered waits until nodes of the rule are born with its taint.
+// covered waits until nodes of the rule are created with its taint.
 func covered(t *testing.T, l *lab.Lab, rule string) {
 	t.Helper()
-	l.EventuallyRule(t, rule, "births covered", testenv.Is(v1alpha1.ConditionBirthsCovered, metav1.ConditionTrue, v1alpha1.ReasonCovered))
+	l.EventuallyRule(t, rule, "tainted at creation", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
 }
 
 // workload creates pods like any other's, which tolerate nothing. They serve a page.

@@ -21,7 +21,7 @@ import (
 
 // There is no manager, and an API server that has just started: nodes try to join from
 // before it listens, and the first one that it lets in is held like all others.
-func TestTheFirstNodeAfterAStartIsBornHeld(t *testing.T) {
+func TestFirstNodeAfterAPIServerStartIsTainted(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -43,8 +43,8 @@ func TestTheFirstNodeAfterAStartIsBornHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range nodes.Items { // those too whose answer was lost
-		if got := holdOf(&nodes.Items[i], rule); got != "taint born" {
-			t.Errorf("%s was born with %q", nodes.Items[i].Name, got)
+		if got := holdOf(&nodes.Items[i], rule); got != "taint created" {
+			t.Errorf("%s was created with %q", nodes.Items[i].Name, got)
 		}
 	}
 }
@@ -79,8 +79,8 @@ func joinAtStart(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessR
 					a.first = time.Since(start)
 				}
 				mu.Unlock()
-				if got := holdOf(node, rule); got != "taint born" {
-					t.Errorf("%s, %v after the start, is born with %q", node.Name, time.Since(start), got)
+				if got := holdOf(node, rule); got != "taint created" {
+					t.Errorf("%s, %v after the start, is created with %q", node.Name, time.Since(start), got)
 				}
 			}
 		})
@@ -100,9 +100,9 @@ func joinAtStart(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessR
 }
 
 // Rules come and go, so the policy is written all the time, while API server and manager are
-// killed at random moments. From when a rule says that births are covered until somebody
+// killed at random moments. From when a rule says that new nodes are tainted at creation until somebody
 // deletes it, the answer to every creation is tainted. With -short each is killed once.
-func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
+func TestNewNodesAreTaintedAtCreationDespiteCrashes(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func TestNoBirthIsMissedWhateverHappens(t *testing.T) {
 	})
 	stop()
 	wait.Wait()
-	t.Logf("%d rules came and went; %d births of a covered rule", h.turns.Load(), h.checks.Load())
+	t.Logf("%d rules came and went; %d creations of covered nodes", h.turns.Load(), h.checks.Load())
 }
 
 // hubbub is everything happening at once.
@@ -146,7 +146,7 @@ type hubbub struct {
 	covered map[*v1alpha1.NodeReadinessRule]bool
 }
 
-// promised are the rules that have said that births are covered, and that nobody has deleted.
+// promised are the rules that have said that new nodes are tainted at creation, and that nobody has deleted.
 func (h *hubbub) promised() map[*v1alpha1.NodeReadinessRule]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,8 +204,8 @@ func (h *hubbub) join(ctx context.Context, prefix string) {
 				continue
 			}
 			h.checks.Add(1)
-			if got := holdOf(node, rule); got != "taint born" {
-				h.t.Errorf("%s is covered, and %s is born with %q", rule.Name, node.Name, got)
+			if got := holdOf(node, rule); got != "taint created" {
+				h.t.Errorf("%s is covered, and %s is created with %q", rule.Name, node.Name, got)
 			}
 		}
 		_ = h.c.Client.Delete(ctx, node) // what stays is in nobody's way

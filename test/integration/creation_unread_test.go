@@ -73,7 +73,7 @@ func wantNamed(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRul
 
 func named(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) bool {
 	t.Helper()
-	obj := admission.BirthsPolicy()
+	obj := admission.TaintNewNodesPolicy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func named(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) b
 
 func relabel(t *testing.T, c *testenv.Cluster, partOf string) {
 	t.Helper()
-	obj := admission.BirthsPolicy()
+	obj := admission.TaintNewNodesPolicy()
 	c.Patch(t, obj, func() { obj.Labels[admission.PartOfLabel] = partOf })
 }
 
@@ -144,7 +144,7 @@ func TestADryRunRuleHoldsNoNewNode(t *testing.T) {
 	rule := testenv.Rule(nameOf(t))
 	createCovered(t, c, rule)
 	c.Create(t, testenv.Node(rule.Name, testenv.Pool(rule.Name)))
-	old := c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint born" })
+	old := c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint created" })
 	testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, old) })
 	c.Patch(t, rule, func() { rule.Spec.DryRun = true })
 	late := []*corev1.Node{old}
@@ -165,6 +165,6 @@ func TestADryRunRuleHoldsNoNewNode(t *testing.T) {
 		}
 		return testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(r) && r.Status.Summary.Selected == 41 && r.Status.Summary.Held == before
 	})
-	c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint born" })
+	c.EventuallyNode(t, rule.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint created" })
 	t.Logf("%d nodes were created with the taint after the change", len(late)-1)
 }

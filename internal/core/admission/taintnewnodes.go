@@ -12,17 +12,17 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// CompileBirths compiles the rules that make demands on nodes, oldest first. Rules that do
+// CompileTaintNewNodes compiles the rules that make demands on nodes, oldest first. Rules that do
 // not fit are left out: their nodes are tainted by the manager, after they were created. A
 // bootstrap-only rule waits until it is taken over, a moment after its creation: when that
 // was is part of the text, and two texts in a row would take longer to be in force.
-func CompileBirths(rules []*noderule.Rule) Compiled {
+func CompileTaintNewNodes(rules []*noderule.Rule) Compiled {
 	return build(func(yield func(types.UID, Text) bool) {
 		for _, rule := range rules {
 			if !rule.Active() || rule.Bootstrap && rule.TakenOver.IsZero() {
 				continue
 			}
-			if !yield(rule.UID, Text{Concerns: concerns(rule), Hold: birth(rule)}) {
+			if !yield(rule.UID, Text{Concerns: concerns(rule), Hold: holdExpression(rule)}) {
 				return
 			}
 		}
@@ -45,11 +45,11 @@ var (
 	concernsEnd = "))"
 )
 
-// birth is the expression of one rule that is concerned: what to put on the node. On an update
+// holdExpression is the expression of one rule that is concerned: what to put on the node. On an update
 // that is only where the request makes the rule select the node; and never with NoExecute,
 // which would evict what runs there before anybody has looked, nor with maxUnavailable, which
 // the manager alone can keep. Where time matters it holds, and the manager releases.
-func birth(rule *noderule.Rule) string {
+func holdExpression(rule *noderule.Rule) string {
 	when := []string{created}
 	if rule.Taint.Effect != corev1.TaintEffectNoExecute && rule.MaxUnavailable == nil {
 		when = []string{fmt.Sprintf("(%s || !%s)", created, selects(rule.Selector(), "variables.before"))}
@@ -61,11 +61,11 @@ func birth(rule *noderule.Rule) string {
 		when = append(when, "!"+met(rule))
 	}
 
-	path, born := noderule.AdmissionRecord(rule, noderule.OriginBorn)
+	path, created := noderule.AdmissionRecord(rule, noderule.OriginCreated)
 	_, labelled := noderule.AdmissionRecord(rule, noderule.OriginLabelled)
 	return fmt.Sprintf("%s ? {\"key\": %s, \"value\": %s, \"effect\": %s, \"path\": %s, \"record\": %s ? %s : %s} : {}",
 		strings.Join(when, " && "), quote(rule.Taint.Key), quote(rule.Taint.Value), quote(string(rule.Taint.Effect)),
-		quote("/metadata/annotations/"+pointer.Replace(path)), created, quote(born), quote(labelled))
+		quote("/metadata/annotations/"+pointer.Replace(path)), created, quote(created), quote(labelled))
 }
 
 // created is the expression that the request creates the node.
@@ -74,14 +74,14 @@ const created = "oldObject == null"
 // pointer escapes a key for a JSON pointer.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// BirthsSpec is the whole policy. It changes nothing where no rule asks for it, and no expression
+// TaintNewNodesSpec is the whole policy. It changes nothing where no rule asks for it, and no expression
 // in it can fail: what is absent is empty.
-func BirthsSpec(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
+func TaintNewNodesSpec(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 	variables := []admissionv1.Variable{
 		{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
 		{Name: "before", Expression: created + " ? {} : oldObject.metadata.?labels.orValue({})"},
 		// When the node was created: null if it is just being.
-		{Name: "born", Expression: created + " ? null : oldObject.metadata.?creationTimestamp.orValue(null)"},
+		{Name: "created", Expression: created + " ? null : oldObject.metadata.?creationTimestamp.orValue(null)"},
 		{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
 		{Name: "taints", Expression: "object.?spec.?taints.orValue([])"},
 		// What a request says of the status is dropped, except as the node is created.
@@ -104,21 +104,21 @@ func BirthsSpec(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 		Variables:        variables,
 		Mutations: []admissionv1.Mutation{{
 			PatchType: admissionv1.PatchTypeJSONPatch,
-			JSONPatch: &admissionv1.JSONPatch{Expression: birthsPatch},
+			JSONPatch: &admissionv1.JSONPatch{Expression: taintNewNodesPatch},
 		}},
 		FailurePolicy:      ptr.To(admissionv1.Ignore),
 		ReinvocationPolicy: admissionv1.IfNeededReinvocationPolicy,
 	}
 }
 
-// birthsPatch appends to the list of taints and to the annotations, and creates them only
+// taintNewNodesPatch appends to the list of taints and to the annotations, and creates them only
 // where they are absent and something is to be put there.
-const birthsPatch = `(variables.holds.size() == 0 || has(object.spec.taints) ? [] : [JSONPatch{op: "add", path: "/spec/taints", value: []}]) +
+const taintNewNodesPatch = `(variables.holds.size() == 0 || has(object.spec.taints) ? [] : [JSONPatch{op: "add", path: "/spec/taints", value: []}]) +
 (variables.holds.size() == 0 || has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) +
 variables.holds.map(r, JSONPatch{op: "add", path: "/spec/taints/-", value: Object.spec.taints{key: r.key, value: r.value, effect: r.effect}}) +
 variables.holds.map(r, JSONPatch{op: "add", path: r.path, value: r.record})`
 
-// ReadBirths is the part of a stored policy that rules decide.
-func ReadBirths(spec *admissionv1.MutatingAdmissionPolicySpec) Compiled {
-	return readCompiled(spec, concernsStart, concernsEnd, BirthsSpec)
+// ReadTaintNewNodes is the part of a stored policy that rules decide.
+func ReadTaintNewNodes(spec *admissionv1.MutatingAdmissionPolicySpec) Compiled {
+	return readCompiled(spec, concernsStart, concernsEnd, TaintNewNodesSpec)
 }

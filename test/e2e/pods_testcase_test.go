@@ -27,10 +27,10 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// More words, for stories about pods.
+// More helpers, for scenarios with pods.
 
 const (
-	// programmed is the condition by which the policy engine of the stories says yes.
+	// programmed is the condition by which the policy engine of the scenarios reports ready.
 	programmed = "policy.example.com/programmed"
 
 	agents = "daemonset/readygate-podgate"
@@ -281,8 +281,8 @@ func pids(n *lab.Node, uid types.UID, command string) []int {
 }
 
 // readyAfter creates an object and returns how long it takes until so many pods of the app are
-// ready. Each pod is shown to born as soon as it is there, if that is not nil.
-func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods int, born func(*corev1.Pod)) time.Duration {
+// ready. Each pod is shown to created as soon as it is there, if that is not nil.
+func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods int, created func(*corev1.Pod)) time.Duration {
 	t.Helper()
 	events := podEvents(t, l, app)
 	defer events.Stop()
@@ -297,8 +297,8 @@ func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods in
 			if !more || !ok {
 				t.Fatalf("the watch ended: %+v", event)
 			}
-			if event.Type == watch.Added && born != nil {
-				born(pod)
+			if event.Type == watch.Added && created != nil {
+				created(pod)
 			}
 			if event.Type != watch.Deleted && isReady(pod) {
 				ready[pod.UID] = true

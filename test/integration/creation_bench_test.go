@@ -72,11 +72,11 @@ func (c *creationBench) install(n int) {
 		rule.Spec.NodeSelector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{{Key: "example.com/excluded", Operator: "DoesNotExist"}}
 		rules = append(rules, rule)
 	}
-	obj := admission.BirthsPolicy()
+	obj := admission.TaintNewNodesPolicy()
 	if err := c.with.Get(c.b.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		c.b.Fatal(err)
 	}
-	obj.Spec = admission.BirthsSpec(admission.CompileBirths(noderule.NewRulebook(rules).Rules()))
+	obj.Spec = admission.TaintNewNodesSpec(admission.CompileTaintNewNodes(noderule.NewRulebook(rules).Rules()))
 	if err := c.with.Update(c.b.Context(), obj); err != nil {
 		c.b.Fatal(err)
 	}

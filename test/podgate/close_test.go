@@ -7,10 +7,10 @@ import (
 )
 
 // A component that goes bad closes the gate if the rule says so, and only then.
-func TestAGateClosesAgainOnlyIfTheRuleSaysSo(t *testing.T) {
+func TestGateClosesAgainOnlyWithClosePolicyOnNotReady(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	never, always := s.rule("never"), s.rule("always", reopens)
+	never, always := s.rule("never"), s.rule("always", closesOnNotReady)
 	agent := s.startAgent()
 	s.enforce(never, always)
 	stays, changes := s.pod("never"), s.pod("always")

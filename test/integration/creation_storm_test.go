@@ -31,15 +31,15 @@ const (
 //
 // With -short, and without the policies, 20 nodes join in four bursts while 80 pods wait. The test sets Ready
 // and removes the not-ready taint; controller manager and KWOK do not run.
-func TestNoPodIsEarlyInAStormOfJoins(t *testing.T) {
+func TestNoPodIsEarlyWhileManyNodesJoin(t *testing.T) {
 	t.Parallel()
 	t.Run("with the policies no pod is early", func(t *testing.T) {
 		s, early := runJoinStorm(t, true, testing.Short())
 		if len(early) > 0 {
 			t.Errorf("%d early pods, e.g. %s", len(early), early[0])
 		}
-		if s.witness.bornHeld != s.nodes {
-			t.Errorf("%d of %d nodes were born without the taint", s.nodes-s.witness.bornHeld, s.nodes)
+		if s.witness.createdHeld != s.nodes {
+			t.Errorf("%d of %d nodes were created without the taint", s.nodes-s.witness.createdHeld, s.nodes)
 		}
 	})
 	t.Run("without them some are, so this test can fail", func(t *testing.T) {
@@ -84,8 +84,8 @@ func runJoinStorm(t *testing.T, policies, small bool) (s *joinStorm, early []str
 	cancel()
 	reports.Wait()
 	early = s.witness.verdict()
-	t.Logf("%d nodes (%d held at birth), %d pods, %d early; manager killed %d times, API server %d times; %.0f s",
-		s.nodes, s.witness.bornHeld, s.pods, len(early), s.kills, s.restarts, time.Since(start).Seconds())
+	t.Logf("%d nodes (%d held at creation), %d pods, %d early; manager killed %d times, API server %d times; %.0f s",
+		s.nodes, s.witness.createdHeld, s.pods, len(early), s.kills, s.restarts, time.Since(start).Seconds())
 	return s, early
 }
 
@@ -174,7 +174,7 @@ func (s *joinStorm) burst(burst int) {
 	}
 }
 
-// join creates a node that is selected at birth, and tries until it is there.
+// join creates a node that is selected at creation, and tries until it is there.
 func (s *joinStorm) join(ctx context.Context, name string) {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("4"),

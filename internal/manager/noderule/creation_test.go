@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/admission"
 )
 
-func TestBirthsCoveredSaysWhyNot(t *testing.T) {
+func TestTaintedAtCreationHasTheReason(t *testing.T) {
 	gap := &admission.Gap{Reason: v1alpha1.ReasonPolicyMissing, Message: "there is no policy"}
 	tests := map[string]struct {
 		label  string
@@ -21,8 +21,8 @@ func TestBirthsCoveredSaysWhyNot(t *testing.T) {
 		reason string
 		words  string
 	}{
-		"a label that a kubelet may set":     {label: "example.com/pool", reason: v1alpha1.ReasonCovered, words: "created with the taint"},
-		"a label that a kubelet may not set": {label: "node-role.kubernetes.io/worker", reason: v1alpha1.ReasonLabelSetLater, words: "--register-with-taints=readiness.k8s.io/x=pending:NoSchedule"},
+		"a label that a kubelet may set":     {label: "example.com/pool", reason: v1alpha1.ReasonPolicyActive, words: "created with the taint"},
+		"a label that a kubelet may not set": {label: "node-role.kubernetes.io/worker", reason: v1alpha1.ReasonLabelNotSetByKubelet, words: "--register-with-taints=readiness.k8s.io/x=pending:NoSchedule"},
 		"no policy":                          {label: "node-role.kubernetes.io/worker", gap: gap, reason: v1alpha1.ReasonPolicyMissing, words: "no policy"},
 		"a preview":                          {label: "a", gap: gap, change: func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true }, reason: v1alpha1.ReasonDryRun, words: "dryRun"},
 		"a rule that is being deleted":       {label: "a", gap: gap, change: func(r *v1alpha1.NodeReadinessRule) { r.DeletionTimestamp = &now }, reason: v1alpha1.ReasonDeleting},
@@ -39,11 +39,11 @@ func TestBirthsCoveredSaysWhyNot(t *testing.T) {
 			if tc.change != nil {
 				tc.change(obj)
 			}
-			got := birthsCovered(noderule.NewRulebook([]*v1alpha1.NodeReadinessRule{obj}).Rules()[0], tc.gap)
+			got := taintedAtCreation(noderule.NewRulebook([]*v1alpha1.NodeReadinessRule{obj}).Rules()[0], tc.gap)
 			if got.Reason != tc.reason || !strings.Contains(got.Message, tc.words) {
 				t.Errorf("%s: %s", got.Reason, got.Message)
 			}
-			if (got.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonCovered) {
+			if (got.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonPolicyActive) {
 				t.Errorf("%s with reason %s", got.Status, got.Reason)
 			}
 		})
