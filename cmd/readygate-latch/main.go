@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// stopped is the status of a latch that was told to end, as that of a process that SIGTERM ended: an
+// stopped is the status of a latch that was terminated, as that of a process that SIGTERM ended: an
 // init container with status 0 would let the pod go on.
 const stopped = 128 + int(syscall.SIGTERM)
 
@@ -22,26 +22,26 @@ func main() {
 	switch strings.Join(os.Args[1:], " ") {
 	case "":
 	case "--version":
-		tell(os.Stdout, "readygate-latch "+version.Version)
+		writeLine(os.Stdout, "readygate-latch "+version.Version)
 		return
 	case "--help", "-h":
-		tell(os.Stdout, latch.Usage)
+		writeLine(os.Stdout, latch.Usage)
 		return
 	default:
-		tell(os.Stderr, "readygate-latch: it takes no arguments but --help and --version: what it waits for comes from variables, see --help")
+		writeLine(os.Stderr, "readygate-latch: it takes no arguments but --help and --version: what it waits for comes from variables, see --help")
 		os.Exit(2)
 	}
-	signal.Ignore(syscall.SIGPIPE) // a latch whose output nobody takes waits all the same
+	signal.Ignore(syscall.SIGPIPE) // a latch whose output is closed keeps waiting
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	options := latch.FromEnvironment(os.Getenv, os.Stdout)
 	options.Changes = latch.Watch(options.Dir)
 	err := options.Run(ctx)
 	stop()
 	if err != nil {
-		tell(os.Stderr, "readygate-latch: "+err.Error())
+		writeLine(os.Stderr, "readygate-latch: "+err.Error())
 		os.Exit(stopped)
 	}
 }
 
-// tell is what fmt would do, which is not worth its size here.
-func tell(to io.Writer, line string) { _, _ = io.WriteString(to, line+"\n") }
+// writeLine does what fmt.Fprintln does, without the size of fmt.
+func writeLine(to io.Writer, line string) { _, _ = io.WriteString(to, line+"\n") }

@@ -1,7 +1,7 @@
 // Command readygate-manager enforces NodeReadinessRules: it keeps a taint on selected nodes
 // until the node conditions that a rule names hold.
 //
-// With the argument cleanup it takes Readygate out of the cluster instead.
+// With the argument cleanup it removes what Readygate added to the cluster instead.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command readygate-podgate opens the network readiness gates of the pods of its node, when every
-// component of the pod network has said yes.
+// component of the pod network is ready.
 package main
 
 import (

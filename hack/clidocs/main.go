@@ -4,6 +4,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"os"
@@ -15,40 +16,8 @@ import (
 	"github.com/readygate/readygate/internal/plugin"
 )
 
-const intro = `<!-- Generated from internal/plugin by make generate. Do not edit. -->
-# kubectl readiness
-
-%s
-
-Install it: put the binary ` + "`kubectl-readiness`" + ` (` + "`make build`" + ` writes it into ` + "`bin/`" + `) on your PATH; kubectl finds it there.
-A role that is enough:
-
-` + "```yaml" + `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: readiness-viewer
-rules:
-- apiGroups: ["readiness.node.x-k8s.io"]
-  resources: ["nodereadinessrules"]
-  verbs: ["get", "list", "watch"]
-- apiGroups: ["readygate.dev"]
-  resources: ["podreadinessrules"]
-  verbs: ["get", "list", "watch"]
-- apiGroups: [""]
-  resources: ["nodes", "events", "pods", "namespaces"] # without events, pods and namespaces less is seen, and that is said
-  verbs: ["get", "list", "watch"]
-- apiGroups: ["coordination.k8s.io"]
-  resources: ["leases"] # of agents on nodes, in namespace readygate-system
-  verbs: ["get", "list"]
-- apiGroups: ["apps"]
-  resources: ["deployments"] # of the manager, in namespace readygate-system: for version and policy
-  verbs: ["get"]
-` + "```" + `
-
-With ` + "`-o json`" + ` and ` + "`-o yaml`" + ` the answers are for programs. The flags of kubectl (` + "`--context`, `--kubeconfig`, `--as`, `--request-timeout`" + ` …) work as in
-kubectl; ` + "`kubectl readiness options`" + ` lists them.
-`
+//go:embed intro.md
+var intro string
 
 func main() {
 	if len(os.Args) != 2 {

@@ -37,7 +37,7 @@ func run(binaries, kubeconfig string) (err error) {
 		return err
 	}
 	defer func() {
-		_ = os.Remove(kubeconfig) // somebody may have done so
+		_ = os.Remove(kubeconfig) // it may be removed already
 		err = errors.Join(err, cp.Stop())
 	}()
 	admin, err := cp.Admin()

@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/demo"
 )
 
-// impatience is how long after a first signal a second one means it.
-const impatience = time.Second
+// secondSignalAfter is how long after a first signal a second one ends the demo at once.
+const secondSignalAfter = time.Second
 
 func main() {
 	if len(os.Args) != 2 {
@@ -23,8 +23,8 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A second Ctrl-C ends it at once. A signal to the whole group may come twice: that is none.
-	context.AfterFunc(ctx, func() { time.AfterFunc(impatience, stop) })
+	// A second Ctrl-C ends it at once. A signal to the whole process group may come twice within this time.
+	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignalAfter, stop) })
 	options := &demo.Options{
 		Scenario: os.Getenv("SCENARIO"), Root: ".", Binaries: os.Args[1], Logs: "bin/demo",
 		Once: os.Getenv("ONCE") == "1", Out: os.Stdout,

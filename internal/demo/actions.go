@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,26 +17,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/core/reporters"
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-const fieldOwner = client.FieldOwner("readygate-demo")
-
 // apply makes or changes a rule, as kubectl apply --server-side does.
-func (d *player) apply(ctx context.Context, apply *scenario.Apply) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d.script.rules[apply])
+func (s *session) apply(ctx context.Context, apply *scenario.Apply) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.script.rules[apply])
 	if err != nil {
 		return err
 	}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	rule := &unstructured.Unstructured{Object: content}
-	err = d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(rule), fieldOwner)
+	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(rule), fieldOwner)
 	if apply.Refused != "" {
-		return d.refused(apply, err)
+		return s.expectRefusal(apply.Refused, err)
 	}
 	if err != nil {
 		return fmt.Errorf("applying rule %s: %w", rule.GetName(), err)
@@ -41,59 +44,63 @@ func (d *player) apply(ctx context.Context, apply *scenario.Apply) error {
 	return nil
 }
 
-// refused expects that the API server said no, and why.
-func (d *player) refused(apply *scenario.Apply, err error) error {
-	p := proof{text: "the API server refuses it, naming " + apply.Refused}
+// expectRefusal expects that the API server rejected a rule with an error that contains a text.
+func (s *session) expectRefusal(text string, err error) error {
+	p := proof{text: "the API server refuses it, naming " + text}
 	switch {
 	case err == nil:
-		p.err = errors.New("the API server took it")
-	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), apply.Refused):
-		p.err = fmt.Errorf("the API server says: %w", err)
+		p.err = errors.New("the API server accepted it")
+	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text):
+		p.err = fmt.Errorf("the API server answered: %w", err)
 	}
-	d.prove(p)
-	if p.err != nil {
-		return errUnmet
-	}
-	return nil
+	return s.prove(p)
 }
 
-func (d *player) deleteRule(ctx context.Context, name string) error {
-	if err := d.client.Delete(ctx, d.script.ruleNamed(name)); err != nil {
+func (s *session) deleteRule(ctx context.Context, name string) error {
+	if err := s.client.Delete(ctx, s.script.ruleNamed(name)); err != nil {
 		return fmt.Errorf("deleting rule %s: %w", name, err)
 	}
 	return nil
 }
 
 // join lets a node join, with a reporter on it, and an agent if the scenario has rules for pods.
-func (d *player) join(ctx context.Context, node *scenario.Node) error {
-	obj := d.newNode(node.Name, node.Labels, taintsOf(node.Taints))
-	if len(node.Components) > 0 {
-		if err := d.reporters.install(node.Name, node.Components); err != nil {
+func (s *session) join(ctx context.Context, name string, join *scenario.Join) error {
+	reported := s.script.Reported(join)
+	if len(reported) > 0 {
+		if err := s.reporters.install(name, reported); err != nil {
 			return err
 		}
 	}
-	d.monitor.joins(node.Name, obj.DeepCopy().Spec.Taints)
-	if err := d.create(ctx, obj); err != nil {
+	node := s.newNode(name, join.Labels)
+	node.Spec.Taints = taintsOf(join.Taints)
+	s.monitor.joins(name, taintsOf(join.Taints))
+	if err := s.create(ctx, node); err != nil {
 		return err
 	}
-	d.joined = append(d.joined, node.Name)
-	if err := d.agents.run(ctx, obj); err != nil {
-		return err
+	s.joined = append(s.joined, name)
+	if len(s.script.podRules) > 0 {
+		if err := s.runAgent(ctx, node); err != nil {
+			return err
+		}
 	}
-	if !node.Reporter || len(node.Components) == 0 {
+	if len(reported) == 0 || !join.HasReporter() {
 		return nil
 	}
-	return d.reporters.run(ctx, node.Name, true)
+	return s.reporters.run(ctx, name, true)
 }
 
-// newNode is a node of the scenario.
-func (d *player) newNode(name string, labels map[string]string, taints []corev1.Taint) *corev1.Node {
+// newNode is a node of the scenario. Agents see the boot of this machine: where there are any, the nodes have that one, too.
+func (s *session) newNode(name string, labels map[string]string) *corev1.Node {
+	boot := string(uuid.NewUUID())
+	if len(s.script.podRules) > 0 {
+		id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // after an error, agents do not know it either
+		boot = strings.TrimSpace(string(id))
+	}
 	all := map[string]string{corev1.LabelHostname: name}
 	maps.Copy(all, labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
-		Spec:       corev1.NodeSpec{Taints: taints},
-		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: d.bootID()}},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: boot}},
 	}
 }
 
@@ -113,37 +120,79 @@ func taintsOf(texts []string) []corev1.Taint {
 const nodeCPU = 31000
 
 // deploy creates a Deployment.
-func (d *player) deploy(ctx context.Context, deploy *scenario.Deploy) error {
-	pods := podTemplate(deploy.Name, deploy.Where)
+func (s *session) deploy(ctx context.Context, deploy *scenario.Deploy) error {
+	pods := podTemplate(deploy.Name)
+	pods.Spec.NodeSelector = deploy.Where
 	if deploy.PerNode != nil {
 		pods.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nodeCPU / *deploy.PerNode), resource.DecimalSI)}
 	}
-	return d.create(ctx, &appsv1.Deployment{
+	return s.create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: deploy.Name, Labels: pods.Labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(int32(deploy.Pods)), //nolint:gosec // the scenario is small
-			Selector: selectorOf(deploy.Name),
+			Selector: &metav1.LabelSelector{MatchLabels: pods.Labels},
 			Template: pods,
 		},
 	})
 }
 
+// restartedAt is what kubectl rollout restart changes.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// daemonSet makes a DaemonSet, or restarts one that is there. On a node whose taints it does not
+// tolerate it has no pod at all.
+func (s *session) daemonSet(ctx context.Context, d *scenario.DaemonSet) error {
+	ds := newDaemonSet(d.Name, d.Labels)
+	if d.Reports == "" {
+		return s.patch(ctx, ds, fieldOwner, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+			"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)},
+		}}}})
+	}
+	ds.Annotations = map[string]string{reporters.ReportsAnnotation: d.Reports}
+	return s.create(ctx, ds)
+}
+
+func newDaemonSet(name string, labels map[string]string) *appsv1.DaemonSet {
+	pods := podTemplate(name)
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: labels},
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Template: pods},
+	}
+}
+
 // appLabel is on the pods of a Deployment or DaemonSet, and is its name.
 const appLabel = "app"
 
-func selectorOf(name string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: name}}
-}
-
-// podTemplate is for pods that run on nodes with these labels and tolerate no taint of a rule.
-func podTemplate(name string, where map[string]string) corev1.PodTemplateSpec {
+// podTemplate is for pods that tolerate no taint of a rule.
+func podTemplate(name string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appLabel: name}},
 		Spec: corev1.PodSpec{
 			Containers:                    []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}},
-			NodeSelector:                  where,
 			AutomountServiceAccountToken:  ptr.To(false),
 			TerminationGracePeriodSeconds: ptr.To(int64(0)),
 		},
+	}
+}
+
+// mutated asks the API server by a dry run whether an object of this kind with these labels would be created with what a rule
+// adds: a Node with its taint, a Pod with its gate, a DaemonSet with a toleration.
+func (s *session) mutated(ctx context.Context, kind string, labels map[string]string) (bool, error) {
+	const name = "readygate-dry-run"
+	switch kind {
+	case "Node":
+		node := s.newNode(name, labels)
+		err := s.client.Create(ctx, node, client.DryRunAll)
+		return len(ofRules(node)) > 0, err
+	case "Pod":
+		template := podTemplate(name)
+		maps.Copy(template.Labels, labels)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: template.Labels}, Spec: template.Spec}
+		err := s.client.Create(ctx, pod, client.DryRunAll)
+		return len(pod.Spec.ReadinessGates) > 0, err
+	default:
+		ds := newDaemonSet(name, labels)
+		err := s.client.Create(ctx, ds, client.DryRunAll)
+		return slices.ContainsFunc(ds.Spec.Template.Spec.Tolerations, func(t corev1.Toleration) bool { return ofRule(t.Key) }), err
 	}
 }

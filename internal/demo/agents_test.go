@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/demo"
 )
 
-func TestLastComponentIsReadFromTheMetricsOfAnAgent(t *testing.T) {
+func TestLastComponentsFromTheMetricsOfAnAgent(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	last := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "readygate_podgate_last_component_total"}, []string{"rule", "component"})
 	other := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "readygate_podgate_component_total"}, []string{"rule", "component"})

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -25,6 +27,9 @@ import (
 // Namespace is the namespace of the pods of a scenario.
 const Namespace = "readygate-demo"
 
+// fieldOwner is the demo, where it plays kubectl or a kubelet.
+const fieldOwner = client.FieldOwner("readygate-demo")
+
 // cluster is the cluster on which a scenario is played.
 type cluster struct {
 	client     client.Client
@@ -33,57 +38,34 @@ type cluster struct {
 	plane      *controlplane.ControlPlane
 }
 
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme))
-}
-
-// newCluster is a cluster in the cluster of this configuration. Nothing is put there yet.
-func newCluster(config *rest.Config) (*cluster, error) {
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	all, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, err
-	}
-	return &cluster{config: config, client: all}, nil
-}
-
-// startCluster starts a control plane of the demo's own, with a scheduler and the controllers of
-// Kubernetes.
+// startCluster starts a control plane of the demo's own, with a scheduler, the controllers of Kubernetes, and KWOK. The
+// cluster is nil if the control plane does not start; after another error, the caller stops it.
 func startCluster(ctx context.Context, binaries, dir string, say func(string)) (*cluster, error) {
 	say("starting etcd and kube-apiserver")
 	plane, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
 		return nil, err
 	}
-	s, err := clusterOn(ctx, plane, dir, say)
-	if err != nil {
-		return nil, errors.Join(err, plane.Stop())
-	}
-	return s, nil
-}
-
-func clusterOn(ctx context.Context, plane *controlplane.ControlPlane, dir string, say func(string)) (*cluster, error) {
+	c := &cluster{plane: plane, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	say("starting kube-scheduler, kube-controller-manager and KWOK")
 	if err := errors.Join(plane.StartScheduler(ctx), plane.StartControllerManager(ctx), plane.StartKWOK(ctx)); err != nil {
-		return nil, err
+		return c, err
 	}
 	admin, err := plane.Admin()
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	s, err := newCluster(admin)
+	scheme := runtime.NewScheme()
+	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme),
+		controlplane.WriteKubeconfig(c.kubeconfig, admin))
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	s.plane, s.kubeconfig = plane, filepath.Join(dir, "kubeconfig")
-	return s, controlplane.WriteKubeconfig(s.kubeconfig, admin)
+	c.config = rest.CopyConfig(admin)
+	c.config.QPS, c.config.Burst = -1, -1
+	c.config.WarningHandlerWithContext = rest.NoWarnings{}
+	c.client, err = client.New(c.config, client.Options{Scheme: scheme})
+	return c, err
 }
 
 // tokenLifetime is the maximum duration of a demo.
@@ -91,23 +73,41 @@ const tokenLifetime = 12 * time.Hour
 
 // as is the configuration of a service account: it may do what its role allows. The token
 // may be bound to an object, and lives no longer than that; nil: it is not.
-func (s *cluster) as(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+func (c *cluster) as(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())), BoundObjectRef: bound}}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
-	if err := s.client.SubResource("token").Create(ctx, owner, request); err != nil {
+	if err := c.client.SubResource("token").Create(ctx, owner, request); err != nil {
 		return nil, fmt.Errorf("asking for a token of the account %s/%s: %w", namespace, account, err)
 	}
-	config := rest.AnonymousClientConfig(s.config)
+	config := rest.AnonymousClientConfig(c.config)
 	config.BearerToken = request.Status.Token
 	return config, nil
 }
 
 // create creates objects in this order.
-func (s *cluster) create(ctx context.Context, objects ...client.Object) error {
+func (c *cluster) create(ctx context.Context, objects ...client.Object) error {
 	for _, obj := range objects {
-		if err := s.client.Create(ctx, obj); err != nil {
+		if err := c.client.Create(ctx, obj); err != nil {
 			return fmt.Errorf("creating %T %s: %w", obj, obj.GetName(), err)
 		}
+	}
+	return nil
+}
+
+// patch merges fields into an object; if one of them is the status, into its status. Other conditions stay as they are.
+func (c *cluster) patch(ctx context.Context, obj client.Object, owner client.FieldOwner, fields map[string]any) error {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, data)
+	if _, ofStatus := fields["status"]; ofStatus {
+		err = c.client.Status().Patch(ctx, obj, patch, owner)
+	} else {
+		err = c.client.Patch(ctx, obj, patch, owner)
+	}
+	if err != nil {
+		return fmt.Errorf("patching %T %s: %w", obj, obj.GetName(), err)
 	}
 	return nil
 }

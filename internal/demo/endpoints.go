@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -34,13 +33,7 @@ func serveEndpoints(ctx context.Context) (*endpoints, error) {
 	return e, nil
 }
 
-func (e *endpoints) close() error {
-	err := e.server.Close()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
-}
+func (e *endpoints) close() error { return e.server.Close() }
 
 func (e *endpoints) url(node, component string) string {
 	return "http://" + e.address + "/" + node + "/" + component

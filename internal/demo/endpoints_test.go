@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-func TestComponentEndpointReturnsTheHealthOfTheScenario(t *testing.T) {
+func TestAComponentAnswersAsTheScenarioSets(t *testing.T) {
 	e, err := demo.ServeEndpoints(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,34 +60,41 @@ func MonitorOf(now func() time.Time, root, name string) (Monitor, error) {
 	return Monitor{w}, nil
 }
 
-func (w Monitor) EarlyReady() ([]string, int)    { return w.earlyReady() }
-func (w Monitor) PodStates() []scenario.PodState { return w.podStates() }
+// EarlyPods, LostTaints, UnheldBoots and EarlyReady are the violations of an invariant, and the number of observations.
+func (w Monitor) EarlyPods() ([]string, int)   { return w.violations(scenario.NoEarlyPod) }
+func (w Monitor) LostTaints() ([]string, int)  { return w.violations(scenario.ForeignTaintsStay) }
+func (w Monitor) UnheldBoots() ([]string, int) { return w.violations(scenario.HeldBeforeBack) }
+func (w Monitor) EarlyReady() ([]string, int)  { return w.violations(scenario.NoEarlyReady) }
 
+func (w Monitor) PodStates() []scenario.PodState            { return w.podStates() }
 func (w Monitor) Joins(node string, taints ...corev1.Taint) { w.joins(node, taints) }
 func (w Monitor) ObserveNode(node *corev1.Node)             { w.observeNode(node) }
 func (w Monitor) ObservePod(pod *corev1.Pod)                { w.observePod(pod) }
-func (w Monitor) Early() ([]string, int)                    { return w.earlyPods() }
-func (w Monitor) LostTaints() ([]string, int)               { return w.lostTaints() }
-func (w Monitor) UnheldReboots() ([]string, int)            { return w.unheldReboots() }
 func (w Monitor) Numbers() string                           { return w.numbers() }
-func (w Monitor) Count() (int, int, map[string]int)         { return w.count() }
+
+// Count is how many pods run and wait, and how many each node has.
+func (w Monitor) Count() (running, waiting int, on map[string]int) {
+	var f frame
+	f.count(w.podStates())
+	return f.running, f.waiting, f.pods
+}
 
 // Lines is a drawing of these nodes.
 func Lines(nodes []view.Node, pods map[string]int, now time.Time, columns, rows int) []string {
-	return (&frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: columns, rows: rows}).lines()
+	return (&frame{title: "A title", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: columns, rows: rows}).lines()
 }
 
 // LinesOfPods is a drawing of these nodes, with pods that wait for their network.
 func LinesOfPods(nodes []view.Node, closed []view.Pod, ready int, now time.Time) []string {
-	f := &frame{title: "A story", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, closed: closed, ready: ready, gated: ready + len(closed), now: now, columns: 120, rows: 30}
+	f := &frame{title: "A title", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, closed: closed, ready: ready, gated: ready + len(closed), now: now, columns: 120, rows: 30}
 	return f.lines()
 }
 
 // PrintPods writes what is printed without a terminal if these pods wait at successive moments.
 func PrintPods(w io.Writer, nodes []view.Node, moments ...[]view.Pod) {
-	t, said := &output{screen: terminal.NewScreen(w, false)}, map[string]string{}
+	t := &output{screen: terminal.NewScreen(w, false), printed: map[string]string{}}
 	for _, closed := range moments {
-		t.printPods(said, &frame{nodes: nodes, closed: closed})
+		t.printChanges(&frame{nodes: nodes, closed: closed})
 	}
 }
 
@@ -116,7 +124,7 @@ func (e Endpoints) Close() error { return e.close() }
 type Reporters struct{ *nodeReporters }
 
 func NewReporters(dir string, e Endpoints, components map[string]scenario.Component) Reporters {
-	return Reporters{newReporters(dir, nodestatus.Connection{}, e.endpoints, components)}
+	return Reporters{newReporters(dir, nodestatus.Connection{}, e.endpoints, components, &errgroup.Group{})}
 }
 
 func (r Reporters) Install(node string, components ...string) error {
@@ -127,16 +135,15 @@ func (r Reporters) Run(ctx context.Context, node string, run bool) error {
 }
 func (r Reporters) ShutDown(node string)                            { r.shutDown(node) }
 func (r Reporters) BootNode(ctx context.Context, node string) error { return r.boot(ctx, node) }
-func (r Reporters) Stop()                                           { r.stop() }
-func (r Reporters) Runs(node string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running[node] != nil
-}
+
+// Wait waits until all have ended, with the context of Run.
+func (r Reporters) Wait() error { return r.programs.Wait() }
+
+func (r Reporters) Runs(node string) bool { return r.nodes[node].stop != nil }
 
 // Config is the configuration of the reporter of a node.
 func (r Reporters) Config(node string) (*reporter.Config, error) {
-	data, err := os.ReadFile(r.files[node])
+	data, err := os.ReadFile(r.nodes[node].file)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +161,12 @@ type SetCondition struct {
 }
 
 // NewPodComponents sends the conditions that they set to a channel.
-func NewPodComponents(components map[string]scenario.Component, said chan<- SetCondition) PodComponents {
-	p := newPodComponents(components)
-	p.write = func(_ context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
-		said <- SetCondition{component, pod.Name, condition}
+func NewPodComponents(components map[string]scenario.Component, set chan<- SetCondition) PodComponents {
+	write := func(_ context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
+		set <- SetCondition{component, pod.Name, condition}
 		return nil
 	}
-	return PodComponents{p}
+	return PodComponents{newPodComponents(components, write, &errgroup.Group{})}
 }
 
 func (p PodComponents) Sets(component string) bool                   { return p.sets(component) }
@@ -168,7 +174,9 @@ func (p PodComponents) Observe(ctx context.Context, pod *corev1.Pod) { p.observe
 func (p PodComponents) SetHealth(ctx context.Context, node, component string, is scenario.Health) {
 	p.setHealth(ctx, node, component, is)
 }
-func (p PodComponents) Stop() { p.stop() }
+
+// Wait waits until no component programs a pod.
+func (p PodComponents) Wait() error { return p.programs.Wait() }
 
 // LastOf are the components that metrics of an agent name as the last ones.
 func LastOf(metrics prometheus.Gatherer) ([]string, error) { return lastOf(metrics) }
@@ -180,6 +188,14 @@ func SandboxThere(pod *corev1.Pod, n int) map[string]any {
 }
 
 // InvariantFails is the error of an invariant with this number of observations and these violations.
-func InvariantFails(checks int, broken ...string) error {
-	return invariantProof("it", broken, checks).err
+func InvariantFails(checks int, violations ...string) error {
+	return invariantProof("it", violations, checks).err
+}
+
+// RunProgram runs a program in a session. The context ends with the session, and wait returns the session's error.
+func RunProgram(ctx context.Context, name string, run func(context.Context) error) (running context.Context, wait func() error) {
+	s := &session{}
+	s.programs, running = errgroup.WithContext(ctx)
+	s.runProgram(running, name, run)
+	return running, s.programs.Wait
 }

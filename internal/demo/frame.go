@@ -1,15 +1,21 @@
 package demo
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/readygate/readygate/internal/core/noderule"
 	"github.com/readygate/readygate/internal/plugin/terminal"
 	"github.com/readygate/readygate/internal/plugin/view"
+	"github.com/readygate/readygate/internal/scenario"
 )
 
 // frame is everything that is on the screen at one moment.
@@ -35,9 +41,35 @@ const fewNodes = 20
 // fewRows is a terminal too low for empty lines.
 const fewRows = 12
 
+// count counts the pods of the scenario.
+func (f *frame) count(pods []scenario.PodState) {
+	f.pods = map[string]int{}
+	for _, pod := range pods {
+		f.pods[pod.Node]++
+		if pod.Running {
+			f.running++
+		}
+		if pod.Ready {
+			f.ready++
+		}
+		if pod.Gated {
+			f.gated++
+		}
+	}
+	f.waiting = f.pods[""]
+}
+
 // lines is the drawing.
 func (f *frame) lines() []string {
-	lines := f.head()
+	clock := fmt.Sprintf("%d:%02d", int(f.elapsed.Minutes()), int(f.elapsed.Seconds())%60)
+	lines := []string{
+		f.style.Bold(terminal.Clean(f.title)) + "  " + f.style.Dim(clock) + "  " + f.url,
+		"▸ " + terminal.Clean(f.step),
+		f.counts(),
+	}
+	if f.rows >= fewRows {
+		lines = slices.Concat([]string{""}, lines, []string{""})
+	}
 	if len(f.nodes) == 0 {
 		return append(lines, f.style.Dim("no node has joined yet"))
 	}
@@ -49,71 +81,135 @@ func (f *frame) lines() []string {
 	return lines
 }
 
-// head is what stands above the nodes.
-func (f *frame) head() []string {
-	clock := fmt.Sprintf("%d:%02d", int(f.elapsed.Minutes()), int(f.elapsed.Seconds())%60)
-	lines := []string{
-		f.style.Bold(terminal.Clean(f.title)) + "  " + f.style.Dim(clock) + "  " + f.url,
-		"▸ " + terminal.Clean(f.step),
-		f.counts(),
-	}
-	if f.rows < fewRows {
-		return lines
-	}
-	return slices.Concat([]string{""}, lines, []string{""})
-}
-
 func (f *frame) counts() string {
-	held, released := f.held()
+	states := map[noderule.State]int{}
+	for _, node := range f.nodes {
+		states[node.State]++
+	}
 	text := fmt.Sprintf("nodes %d   %s   %s   pods waiting %d   running %d", len(f.nodes),
-		f.style.Yellow(fmt.Sprintf("held %d", held)), f.style.Green(fmt.Sprintf("released %d", released)), f.waiting, f.running)
+		f.style.Yellow(fmt.Sprintf("held %d", states[noderule.Held])), f.style.Green(fmt.Sprintf("released %d", states[noderule.Released])), f.waiting, f.running)
 	if f.gated > 0 {
 		text += fmt.Sprintf("   %s   %s", f.style.Yellow(fmt.Sprintf("gate closed %d", len(f.closed))), f.style.Green(fmt.Sprintf("ready %d", f.ready)))
 	}
 	return text
 }
 
-func (f *frame) held() (held, released int) {
-	for _, node := range f.nodes {
-		switch node.State {
-		case noderule.Held:
-			held++
-		case noderule.Released:
-			released++
-		}
-	}
-	return held, released
-}
-
-// shown are the nodes that there is room for.
+// shown are the nodes that there is room for, worker-2 before worker-10.
 func (f *frame) shown(room int) []view.Node {
-	nodes := slices.Clone(f.nodes)
-	byName := func(a, b view.Node) int { return compareNatural(a.Name, b.Name) }
-	slices.SortFunc(nodes, byName)
+	const digits = "0123456789"
+	nodes := slices.SortedFunc(slices.Values(f.nodes), func(a, b view.Node) int {
+		return cmp.Or(
+			strings.Compare(strings.TrimRight(a.Name, digits), strings.TrimRight(b.Name, digits)),
+			cmp.Compare(len(a.Name), len(b.Name)),
+			strings.Compare(a.Name, b.Name),
+		)
+	})
 	if len(nodes) > min(fewNodes, room) {
-		slices.SortStableFunc(nodes, heldFirst)
+		slices.SortStableFunc(nodes, func(a, b view.Node) int {
+			a.Name, b.Name = "", "" // held nodes first, but else the order of before
+			return view.CompareNodes(a, b)
+		})
 	}
 	return nodes[:min(len(nodes), fewNodes, max(1, room))]
 }
 
-// heldFirst is the order of the view without that of names.
-func heldFirst(a, b view.Node) int {
-	a.Name, b.Name = "", ""
-	return view.CompareNodes(a, b)
+// stateColumn is the column of the table that has a colour.
+const stateColumn = 1
+
+// table has a line for each node. If the terminal is too narrow, it leaves out the taints, and then the pods.
+func (f *frame) table(nodes []view.Node) []string {
+	rows := [][]string{{"NODE", "STATE", "FOR", "PODS", "WAITS FOR", "TAINTS"}}
+	for _, node := range nodes {
+		rows = append(rows, f.row(node))
+	}
+	var lines []string
+	for _, columns := range [][]int{{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4}, {0, 1, 2, 4}} {
+		lines = aligned(rows, columns)
+		if !slices.ContainsFunc(lines, func(line string) bool { return len([]rune(line)) > f.columns }) {
+			break
+		}
+	}
+	lines[0] = f.style.Dim(lines[0])
+	for i, node := range nodes {
+		paint := f.style.Dim
+		switch node.State {
+		case noderule.Held:
+			paint = f.style.Yellow
+		case noderule.Released:
+			paint = f.style.Green
+		}
+		text := rows[i+1][stateColumn]
+		lines[i+1] = strings.Replace(lines[i+1], text, paint(text), 1)
+	}
+	return lines
 }
 
-// compareNatural orders worker-2 before worker-10.
-func compareNatural(a, b string) int {
-	const digits = "0123456789"
-	return cmp.Or(
-		strings.Compare(strings.TrimRight(a, digits), strings.TrimRight(b, digits)),
-		cmp.Compare(len(a), len(b)),
-		strings.Compare(a, b),
-	)
+// aligned are lines with these columns of the rows.
+func aligned(rows [][]string, columns []int) []string {
+	var text bytes.Buffer
+	writer := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		var cells []string
+		for _, column := range columns {
+			cells = append(cells, row[column])
+		}
+		_, _ = writer.Write([]byte(strings.Join(cells, "\t") + "\n")) // a buffer accepts everything
+	}
+	_ = writer.Flush()
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
 }
 
-// missing is what rules that are enforced miss on the node. One that waits for another rule has
-// not looked yet.
+// stateTexts differ in shape too, not by colour alone.
+var stateTexts = map[noderule.State]string{noderule.Held: "○ held", noderule.Released: "● released"}
+
+// row has the cells of a node, without colours.
+func (f *frame) row(node view.Node) []string {
+	var taints []string
+	var met time.Time // when the last requirement of a rule became met
+	for _, s := range node.Rules {
+		if s.Held {
+			taints = append(taints, short(s.Taint))
+		}
+		if s.Met.After(met) {
+			met = s.Met
+		}
+	}
+	since := node.Created
+	switch {
+	case node.State == noderule.Held && !node.Since.IsZero():
+		since = node.Since
+	case node.State == noderule.Released && !met.IsZero():
+		since = met
+	}
+	return []string{
+		terminal.Clean(node.Name), cmp.Or(stateTexts[node.State], "· free"), view.Age(since, f.now), strconv.Itoa(f.pods[node.Name]),
+		terminal.Clean(strings.Join(append(waitsFor(node), f.closedOn(node.Name)...), ", ")), terminal.Clean(strings.Join(taints, ", ")),
+	}
+}
+
+// short is the name without its prefix: CalicoReady of projectcalico.org/CalicoReady.
+func short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// waitsFor is what is missing in as few words as can be, each once: "CalicoReady is False".
+func waitsFor(node view.Node) []string {
+	var texts []string
+	for _, m := range missing(node) {
+		text := short(m.Type) + " is " + string(m.Current)
+		if m.Absent {
+			text = short(m.Type) + " is not reported"
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return append(texts, otherCauses(node)...)
+}
+
+// missing are the unmet requirements of enforced rules. A rule that waits for another rule has not evaluated its own yet.
 func missing(node view.Node) []view.Missing {
 	var all []view.Missing
 	for _, s := range node.Rules {
@@ -128,8 +224,8 @@ func missing(node view.Node) []view.Missing {
 func otherCauses(node view.Node) []string {
 	var all []string
 	for _, s := range node.Rules {
-		if word := otherCauseTexts[s.Cause]; word != "" && s.Held && !s.Preview && !slices.Contains(all, word) {
-			all = append(all, word)
+		if text := otherCauseTexts[s.Cause]; text != "" && s.Held && !s.Preview && !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
 	return all
@@ -138,4 +234,34 @@ func otherCauses(node view.Node) []string {
 var otherCauseTexts = map[noderule.Cause]string{
 	noderule.CauseMinReady: "its conditions to last",
 	noderule.CauseNotReady: "the node to be Ready",
+}
+
+// details are what a gate says about the components that it names.
+var details = regexp.MustCompile(` \([^()]*\)`)
+
+// closedOn is what pods of a node wait for, one text for all that wait for the same components: "2 pods wait for
+// policy".
+func (f *frame) closedOn(node string) []string {
+	count := map[string]int{}
+	for _, pod := range f.closed {
+		if pod.Node != node {
+			continue
+		}
+		var components []string
+		for _, gate := range pod.Gates {
+			if !gate.Open {
+				components = append(components, details.ReplaceAllString(gate.For, ""))
+			}
+		}
+		count[strings.Join(components, ", ")]++
+	}
+	var texts []string
+	for _, what := range slices.Sorted(maps.Keys(count)) {
+		if n := count[what]; n > 1 {
+			texts = append(texts, fmt.Sprintf("%d pods wait for %s", n, what))
+		} else {
+			texts = append(texts, "1 pod waits for "+what)
+		}
+	}
+	return texts
 }

@@ -29,7 +29,7 @@ func freeNode(name string) view.Node {
 func TestOneLinePerNode(t *testing.T) {
 	got := strings.Join(demo.Lines([]view.Node{freeNode("worker-10"), heldNode("worker-2")}, map[string]int{"worker-10": 4}, noon, 120, 30), "\n")
 	want := `
-A story  0:00  http://127.0.0.1:1
+A title  0:00  http://127.0.0.1:1
 ▸ a step
 nodes 2   held 1   released 1   pods waiting 1   running 3
 
@@ -41,7 +41,7 @@ worker-10  ● released  5s   4`
 	}
 }
 
-func TestNarrowTerminalShowsWhatANodeWaitsFor(t *testing.T) {
+func TestANarrowTerminalStillShowsWhatANodeWaitsFor(t *testing.T) {
 	node := heldNode("worker-1")
 	node.Rules[0].Taint = "readiness.k8s.io/projectcalico.org/CalicoReady:NoSchedule"
 	node.Rules[0].Missing = []view.Missing{{Type: "projectcalico.org/CalicoReady", Current: "False", Required: "True"}}
@@ -81,7 +81,7 @@ func TestNodesOfOneStateAreInNaturalOrder(t *testing.T) {
 	}
 }
 
-func TestShortTerminalShowsThatThereAreMoreNodes(t *testing.T) {
+func TestALowTerminalShowsThatThereAreMoreNodes(t *testing.T) {
 	var nodes []view.Node
 	for i := range 7 {
 		nodes = append(nodes, heldNode(fmt.Sprintf("w-%d", i)))
@@ -125,7 +125,7 @@ func TestDryRunRuleShowsNoMissingCondition(t *testing.T) {
 	}
 }
 
-func TestHoldWithoutAMissingConditionShowsItsCause(t *testing.T) {
+func TestAHoldWithoutAMissingConditionShowsWhatTheNodeWaitsFor(t *testing.T) {
 	for cause, want := range map[noderule.Cause]string{
 		noderule.CauseMinReady:   "its conditions to last",
 		noderule.CauseNotReady:   "the node to be Ready",
@@ -148,7 +148,7 @@ func waitingPod(name, node, says string) view.Pod {
 	return view.Pod{Namespace: demo.Namespace, Name: name, Node: node, State: view.PodWaiting, Gates: []view.Gate{{Name: "g", For: says}}}
 }
 
-func TestNodeShowsWhatItsPodsWaitFor(t *testing.T) {
+func TestTheLineOfANodeShowsWhatItsPodsWaitFor(t *testing.T) {
 	nodes := []view.Node{{Name: "worker-1", Created: noon.Add(-time.Minute)}, {Name: "worker-2", Created: noon.Add(-time.Minute)}}
 	closed := []view.Pod{
 		waitingPod("a", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (nobody has set condition x)"),
@@ -162,14 +162,14 @@ func TestNodeShowsWhatItsPodsWaitFor(t *testing.T) {
 		}
 	}
 	if strings.Count(got, "wait for") != 1 {
-		t.Errorf("a node without such pods says that they wait:\n%s", got)
+		t.Errorf("a node without such pods shows some:\n%s", got)
 	}
 	if got := strings.Join(demo.Lines(nodes, nil, noon, 120, 30), "\n"); strings.Contains(got, "gate closed") {
-		t.Errorf("where there are no gates they are spoken of:\n%s", got)
+		t.Errorf("there are no gates, but a count of them:\n%s", got)
 	}
 }
 
-func TestWithoutATerminalWaitingPodsArePrintedOnce(t *testing.T) {
+func TestWithoutATerminalWhatPodsWaitForIsPrintedOnce(t *testing.T) {
 	var out bytes.Buffer
 	policy := []view.Pod{waitingPod("a", "w", "policy (x)")}
 	demo.PrintPods(&out, []view.Node{{Name: "w"}, {Name: "x"}}, nil, policy, policy, nil, nil)
@@ -178,7 +178,7 @@ func TestWithoutATerminalWaitingPodsArePrintedOnce(t *testing.T) {
 	}
 }
 
-func TestControlCharactersOfNamesAreNotPrinted(t *testing.T) {
+func TestUntrustedNamesHaveNoControlCharacters(t *testing.T) {
 	hostile := heldNode("w\x1b[2J")
 	hostile.Rules[0].Missing[0].Type = "a\nb\x1b]0;x\x07"
 	for _, line := range demo.Lines([]view.Node{hostile}, nil, noon, 120, 30) {

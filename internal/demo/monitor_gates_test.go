@@ -45,7 +45,7 @@ func reported(version string, status corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// monitorOfPods knows what the rule of the scenario asks for.
+// monitorOfPods knows the requirements of the rule of the scenario.
 func monitorOfPods(t *testing.T) demo.Monitor {
 	t.Helper()
 	w, err := demo.MonitorOf(time.Now, root, "pod-network")
@@ -55,21 +55,21 @@ func monitorOfPods(t *testing.T) demo.Monitor {
 	return w
 }
 
-func TestPodThatIsReadyBeforeItsComponentsIsEarly(t *testing.T) {
+func TestAPodIsEarlyIfItIsReadyBeforeEveryComponent(t *testing.T) {
 	yes := says(programmed, corev1.ConditionTrue, "", 1)
 	for name, test := range map[string]struct {
-		nodes []*corev1.Node
-		pods  []*corev1.Pod
-		early string
-		looks int
+		nodes  []*corev1.Node
+		pods   []*corev1.Pod
+		early  string
+		checks int
 	}{
-		"all have said yes":                  {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("11"), gated("12", yes, open(podv1alpha1.ReasonAllReady)), gated("13", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "", 1},
-		"the pod was not programmed":         {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", open(podv1alpha1.ReasonAllReady), ready(3))}, "before policy had said yes", 1},
-		"it is programmed a moment later":    {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", open(podv1alpha1.ReasonAllReady)), gated("13", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "before policy had said yes", 1},
-		"the policy engine says no":          {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", says(programmed, corev1.ConditionFalse, "", 1), open(podv1alpha1.ReasonAllReady))}, "before policy had said yes", 0},
-		"it said so of the sandbox before":   {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", says(programmed, corev1.ConditionTrue, "", -1), open(podv1alpha1.ReasonAllReady))}, "before policy had said yes", 0},
-		"flannel was not up":                 {[]*corev1.Node{reported("10", corev1.ConditionFalse)}, []*corev1.Pod{gated("12", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "before flannel had said yes", 1},
-		"flannel was up a moment later":      {[]*corev1.Node{reported("10", corev1.ConditionFalse), reported("13", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "before flannel had said yes", 1},
+		"all are ready":                      {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("11"), gated("12", yes, open(podv1alpha1.ReasonAllReady)), gated("13", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "", 1},
+		"the pod was not programmed":         {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", open(podv1alpha1.ReasonAllReady), ready(3))}, "before policy was ready", 1},
+		"it is programmed a moment later":    {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", open(podv1alpha1.ReasonAllReady)), gated("13", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "before policy was ready", 1},
+		"its condition is False":             {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", says(programmed, corev1.ConditionFalse, "", 1), open(podv1alpha1.ReasonAllReady))}, "before policy was ready", 0},
+		"it is of the sandbox before":        {[]*corev1.Node{reported("10", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", says(programmed, corev1.ConditionTrue, "", -1), open(podv1alpha1.ReasonAllReady))}, "before policy was ready", 0},
+		"flannel was not up":                 {[]*corev1.Node{reported("10", corev1.ConditionFalse)}, []*corev1.Pod{gated("12", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "before flannel was ready", 1},
+		"flannel was up a moment later":      {[]*corev1.Node{reported("10", corev1.ConditionFalse), reported("13", corev1.ConditionTrue)}, []*corev1.Pod{gated("12", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "before flannel was ready", 1},
 		"flannel was up until then":          {[]*corev1.Node{reported("10", corev1.ConditionTrue), reported("13", corev1.ConditionFalse)}, []*corev1.Pod{gated("12", yes, open(podv1alpha1.ReasonAllReady), ready(3))}, "", 1},
 		"the gate is closed":                 {nil, []*corev1.Pod{gated("12", yes, ready(3))}, "was Ready while its gate was closed", 1},
 		"it is Ready before its gate opens":  {nil, []*corev1.Pod{gated("12", ready(3)), gated("13", open(podv1alpha1.ReasonRuleDeleted), ready(3))}, "was Ready while its gate was closed", 1},
@@ -88,9 +88,9 @@ func TestPodThatIsReadyBeforeItsComponentsIsEarly(t *testing.T) {
 			for _, p := range test.pods {
 				w.ObservePod(p)
 			}
-			found, looks := w.EarlyReady()
-			if looks != test.looks || (len(found) > 0) != (test.early != "") || test.early != "" && !strings.Contains(found[0], test.early) {
-				t.Errorf("%q, %d looks; want %q, %d looks", found, looks, test.early, test.looks)
+			found, checks := w.EarlyReady()
+			if checks != test.checks || (len(found) > 0) != (test.early != "") || test.early != "" && !strings.Contains(found[0], test.early) {
+				t.Errorf("%q, %d checks; want %q, %d checks", found, checks, test.early, test.checks)
 			}
 		})
 	}

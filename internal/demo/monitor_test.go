@@ -24,8 +24,8 @@ func pod(version, on string, tolerations ...corev1.Toleration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: on, Tolerations: tolerations}}
 }
 
-// scenario is a node that is held from 10 on and free from 20 on.
-func story() demo.Monitor {
+// heldUntil20 has seen a node that is held from 10 on and free from 20 on.
+func heldUntil20() demo.Monitor {
 	w := demo.NewMonitor(time.Now)
 	w.ObserveNode(node("10", foreign, hold))
 	w.ObserveNode(node("15", hold, foreign))
@@ -35,23 +35,23 @@ func story() demo.Monitor {
 
 func TestAPodThatIsBoundToAHeldNodeIsEarly(t *testing.T) {
 	for version, early := range map[string]bool{"10": true, "19": true, "20": false, "21": false} {
-		w := story()
+		w := heldUntil20()
 		w.ObservePod(pod("5", ""))
 		w.ObservePod(pod(version, "n"))
 		w.ObservePod(pod("99", "n")) // what happens to it later is no binding
-		if found, looks := w.Early(); (len(found) == 1) != early || looks != 1 {
-			t.Errorf("bound at %s: %v, %d looks", version, found, looks)
+		if found, checks := w.EarlyPods(); (len(found) == 1) != early || checks != 1 {
+			t.Errorf("bound at %s: %v, %d observations", version, found, checks)
 		}
 	}
 }
 
-func TestPodMayBeBoundBeforeTheMonitorSeesTheRelease(t *testing.T) {
+func TestAPodMayBeBoundBeforeTheMonitorSeesTheRelease(t *testing.T) {
 	w := demo.NewMonitor(time.Now)
 	w.ObserveNode(node("10", hold))
 	w.ObservePod(pod("21", "n"))
 	w.ObserveNode(node("20"))
-	if found, _ := w.Early(); len(found) > 0 {
-		t.Errorf("%v, and it was not: the cluster's counter says so", found)
+	if found, _ := w.EarlyPods(); len(found) > 0 {
+		t.Errorf("%v, although the resourceVersion says that the node was released", found)
 	}
 }
 
@@ -61,16 +61,16 @@ func TestAPodThatToleratesTheTaintIsNotEarly(t *testing.T) {
 		{Key: hold.Key, Operator: corev1.TolerationOpExists},
 		{Key: hold.Key, Value: hold.Value, Effect: hold.Effect},
 	} {
-		w := story()
+		w := heldUntil20()
 		w.ObservePod(pod("12", "n", toleration))
-		if found, _ := w.Early(); len(found) > 0 {
+		if found, _ := w.EarlyPods(); len(found) > 0 {
 			t.Errorf("%+v: %v", toleration, found)
 		}
 	}
-	w := story()
+	w := heldUntil20()
 	w.ObservePod(pod("12", "n", corev1.Toleration{Key: "example.com/other", Operator: corev1.TolerationOpExists}))
-	if found, _ := w.Early(); len(found) != 1 {
-		t.Error("a toleration of something else was lostTaints for one of the rule's taint")
+	if found, _ := w.EarlyPods(); len(found) != 1 {
+		t.Error("a toleration of another taint counted for the rule's taint")
 	}
 }
 
@@ -79,8 +79,8 @@ func TestLostForeignTaintIsReported(t *testing.T) {
 	w.Joins("n", foreign)
 	w.ObserveNode(node("1", hold, foreign))
 	w.ObserveNode(node("2", foreign))
-	if lost, looks := w.LostTaints(); len(lost) > 0 || looks != 2 {
-		t.Errorf("%v, %d looks", lost, looks)
+	if lost, checks := w.LostTaints(); len(lost) > 0 || checks != 2 {
+		t.Errorf("%v, %d observations", lost, checks)
 	}
 	changed := foreign
 	changed.Value = "red"
@@ -119,8 +119,8 @@ func booted(version, boot string, ready corev1.ConditionStatus, taints ...corev1
 
 func TestRebootedNodeMustBeHeldBeforeItIsReady(t *testing.T) {
 	for name, test := range map[string]struct {
-		versions     []*corev1.Node
-		looks, early int
+		versions      []*corev1.Node
+		checks, early int
 	}{
 		"held while it was away":    {[]*corev1.Node{booted("2", "a", corev1.ConditionUnknown), booted("3", "a", corev1.ConditionUnknown, hold), booted("4", "b", corev1.ConditionTrue, hold)}, 1, 0},
 		"held as it was back":       {[]*corev1.Node{booted("2", "a", corev1.ConditionUnknown), booted("3", "b", corev1.ConditionTrue), booted("4", "b", corev1.ConditionTrue, hold)}, 1, 1},
@@ -137,14 +137,14 @@ func TestRebootedNodeMustBeHeldBeforeItIsReady(t *testing.T) {
 		for _, version := range test.versions {
 			w.ObserveNode(version)
 		}
-		if early, looks := w.UnheldReboots(); len(early) != test.early || looks != test.looks {
-			t.Errorf("%s: %v, %d looks; want %d, %d looks", name, early, looks, test.early, test.looks)
+		if early, checks := w.UnheldBoots(); len(early) != test.early || checks != test.checks {
+			t.Errorf("%s: %v, %d observations; want %d, %d observations", name, early, checks, test.early, test.checks)
 		}
 	}
 }
 
 func TestRunningAndWaitingPodsAreCounted(t *testing.T) {
-	w := story()
+	w := heldUntil20()
 	w.ObservePod(pod("5", ""))
 	if running, waiting, _ := w.Count(); running != 0 || waiting != 1 {
 		t.Errorf("%d run, %d wait", running, waiting)
@@ -157,9 +157,9 @@ func TestRunningAndWaitingPodsAreCounted(t *testing.T) {
 	}
 }
 
-func TestInvariantWithoutObservationsFails(t *testing.T) {
+func TestAnInvariantWithoutObservationsFails(t *testing.T) {
 	if demo.InvariantFails(0) == nil {
-		t.Error("it held without a look")
+		t.Error("it held without an observation")
 	}
 	if err := demo.InvariantFails(3); err != nil {
 		t.Error(err)

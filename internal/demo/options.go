@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/readygate/readygate/internal/plugin/terminal"
 )
 
@@ -57,12 +59,12 @@ func (o *Options) Run(ctx context.Context) error {
 	defer os.RemoveAll(dir) //nolint:errcheck // only the user's own directory for such things is left
 	isTerminal := terminal.IsTerminal(o.Out)
 	s := &session{
-		Options: o, script: script, log: log, dir: dir,
+		Options: o, script: script, log: log, dir: dir, stays: isTerminal && !o.Once, agents: map[string]*prometheus.Registry{},
 		output: &output{
-			screen: terminal.NewScreen(o.Out, isTerminal), style: terminal.NewStyle(isTerminal), draws: isTerminal, title: script.Title,
+			screen: terminal.NewScreen(o.Out, isTerminal), style: terminal.NewStyle(isTerminal), draws: isTerminal, title: script.Title, printed: map[string]string{},
 		},
 	}
-	return s.run(ctx, isTerminal)
+	return s.run(ctx)
 }
 
 // openLog empties the log of a scenario, or makes it.

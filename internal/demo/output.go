@@ -26,6 +26,7 @@ type output struct {
 
 	mu      sync.Mutex
 	current string
+	printed map[string]string // the last line about a node, or about its pods
 	ended   sync.WaitGroup
 	stop    context.CancelFunc
 }
@@ -40,15 +41,7 @@ const (
 func (t *output) begin(ctx context.Context, fleet *live.Fleet, monitor *monitor) {
 	ctx, t.stop = context.WithCancel(ctx)
 	t.began = time.Now()
-	follower, _ := fleet.Follow()
-	t.ended.Go(func() {
-		defer follower.Stop()
-		if t.draws {
-			t.draw(ctx, follower, fleet, monitor)
-		} else {
-			t.list(ctx, follower, fleet, monitor)
-		}
-	})
+	t.ended.Go(func() { t.follow(ctx, fleet, monitor) })
 }
 
 // end stops showing. The last drawing stays.
@@ -91,21 +84,34 @@ func (p proof) line(style terminal.Style) string {
 	return line
 }
 
-// draw redraws when something has changed, and the clock once a second.
-func (t *output) draw(ctx context.Context, follower *live.Follower, fleet *live.Fleet, monitor *monitor) {
+// follow shows what has changed, and the clock once a second.
+func (t *output) follow(ctx context.Context, fleet *live.Fleet, monitor *monitor) {
+	follower, _ := fleet.Follow()
+	defer follower.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for ctx.Err() == nil {
 		follower.Take()
-		t.screen.Draw(t.frame(fleet, monitor).lines())
+		f := t.frame(fleet, monitor)
+		switch {
+		case t.draws:
+			t.screen.Draw(f.lines())
+		case len(f.nodes) > fewNodes:
+			t.printOnce("", f.counts())
+			_ = sleep(ctx, busyPace) // the loop ends with the context
+		default:
+			t.printChanges(f)
+		}
 		select {
 		case <-ctx.Done():
 		case <-second.C:
 		case <-follower.Changed():
 		}
-		_ = sleep(ctx, pace) // the loop ends with the context
+		_ = sleep(ctx, pace) // changes that belong together are shown together
 	}
-	t.screen.Draw(t.frame(fleet, monitor).lines())
+	if t.draws {
+		t.screen.Draw(t.frame(fleet, monitor).lines())
+	}
 }
 
 func (t *output) frame(fleet *live.Fleet, monitor *monitor) *frame {
@@ -115,14 +121,9 @@ func (t *output) frame(fleet *live.Fleet, monitor *monitor) *frame {
 	now := time.Now()
 	f := &frame{title: t.title, step: step, url: t.url, elapsed: now.Sub(t.began), now: now, style: t.style}
 	f.columns, f.rows = t.screen.Size()
-	f.running, f.waiting, f.pods = monitor.count()
-	f.ready, f.gated = monitor.countReady()
+	f.count(monitor.podStates())
 	snapshot := fleet.Snapshot()
-	for _, node := range snapshot.Nodes {
-		if monitor.knows(node.Name) {
-			f.nodes = append(f.nodes, node)
-		}
-	}
+	f.nodes = snapshot.Nodes
 	for _, pod := range snapshot.Gated {
 		if pod.Namespace == Namespace {
 			f.closed = append(f.closed, pod)
@@ -131,50 +132,30 @@ func (t *output) frame(fleet *live.Fleet, monitor *monitor) *frame {
 	return f
 }
 
-// list prints a line when the state of a node has changed; of many nodes, only counts.
-func (t *output) list(ctx context.Context, follower *live.Follower, fleet *live.Fleet, monitor *monitor) {
-	said := map[string]string{}
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-			return
-		case <-follower.Changed():
+// printChanges prints a line when the state of a node has changed, and when its pods wait for something else than before.
+func (t *output) printChanges(f *frame) {
+	for _, node := range f.nodes {
+		if isSettled(node) {
+			t.printOnce(node.Name, changeLine(node))
 		}
-		_ = sleep(ctx, pace) // what belongs together comes together
-		changed := follower.Take().Nodes
-		f := t.frame(fleet, monitor)
-		if len(f.nodes) > fewNodes {
-			t.printOnce(said, "", f.counts())
-			_ = sleep(ctx, busyPace)
-			continue
-		}
-		for _, node := range changed {
-			if monitor.knows(node.Name) && isSettled(node) {
-				t.printOnce(said, node.Name, changeLine(node))
-			}
-		}
-		t.printPods(said, f)
 	}
-}
-
-// printPods prints a line when the pods of a node wait for something else than before.
-func (t *output) printPods(said map[string]string, f *frame) {
 	for _, node := range f.nodes {
 		about, texts := "pods of "+node.Name, f.closedOn(node.Name)
 		switch {
 		case len(texts) > 0:
-			t.printOnce(said, about, terminal.Clean(node.Name+": "+strings.Join(texts, ", ")))
-		case said[about] != "":
-			t.printOnce(said, about, terminal.Clean(node.Name+": no pod waits for its network"))
+			t.printOnce(about, terminal.Clean(node.Name+": "+strings.Join(texts, ", ")))
+		case t.printed[about] != "":
+			t.printOnce(about, terminal.Clean(node.Name+": no pod waits for its network"))
 		}
 	}
 }
 
-func (t *output) printOnce(said map[string]string, about, line string) {
-	if said[about] != line {
+// printOnce prints a line unless it is the last one about the same.
+func (t *output) printOnce(about, line string) {
+	if t.printed[about] != line {
 		t.print("    " + line)
 	}
-	said[about] = line
+	t.printed[about] = line
 }
 
 // isSettled reports whether the state is worth a line: a held node has a cause.
@@ -190,8 +171,8 @@ func changeLine(node view.Node) string {
 		for _, m := range missing(node) {
 			texts = append(texts, m.String())
 		}
-		for _, word := range otherCauses(node) {
-			texts = append(texts, "waits for "+word)
+		for _, cause := range otherCauses(node) {
+			texts = append(texts, "waits for "+cause)
 		}
 		line += ": " + strings.Join(texts, "; ")
 	}

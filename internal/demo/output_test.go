@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-func TestControlCharactersOfAScenarioAreNotPrinted(t *testing.T) {
+func TestTheTextOfAScenarioHasNoControlCharacters(t *testing.T) {
 	for _, c := range []struct {
 		step scenario.Step
 		want string

@@ -2,20 +2,16 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/scenario"
@@ -26,16 +22,17 @@ import (
 // condition when it is done. For a new sandbox it first sets the condition to False.
 type podComponents struct {
 	components map[string]scenario.Component // those with podCondition
-	// write sets a condition of a pod, in the name of a component.
-	write func(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error
+	write      writeCondition
+	programs   *errgroup.Group
 
-	mu       sync.Mutex
-	up       map[place]bool
-	pods     map[types.NamespacedName]*corev1.Pod
-	programs map[program]bool // begun, and not given up
-	stopped  bool
-	ended    sync.WaitGroup
+	mu    sync.Mutex
+	up    map[place]bool
+	pods  map[string]*corev1.Pod // by name
+	begun map[program]bool       // and not given up
 }
+
+// writeCondition sets a condition of a pod, in the name of a component.
+type writeCondition func(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error
 
 // place is a component on a node.
 type place struct{ node, component string }
@@ -47,9 +44,10 @@ type program struct {
 	sandbox   int64 // since when it is there, in seconds
 }
 
-func newPodComponents(components map[string]scenario.Component) *podComponents {
+func newPodComponents(components map[string]scenario.Component, write writeCondition, programs *errgroup.Group) *podComponents {
 	p := &podComponents{
-		components: map[string]scenario.Component{}, up: map[place]bool{}, pods: map[types.NamespacedName]*corev1.Pod{}, programs: map[program]bool{},
+		components: map[string]scenario.Component{}, write: write, programs: programs,
+		up: map[place]bool{}, pods: map[string]*corev1.Pod{}, begun: map[program]bool{},
 	}
 	for name, component := range components {
 		if component.PodCondition != "" {
@@ -59,46 +57,17 @@ func newPodComponents(components map[string]scenario.Component) *podComponents {
 	return p
 }
 
-// follow watches the pods of the scenario until the context is over. It returns when all are known.
-func (p *podComponents) follow(ctx context.Context, config *rest.Config) error {
-	if len(p.components) == 0 {
+// setPodCondition writes one condition and nothing else, as the docs require of components.
+func (c *cluster) setPodCondition(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
+	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err := c.patch(ctx, obj, client.FieldOwner(component), map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another one of the same name
 		return nil
 	}
-	api, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	p.write = writerOf(api)
-	factory := informers.NewSharedInformerFactoryWithOptions(api, 0, informers.WithNamespace(Namespace))
-	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { p.observe(ctx, obj.(*corev1.Pod)) },
-		UpdateFunc: func(_, obj any) { p.observe(ctx, obj.(*corev1.Pod)) },
-		DeleteFunc: func(obj any) { p.forget(obj) },
-	})
-	if err != nil {
-		return err
-	}
-	factory.StartWithContext(ctx)
-	factory.WaitForCacheSyncWithContext(ctx)
-	return ctx.Err()
-}
-
-// writerOf writes one condition and nothing else, as the docs require of components.
-func writerOf(api kubernetes.Interface) func(context.Context, string, *corev1.Pod, corev1.PodCondition) error {
-	return func(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": pod.UID},
-			"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
-		})
-		if err != nil {
-			return err
-		}
-		_, err = api.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: component}, "status")
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another one of the same name
-			return nil
-		}
-		return err
-	}
+	return err
 }
 
 // sets reports whether a component sets a condition of pods.
@@ -107,8 +76,8 @@ func (p *podComponents) sets(component string) bool {
 	return sets
 }
 
-// turn joinTaints a component on a node up, or down. One that is down begins nothing and ends nothing,
-// and takes nothing back.
+// setHealth sets a component on a node up, or down. One that is down starts nothing and completes nothing, and its conditions
+// stay.
 func (p *podComponents) setHealth(ctx context.Context, node, component string, is scenario.Health) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,93 +92,72 @@ func (p *podComponents) setHealth(ctx context.Context, node, component string, i
 func (p *podComponents) observe(ctx context.Context, pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pods[keyOf(pod)] = pod
+	p.pods[pod.Name] = pod
 	p.startPrograms(ctx, pod)
 }
 
-func (p *podComponents) forget(obj any) {
-	key, err := cache.DeletionHandlingObjectToName(obj)
-	if err != nil {
-		return
-	}
+func (p *podComponents) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.pods, types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
-}
-
-func keyOf(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	delete(p.pods, name)
 }
 
 // startPrograms starts a program for each component that has none for the sandbox of this pod.
 func (p *podComponents) startPrograms(ctx context.Context, pod *corev1.Pod) {
 	since := podrule.SandboxSince(pod)
-	if since.IsZero() || pod.DeletionTimestamp != nil || p.stopped || ctx.Err() != nil {
+	if since.IsZero() || pod.DeletionTimestamp != nil || ctx.Err() != nil {
 		return
 	}
 	for name := range p.components {
 		one := program{pod: pod.UID, component: name, sandbox: since.Unix()}
-		if !p.up[place{pod.Spec.NodeName, name}] || p.programs[one] {
+		if !p.up[place{pod.Spec.NodeName, name}] || p.begun[one] {
 			continue
 		}
-		p.programs[one] = true
-		p.ended.Go(func() { p.program(ctx, one, pod) })
+		p.begun[one] = true
+		p.programs.Go(func() error {
+			p.program(ctx, one, pod)
+			return nil
+		})
 	}
 }
-
-// Reasons of the conditions that components set.
-const (
-	reasonProgramming = "Programming"
-	reasonProgrammed  = "Programmed"
-)
 
 // program programs a pod: after the time that the component takes it sets the condition, unless the component went
 // down meanwhile or the sandbox is gone.
 func (p *podComponents) program(ctx context.Context, one program, pod *corev1.Pod) {
 	component := p.components[one.component]
-	if said := conditionOf(pod, component.PodCondition); said != nil && said.Status == corev1.ConditionTrue {
-		p.setCondition(ctx, one, pod, corev1.ConditionFalse, reasonProgramming)
+	set := func(status corev1.ConditionStatus, reason string) { // until it is written or the context ends
+		_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+			err := p.write(ctx, one.component, pod, corev1.PodCondition{
+				Type: corev1.PodConditionType(component.PodCondition), Status: status, Reason: reason, LastTransitionTime: metav1.Now(),
+			})
+			if err != nil {
+				slog.Error("Setting the condition of a component", "pod", pod.Name, "error", err)
+			}
+			return err == nil, nil
+		})
+	}
+	if is := conditionOf(pod, component.PodCondition); is != nil && is.Status == corev1.ConditionTrue {
+		set(corev1.ConditionFalse, "Programming")
 	}
 	if component.Takes != nil {
 		_ = sleep(ctx, component.Takes.Duration) // after the end, no condition is set
 	}
-	if p.current(one, pod) {
-		p.setCondition(ctx, one, pod, corev1.ConditionTrue, reasonProgrammed)
+	if p.isCurrent(one, pod) {
+		set(corev1.ConditionTrue, "Programmed")
 	}
 }
 
-// current reports whether the sandbox is the same and the component up. If not, the program is dropped, and starts
+// isCurrent reports whether the sandbox is the same and the component up. If not, the program is dropped, and starts
 // again when the component is up.
-func (p *podComponents) current(one program, pod *corev1.Pod) bool {
+func (p *podComponents) isCurrent(one program, pod *corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	is, there := p.pods[keyOf(pod)]
+	is, there := p.pods[pod.Name]
 	if there && is.UID == one.pod && podrule.SandboxSince(is).Unix() == one.sandbox && p.up[place{pod.Spec.NodeName, one.component}] {
 		return true
 	}
-	delete(p.programs, one)
+	delete(p.begun, one)
 	return false
-}
-
-// setCondition sets the condition, and tries again until it is written or the context ends.
-func (p *podComponents) setCondition(ctx context.Context, one program, pod *corev1.Pod, status corev1.ConditionStatus, reason string) {
-	_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		err := p.write(ctx, one.component, pod, corev1.PodCondition{
-			Type: corev1.PodConditionType(p.components[one.component].PodCondition), Status: status, Reason: reason, LastTransitionTime: metav1.Now(),
-		})
-		if err != nil {
-			slog.Error("setting the condition of a component", "error", fmt.Errorf("pod %s: %w", pod.Name, err))
-		}
-		return err == nil, nil
-	})
-}
-
-// stop waits until no program runs. Programs run until the context of follow ends.
-func (p *podComponents) stop() {
-	p.mu.Lock()
-	p.stopped = true
-	p.mu.Unlock()
-	p.ended.Wait()
 }
 
 // conditionOf is the pod's condition of a type; nil if it has none.

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/yaml"
 
+	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/reporter"
 	"github.com/readygate/readygate/internal/reporter/check"
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
@@ -23,21 +24,34 @@ type nodeReporters struct {
 	connection nodestatus.Connection
 	endpoints  *endpoints
 	components map[string]scenario.Component
-
-	mu         sync.Mutex
-	files      map[string]string             // by node
-	checks     map[string][]string           // components that it checks, by node
-	running    map[string]context.CancelFunc // by node
-	restarting map[string]bool               // nodes that are down, and whose reporter is to run again
-	booted     map[string]time.Time          // nodes that have booted in the scenario
-	ended      sync.WaitGroup
+	programs   *errgroup.Group
+	nodes      map[string]*nodeReporter
 }
 
-func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component) *nodeReporters {
-	return &nodeReporters{
-		dir: dir, connection: connection, endpoints: endpoints, components: components,
-		files: map[string]string{}, checks: map[string][]string{}, running: map[string]context.CancelFunc{}, restarting: map[string]bool{}, booted: map[string]time.Time{},
+// nodeReporter is the reporter of one node.
+type nodeReporter struct {
+	file       string
+	components []string           // that it checks
+	stop       context.CancelFunc // nil while it does not run
+	restarts   bool               // the node is down, and the reporter is to run again
+	booted     time.Time          // zero if the node has not booted in the scenario
+}
+
+func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component, programs *errgroup.Group) *nodeReporters {
+	return &nodeReporters{dir: dir, connection: connection, endpoints: endpoints, components: components, programs: programs, nodes: map[string]*nodeReporter{}}
+}
+
+// reporterConnection is the connection of all reporters to the API server, with the role of a reporter.
+func (s *session) reporterConnection(ctx context.Context) (connection nodestatus.Connection, err error) {
+	config, err := s.as(ctx, Namespace, reporterAccount, nil)
+	if err != nil {
+		return connection, err
 	}
+	file := filepath.Join(s.dir, "reporter.kubeconfig")
+	if err := controlplane.WriteKubeconfig(file, config); err != nil {
+		return connection, err
+	}
+	return nodestatus.FromKubeconfig(file)
 }
 
 // install writes what the reporter of a node is to check. It does not run yet.
@@ -46,6 +60,7 @@ func (r *nodeReporters) install(node string, components []string) error {
 	for _, name := range components {
 		component := r.components[name]
 		one := reporter.CheckConfig{ConditionType: component.Condition, FailureThreshold: component.FailureThreshold}
+		one.HTTP = &check.HTTP{URL: r.endpoints.url(node, name)}
 		if component.Interval != nil {
 			one.Interval = check.For(component.Interval.Duration)
 		}
@@ -55,7 +70,6 @@ func (r *nodeReporters) install(node string, components []string) error {
 		if beat := component.Heartbeat; beat != nil && (config.HeartbeatPeriod == nil || beat.Duration < config.HeartbeatPeriod.Duration) {
 			config.HeartbeatPeriod = check.For(beat.Duration)
 		}
-		one.HTTP = &check.HTTP{URL: r.endpoints.url(node, name)}
 		config.Checks = append(config.Checks, one)
 	}
 	data, err := yaml.Marshal(config)
@@ -63,70 +77,65 @@ func (r *nodeReporters) install(node string, components []string) error {
 		return err
 	}
 	file := filepath.Join(r.dir, node+".yaml")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.files[node], r.checks[node] = file, components
+	r.nodes[node] = &nodeReporter{file: file, components: components}
 	return os.WriteFile(file, data, 0o600)
 }
 
 // run starts or stops the reporter of a node.
 func (r *nodeReporters) run(ctx context.Context, node string, run bool) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.restarting, node)
-	if stop, runs := r.running[node]; runs {
-		if !run {
-			stop()
-			delete(r.running, node)
-		}
+	one := r.nodes[node]
+	switch {
+	case one == nil && run:
+		return fmt.Errorf("starting the reporter of %s: no component there has a node condition", node)
+	case one == nil:
 		return nil
 	}
-	if !run {
+	one.restarts = false
+	switch {
+	case one.stop != nil && !run:
+		one.stop()
+		one.stop = nil
+		return nil
+	case run == (one.stop != nil):
 		return nil
 	}
-	environment := reporter.Environment{Node: node, Heartbeat: reporter.DefaultHeartbeat, Booted: r.booted[node]}
-	one, err := reporter.New(environment, r.files[node], r.connection)
+	environment := reporter.Environment{Node: node, Heartbeat: reporter.DefaultHeartbeat, Booted: one.booted}
+	program, err := reporter.New(environment, one.file, r.connection)
 	if err != nil {
 		return fmt.Errorf("starting the reporter of %s: %w", node, err)
 	}
-	ctx, r.running[node] = context.WithCancel(ctx)
-	r.ended.Go(func() { one.Run(ctx, nil) })
+	ctx, one.stop = context.WithCancel(ctx)
+	r.programs.Go(func() error {
+		program.Run(ctx, nil)
+		return nil
+	})
 	return nil
 }
 
 // shutDown ends the reporter of a node that goes down, and everything that it checks.
 func (r *nodeReporters) shutDown(node string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if stop, runs := r.running[node]; runs {
-		stop()
-		delete(r.running, node)
-		r.restarting[node] = true
+	one := r.nodes[node]
+	if one == nil {
+		return
 	}
-	for _, component := range r.checks[node] {
+	if one.stop != nil {
+		one.stop()
+		one.stop, one.restarts = nil, true
+	}
+	for _, component := range one.components {
 		r.endpoints.setHealth(node, component, scenario.Down)
 	}
 }
 
 // boot starts the reporter of a node that has just booted, if it ran before.
 func (r *nodeReporters) boot(ctx context.Context, node string) error {
-	r.mu.Lock()
-	due := r.restarting[node]
-	r.booted[node] = time.Now()
-	r.mu.Unlock()
-	if !due {
+	one := r.nodes[node]
+	if one == nil {
+		return nil
+	}
+	one.booted = time.Now()
+	if !one.restarts {
 		return nil
 	}
 	return r.run(ctx, node, true)
-}
-
-// stop ends all of them, and returns when they have ended.
-func (r *nodeReporters) stop() {
-	r.mu.Lock()
-	for _, stop := range r.running {
-		stop()
-	}
-	clear(r.running)
-	r.mu.Unlock()
-	r.ended.Wait()
 }

@@ -21,7 +21,11 @@ func reportersOf(t *testing.T, components map[string]scenario.Component) (demo.R
 		}
 	})
 	r := demo.NewReporters(t.TempDir(), e, components)
-	t.Cleanup(r.Stop)
+	t.Cleanup(func() { // the context of the test has ended
+		if err := r.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 	return r, e
 }
 

@@ -7,13 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
@@ -23,7 +25,8 @@ import (
 // script is a scenario with the rules that it applies, read before anything is started.
 type script struct {
 	*scenario.Scenario
-	rules map[*scenario.Apply]client.Object // for nodes or for pods
+	rules    map[*scenario.Apply]client.Object // for nodes or for pods
+	podRules []*podv1alpha1.PodReadinessRule   // those for pods; agents run if there are any
 }
 
 // UnknownScenarioError says that there is no such scenario, and which there are.
@@ -58,30 +61,16 @@ func readScript(root, name string) (*script, error) {
 	}
 	s := &script{Scenario: parsed, rules: map[*scenario.Apply]client.Object{}}
 	for i, step := range parsed.Steps {
-		if step.Apply == nil {
-			continue
+		if step.Apply != nil {
+			if err := s.addRule(root, step.Apply); err != nil {
+				return nil, fmt.Errorf("%s: steps[%d].apply: %w", path, i, err)
+			}
 		}
-		rule, err := readRule(root, step.Apply)
-		if err == nil {
-			err = s.agrees(rule)
+		if step.Delete != nil && s.ruleNamed(step.Delete.Rule) == nil {
+			return nil, fmt.Errorf("%s: steps[%d].delete.rule is %q, must be the name of a rule that was applied before", path, i, step.Delete.Rule)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: steps[%d].apply: %w", path, i, err)
-		}
-		s.rules[step.Apply] = rule
 	}
 	return s, nil
-}
-
-// agrees says what keeps a rule from being part of the scenario.
-func (s *script) agrees(rule client.Object) error {
-	if other := s.ruleNamed(rule.GetName()); other != nil && isPodRule(other) != isPodRule(rule) {
-		return fmt.Errorf("rule %s is for nodes and for pods, must have a name of its own for each", rule.GetName())
-	}
-	if isPodRule(rule) && slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Reboot != nil }) {
-		return errors.New("a scenario with a PodReadinessRule must have no reboot: its agents run on this machine, and know of no other boot")
-	}
-	return nil
 }
 
 // knownScenarios are the scenarios of the repository, each with its title.
@@ -97,48 +86,51 @@ func knownScenarios(root string) []string {
 	return known
 }
 
-// readRule reads the one rule of a manifest.
-func readRule(root string, apply *scenario.Apply) (client.Object, error) {
+// rulesDecoder reads the kinds of rules, and rejects unknown fields.
+var rulesDecoder = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(errors.Join(v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme)))
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}()
+
+// addRule reads the one rule of a manifest, which the demo must be able to play.
+func (s *script) addRule(root string, apply *scenario.Apply) error {
 	data := []byte(apply.Manifest)
 	if apply.File != "" {
 		var err error
 		if data, err = os.ReadFile(filepath.Join(root, filepath.FromSlash(apply.File))); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(data, &kind); err != nil {
-		return nil, fmt.Errorf("reading a rule: %w", err)
+	obj, _, err := rulesDecoder.Decode(data, nil, nil)
+	if err != nil {
+		return fmt.Errorf("reading a rule: the manifest must be one NodeReadinessRule of %s, or one PodReadinessRule of %s: %w", v1alpha1.GroupVersion, podv1alpha1.GroupVersion, err)
 	}
-	switch kind {
-	case metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"}:
-		return strictly(data, &v1alpha1.NodeReadinessRule{})
-	case metav1.TypeMeta{APIVersion: podv1alpha1.GroupVersion.String(), Kind: "PodReadinessRule"}:
-		rule := &podv1alpha1.PodReadinessRule{}
-		if _, err := strictly(data, rule); err != nil {
-			return nil, err
-		}
-		return rule, playable(rule)
+	rule, is := obj.(client.Object)
+	if !is {
+		return fmt.Errorf("the manifest is a %T, must be one rule", obj)
 	}
-	return nil, fmt.Errorf("the manifest is a %s %q, must be one NodeReadinessRule of %s, or one PodReadinessRule of %s",
-		kind.APIVersion, kind.Kind, v1alpha1.GroupVersion, podv1alpha1.GroupVersion)
+	if other := s.ruleNamed(rule.GetName()); other != nil && reflect.TypeOf(other) != reflect.TypeOf(rule) {
+		return fmt.Errorf("rule %s is for nodes and for pods, must have a name of its own for each", rule.GetName())
+	}
+	s.rules[apply] = rule
+	if podRule, is := rule.(*podv1alpha1.PodReadinessRule); is {
+		s.podRules = append(s.podRules, podRule)
+		return s.checkPodRule(podRule)
+	}
+	return nil
 }
 
-// strictly reads a rule that has no unknown fields.
-func strictly(data []byte, rule client.Object) (client.Object, error) {
-	if err := yaml.UnmarshalStrict(data, rule); err != nil {
-		return nil, fmt.Errorf("reading a rule: %w", err)
-	}
-	return rule, nil
-}
-
-// playable says that the demo cannot play a component of the rule. Agents would look for files and
-// endpoints on this machine, and for pods that are not there.
-func playable(rule *podv1alpha1.PodReadinessRule) error {
+// checkPodRule returns what keeps a rule for pods from being played. Agents would look for files, endpoints and another boot on
+// this machine, and for pods that are not there.
+func (s *script) checkPodRule(rule *podv1alpha1.PodReadinessRule) error {
 	for i, component := range rule.Spec.Components {
 		if component.PodCondition == nil && component.NodeCondition == nil {
 			return fmt.Errorf("spec.components[%d], %s, has neither podCondition nor nodeCondition, must have one of them: the demo's pods have no network to ask about", i, component.Name)
 		}
+	}
+	if slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Reboot != nil }) {
+		return errors.New("a scenario with a PodReadinessRule must have no reboot: its agents run on this machine, and know of no other boot")
 	}
 	return nil
 }
@@ -153,37 +145,18 @@ func (s *script) ruleNamed(name string) client.Object {
 	return nil
 }
 
-// gatesPods says whether the scenario has rules for pods, and so agents.
-func (s *script) gatesPods() bool {
-	for _, rule := range s.rules {
-		if isPodRule(rule) {
-			return true
-		}
-	}
-	return false
-}
-
-// wants are what components say before a gate may be opened, by gate: those of all rules that the
+// requirements are the conditions that components must have before a gate may be opened, by gate: those of all rules that the
 // scenario has for it.
 func (s *script) requirements() map[string][]requirement {
 	all := map[string][]requirement{}
-	for _, obj := range s.rules {
-		rule, is := obj.(*podv1alpha1.PodReadinessRule)
-		if !is {
-			continue
-		}
+	for _, rule := range s.podRules {
 		gate := cmp.Or(rule.Spec.Gate, podv1alpha1.DefaultGate)
 		for _, component := range rule.Spec.Components {
-			says := cmp.Or(component.PodCondition, component.NodeCondition)
+			must := cmp.Or(component.PodCondition, component.NodeCondition)
 			all[gate] = append(all[gate], requirement{
-				component: component.Name, condition: says.Type, status: cmp.Or(says.Status, corev1.ConditionTrue), ofNode: component.NodeCondition != nil,
+				component: component.Name, condition: must.Type, status: cmp.Or(must.Status, corev1.ConditionTrue), ofNode: component.NodeCondition != nil,
 			})
 		}
 	}
 	return all
-}
-
-func isPodRule(rule client.Object) bool {
-	_, is := rule.(*podv1alpha1.PodReadinessRule)
-	return is
 }

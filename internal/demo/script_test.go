@@ -13,7 +13,7 @@ import (
 
 const root = "../.."
 
-func TestARuleForPodsThatTheDemoCannotPlayIsRefused(t *testing.T) {
+func TestARuleForPodsThatTheDemoCannotPlayIsRejected(t *testing.T) {
 	const rule = "apiVersion: readygate.dev/v1alpha1\nkind: PodReadinessRule\nmetadata: {name: a}\nspec: {components: [%s]}"
 	const plays = "{name: policy, podCondition: {type: example.com/x}}"
 	apply := func(manifest string) string { return fmt.Sprintf("- apply: {manifest: %q}\n", manifest) }
@@ -40,7 +40,7 @@ func TestARuleForPodsThatTheDemoCannotPlayIsRefused(t *testing.T) {
 	}
 }
 
-func TestScenarioWithAnInvalidRuleIsRejected(t *testing.T) {
+func TestAScenarioWithAnInvalidRuleIsRejected(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	for manifest, want := range map[string]string{
 		`"kind: Pod"`: "must be one NodeReadinessRule",
@@ -53,6 +53,16 @@ func TestScenarioWithAnInvalidRuleIsRejected(t *testing.T) {
 		if _, err := demo.RulesOf(root, file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "steps[0].apply") {
 			t.Errorf("%s: %v, want %q", manifest, err, want)
 		}
+	}
+}
+
+func TestADeletedRuleMustHaveBeenApplied(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(file, []byte("title: t\nabout: a\nsteps: [{delete: {rule: x}}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := demo.RulesOf(root, file); err == nil || !strings.Contains(err.Error(), `steps[0].delete.rule is "x", must be the name of a rule that was applied before`) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

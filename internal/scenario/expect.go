@@ -13,7 +13,7 @@ import (
 
 // Expect is what must be so. Everything that is named must be so at the same time.
 type Expect struct {
-	// nodes are names or patterns that held and released speak of, and those on which pods are
+	// nodes are names or patterns that held and released count, and those on which pods are
 	// counted. Absent: all nodes.
 	Nodes []string `json:"nodes,omitempty"`
 	// held and released are how many of them are; a number, or all.
@@ -116,79 +116,144 @@ func (e *Expect) Timeout() time.Duration { return e.Within.or(defaultWithin) }
 // StableFor is how long it must stay.
 func (e *Expect) StableFor() time.Duration { return e.For.or(0) }
 
-// Unmet says what is not as expected; nil if everything is.
-func (e *Expect) Unmet(world World) error {
-	return errors.Join(e.unmetNodes(world), e.unmetPods(world), e.unmetGates(world), e.unmetRule(world), e.unmetQueries(world))
+// Gone is the standing of a rule that is not there.
+const Gone = "Gone"
+
+// check is one part of an expectation.
+type check struct {
+	text  string             // what is expected
+	unmet func(*World) error // how the world differs from it; nil if it does not
 }
 
-func (e *Expect) unmetNodes(world World) error {
-	var selected, held, released int
-	for _, node := range world.Nodes {
-		if len(e.Nodes) > 0 && !matchesAny(e.Nodes, node.Name) {
+// Text describes what is expected.
+func (e *Expect) Text() string {
+	var parts []string
+	for _, c := range e.checks() {
+		parts = append(parts, c.text)
+	}
+	text := strings.Join(parts, ", ")
+	if stable := e.StableFor(); stable > 0 {
+		text += fmt.Sprintf(", and so it stays for %v", stable)
+	}
+	return text
+}
+
+// Unmet returns how the world differs from what is expected; nil if it does not.
+func (e *Expect) Unmet(world *World) error {
+	var errs []error
+	for _, c := range e.checks() {
+		errs = append(errs, c.unmet(world))
+	}
+	return errors.Join(errs...)
+}
+
+// checks are the parts of the expectation, in the order in which the text names them.
+func (e *Expect) checks() []check {
+	all := append(e.nodeChecks(), e.podChecks()...)
+	if e.Rule != "" {
+		all = append(all, check{e.ruleText(), e.unmetRule})
+	}
+	for _, query := range []struct {
+		kind     string
+		labels   map[string]string
+		text, no string
+	}{
+		{"Node", e.TaintedAtCreation, "a new node is tainted at creation", "a node would be created without the taint"},
+		{"Pod", e.GatedAtCreation, "a new pod gets a gate at creation", "a pod would be created without a gate"},
+		{"DaemonSet", e.Tolerated, "a DaemonSet gets a toleration", "a DaemonSet would get no toleration"},
+	} {
+		if query.labels == nil {
 			continue
 		}
-		selected++
-		if node.Held {
-			held++
-		}
-		if node.Released {
-			released++
-		}
+		all = append(all, check{query.text, func(w *World) error {
+			yes, err := w.Mutated(query.kind, query.labels)
+			if err != nil {
+				return fmt.Errorf("asking the API server whether %s: %w", query.text, err)
+			}
+			if !yes {
+				return errors.New(query.no)
+			}
+			return nil
+		}})
 	}
-	var errs []error
-	differs := func(word string, want *Amount, got int) {
-		if want == nil || want.All && got == selected && got > 0 || !want.All && got == want.N {
+	if e.Last != nil {
+		all = append(all, check{fmt.Sprintf("on %s %s was the last component to become ready", e.Last.Node, e.Last.Component), e.Last.unmet})
+	}
+	if e.Why != nil {
+		all = append(all, check{fmt.Sprintf("the explanation of %s contains %q", e.Why.subject(), e.Why.Contains), e.Why.unmet})
+	}
+	return all
+}
+
+func (e *Expect) nodeChecks() []check {
+	var all []check
+	expect := func(want *Amount, word string, is func(NodeState) bool) {
+		if want == nil {
 			return
 		}
-		errs = append(errs, fmt.Errorf("%d of %d nodes are %s, expected %v", got, selected, word, want))
+		all = append(all, check{e.amount(want) + " " + word, func(w *World) error {
+			var got, of int
+			for _, node := range w.Nodes {
+				if e.isAbout(node.Name) {
+					of++
+					got += one(is(node))
+				}
+			}
+			if want.All && got == of && of > 0 || !want.All && got == want.N {
+				return nil
+			}
+			return fmt.Errorf("%d of %d nodes are %s, expected %v", got, of, word, want)
+		}})
 	}
-	differs("held", e.Held, held)
-	differs("released", e.Released, released)
-	return errors.Join(errs...)
+	expect(e.Held, "held", func(n NodeState) bool { return n.Held })
+	expect(e.Released, "released", func(n NodeState) bool { return n.Released })
+	return all
 }
 
-func (e *Expect) unmetPods(world World) error {
-	var errs []error
-	if e.Running != nil && world.Running != *e.Running {
-		errs = append(errs, fmt.Errorf("%d pods run, expected %d", world.Running, *e.Running))
+func (e *Expect) podChecks() []check {
+	var all []check
+	expect := func(want int, noun, words string, count func(PodState) int) {
+		all = append(all, check{counted(want, noun) + " " + words, func(w *World) error {
+			got := 0
+			for _, pod := range w.Pods {
+				got += count(pod)
+			}
+			if got == want {
+				return nil
+			}
+			return fmt.Errorf("%s %s, expected %d", counted(got, noun), words, want)
+		}})
 	}
-	if e.Waiting != nil && world.Waiting != *e.Waiting {
-		errs = append(errs, fmt.Errorf("%d pods wait, expected %d", world.Waiting, *e.Waiting))
+	expectPods := func(want *int, words string, is func(PodState) bool) {
+		if want != nil {
+			expect(*want, "pod", words, func(p PodState) int { return one(is(p)) })
+		}
 	}
-	return errors.Join(errs...)
-}
-
-func (e *Expect) unmetGates(world World) error {
+	expectPods(e.Waiting, "waiting", func(p PodState) bool { return p.Node == "" })
+	expectPods(e.Running, "running", func(p PodState) bool { return p.Running })
 	if e.Pods == nil {
-		return nil
+		return all
 	}
-	var gated, waiting, ready int
-	reasons := map[string]int{}
-	for _, pod := range world.Pods {
-		if len(e.Nodes) > 0 && !matchesAny(e.Nodes, pod.Node) {
-			continue
-		}
-		gated, waiting, ready = gated+one(pod.Gated), waiting+one(pod.Waiting), ready+one(pod.Ready)
-		for _, reason := range pod.Reasons {
-			reasons[reason]++
-		}
-	}
-	var errs []error
-	differs := func(words string, want *int, got int) {
-		if want != nil && *want != got {
-			errs = append(errs, fmt.Errorf("%s %s, expected %d", counted(got, "pod"), words, *want))
-		}
-	}
-	differs("with a gate", e.Pods.Gated, gated)
-	differs("with a closed gate", e.Pods.Waiting, waiting)
-	differs("ready", e.Pods.Ready, ready)
+	before := len(all)
+	expectPods(e.Pods.Gated, "with a gate", func(p PodState) bool { return p.Gated && e.isAbout(p.Node) })
+	expectPods(e.Pods.Waiting, "with a closed gate", func(p PodState) bool { return p.Waiting && e.isAbout(p.Node) })
+	expectPods(e.Pods.Ready, "ready", func(p PodState) bool { return p.Ready && e.isAbout(p.Node) })
 	for _, reason := range slices.Sorted(maps.Keys(e.Pods.Reasons)) {
-		if want, got := e.Pods.Reasons[reason], reasons[reason]; want != got {
-			errs = append(errs, fmt.Errorf("%s because of %s, expected %d", counted(got, "gate"), reason, want))
-		}
+		expect(e.Pods.Reasons[reason], "gate", "because of "+reason, func(p PodState) (gates int) {
+			for _, r := range p.Reasons {
+				gates += one(r == reason && e.isAbout(p.Node))
+			}
+			return gates
+		})
 	}
-	return errors.Join(errs...)
+	if len(all) > before && len(e.Nodes) > 0 {
+		all[len(all)-1].text += " on " + strings.Join(e.Nodes, ", ")
+	}
+	return all
 }
+
+// isAbout is whether the expectation counts a node, and pods there.
+func (e *Expect) isAbout(node string) bool { return len(e.Nodes) == 0 || matchesAny(e.Nodes, node) }
 
 func one(yes bool) int {
 	if yes {
@@ -197,10 +262,36 @@ func one(yes bool) int {
 	return 0
 }
 
-func (e *Expect) unmetRule(world World) error {
-	if e.Rule == "" {
-		return nil
+// amount reads as in "3 nodes" or "all of worker-*".
+func (e *Expect) amount(a *Amount) string {
+	switch {
+	case len(e.Nodes) > 0:
+		return a.String() + " of " + strings.Join(e.Nodes, ", ")
+	case a.All:
+		return "all nodes"
 	}
+	return counted(a.N, "node")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (e *Expect) ruleText() string {
+	text := "rule " + e.Rule
+	if e.Standing != "" {
+		text += " is " + e.Standing
+	}
+	if e.Says != "" {
+		text += fmt.Sprintf(", it says %q", e.Says)
+	}
+	return text
+}
+
+func (e *Expect) unmetRule(world *World) error {
 	rule, there := world.Rules[e.Rule]
 	switch {
 	case !there && e.Standing == Gone:
@@ -215,72 +306,32 @@ func (e *Expect) unmetRule(world World) error {
 	return nil
 }
 
-// Gone is the standing of a rule that is not there.
-const Gone = "Gone"
-
-// unmetQueries evaluates the expectations that need a query, until one fails.
-func (e *Expect) unmetQueries(world World) error {
-	for _, unmet := range []func(World) error{e.unmetWhy, e.unmetAsked, e.unmetLast} {
-		if err := unmet(world); err != nil {
-			return err
-		}
+// subject reads as in "worker-1" or "a pod of shop on worker-1".
+func (w *Why) subject() string {
+	if w.Pod == "" {
+		return w.Node
 	}
-	return nil
+	return "a pod of " + w.Pod + " on " + w.Node
 }
 
-func (e *Expect) unmetWhy(world World) error {
-	if e.Why == nil {
-		return nil
-	}
-	tell := func() (string, error) { return world.Why(e.Why.Node) }
-	if e.Why.Pod != "" {
-		tell = func() (string, error) { return world.WhyPod(e.Why.Pod, e.Why.Node) }
-	}
-	story, err := tell()
+func (w *Why) unmet(world *World) error {
+	text, err := world.Why(w.Node, w.Pod)
 	if err != nil {
-		return fmt.Errorf("the explanation of %s: %w", e.Why.subject(), err)
+		return fmt.Errorf("the explanation of %s: %w", w.subject(), err)
 	}
-	if !strings.Contains(story, e.Why.Contains) {
-		return fmt.Errorf("the explanation of %s is %q, expected %q in it", e.Why.subject(), story, e.Why.Contains)
-	}
-	return nil
-}
-
-// unmetAsked asks the API server what would become of objects with certain labels.
-func (e *Expect) unmetAsked(world World) error {
-	for _, question := range []struct {
-		labels   map[string]string
-		ask      func(map[string]string) (bool, error)
-		what, no string
-	}{
-		{e.TaintedAtCreation, world.TaintedAtCreation, "for the taints of a new node", "a node would be created without the taint"},
-		{e.GatedAtCreation, world.GatedAtCreation, "for the gates of a new pod", "a pod would be created without a gate"},
-		{e.Tolerated, world.Tolerated, "for the tolerations of a DaemonSet", "a DaemonSet would get no toleration"},
-	} {
-		if question.labels == nil {
-			continue
-		}
-		yes, err := question.ask(question.labels)
-		if err != nil {
-			return fmt.Errorf("asking the API server %s: %w", question.what, err)
-		}
-		if !yes {
-			return errors.New(question.no)
-		}
+	if !strings.Contains(text, w.Contains) {
+		return fmt.Errorf("the explanation of %s is %q, expected %q in it", w.subject(), text, w.Contains)
 	}
 	return nil
 }
 
-func (e *Expect) unmetLast(world World) error {
-	if e.Last == nil {
-		return nil
-	}
-	last, err := world.Last(e.Last.Node)
+func (l *Last) unmet(world *World) error {
+	last, err := world.Last(l.Node)
 	if err != nil {
-		return fmt.Errorf("asking the agent of %s which component was the last one: %w", e.Last.Node, err)
+		return fmt.Errorf("asking the agent of %s which component was the last one: %w", l.Node, err)
 	}
-	if !slices.Equal(last, []string{e.Last.Component}) {
-		return fmt.Errorf("on %s the last components to become ready were %q, expected %s alone", e.Last.Node, last, e.Last.Component)
+	if !slices.Equal(last, []string{l.Component}) {
+		return fmt.Errorf("on %s the last components to become ready were %q, expected %s alone", l.Node, last, l.Component)
 	}
 	return nil
 }

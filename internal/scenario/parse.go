@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/json"
@@ -46,7 +45,7 @@ func Parse(data []byte) (*Scenario, error) {
 	return &s, s.validate()
 }
 
-// inWords says in the words of a file what Go says in those of its types.
+// inWords names the types of a file where the error of the decoder names those of Go.
 func inWords(err error) error {
 	var mismatch *gojson.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
@@ -78,38 +77,26 @@ func unknownInWords(err error) error {
 func fieldsAt(place string) []string {
 	at := reflect.TypeFor[Scenario]()
 	for part := range strings.SplitSeq(place, ".") {
-		if part == "" {
-			continue
-		}
-		if at = inside(at); at.Kind() == reflect.Map {
-			at = inside(at.Elem()) // the part is a name that the file gives
-			continue
-		}
-		if at.Kind() != reflect.Struct {
-			break
-		}
 		name, _, _ := strings.Cut(part, "[")
-		field := slices.IndexFunc(reflect.VisibleFields(at), func(f reflect.StructField) bool { return jsonName(f) == name })
-		if field < 0 {
-			break
+		switch at.Kind() {
+		case reflect.Map:
+			at = at.Elem() // the part is a name that the file gives
+		case reflect.Struct:
+			if field, found := at.FieldByNameFunc(func(other string) bool { return strings.EqualFold(other, name) }); found {
+				at = field.Type
+			}
 		}
-		at = at.Field(field).Type
+		for at.Kind() == reflect.Pointer || at.Kind() == reflect.Slice {
+			at = at.Elem()
+		}
 	}
 	var names []string
-	if at = inside(at); at.Kind() == reflect.Struct {
+	if at.Kind() == reflect.Struct {
 		for _, field := range reflect.VisibleFields(at) {
 			names = append(names, jsonName(field))
 		}
 	}
 	return names
-}
-
-// inside is what a pointer points to, or a list has.
-func inside(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	return t
 }
 
 func jsonName(field reflect.StructField) string {

@@ -61,7 +61,7 @@ func (i Invariant) Text() string {
 		NoEarlyPod:        "no pod was bound to a node while a rule held it",
 		ForeignTaintsStay: "taints of others stayed as they were",
 		HeldBeforeBack:    "a node that was away had the taint of a rule before it was back",
-		NoEarlyReady:      "no pod with a gate was Ready while a component had not said yes",
+		NoEarlyReady:      "no pod with a gate was Ready before every component was ready",
 	}[i]
 }
 
@@ -73,7 +73,7 @@ type Step struct {
 	Pause *Duration `json:"pause,omitempty"`
 	// apply makes or changes objects.
 	Apply *Apply `json:"apply,omitempty"`
-	// delete takes a rule away.
+	// delete deletes a rule.
 	Delete *Delete `json:"delete,omitempty"`
 	// join lets nodes join the cluster.
 	Join *Join `json:"join,omitempty"`
@@ -104,7 +104,7 @@ type Apply struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// Delete takes a rule away.
+// Delete deletes a rule.
 type Delete struct {
 	// rule is its name.
 	Rule string `json:"rule"`
@@ -125,6 +125,9 @@ type Join struct {
 	// reporter is whether a reporter runs there. Absent: true.
 	Reporter *bool `json:"reporter,omitempty"`
 }
+
+// HasReporter is whether the reporter of the node runs when the node joins.
+func (j *Join) HasReporter() bool { return j.Reporter == nil || *j.Reporter }
 
 // Deploy asks for pods that tolerate no taint of a rule.
 type Deploy struct {
@@ -163,11 +166,11 @@ type Change struct {
 type Health string
 
 const (
-	// Up answers that all is well.
+	// Up answers that the component is healthy.
 	Up Health = "up"
-	// Down answers that it is not.
+	// Down answers that the component is not healthy.
 	Down Health = "down"
-	// Hangs takes the question and never answers.
+	// Hangs accepts the request and never answers.
 	Hangs Health = "hangs"
 )
 
@@ -189,8 +192,8 @@ type Reboot struct {
 	Takes *Duration `json:"takes,omitempty"`
 }
 
-// NewSandbox takes the sandboxes of pods away and gives them new ones, with another address. The
-// pods stay the same.
+// NewSandbox replaces the sandboxes of pods by new ones, with another address. The pods stay the
+// same.
 type NewSandbox struct {
 	// deploy is the name of the Deployment that the pods are of.
 	Deploy string `json:"deploy"`

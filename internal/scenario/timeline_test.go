@@ -19,33 +19,33 @@ func parse(t *testing.T, text string) *scenario.Scenario {
 	return s
 }
 
-// told is a timeline in short: step, time, and what happens to whom.
-func told(moments []scenario.Moment) []string {
+// timeline is a timeline in short: step, time, and what happens on which node.
+func timeline(s *scenario.Scenario) []string {
 	var lines []string
-	for _, m := range moments {
+	for _, m := range s.Timeline() {
 		what := "nothing"
-		switch {
-		case m.Action.Join != nil:
-			what = fmt.Sprintf("join %s %v %v", m.Action.Join.Name, m.Action.Join.Components, m.Action.Join.Reporter)
-		case m.Action.Health != nil:
-			what = fmt.Sprintf("%s on %s %s", m.Action.Health.Component, m.Action.Health.Node, m.Action.Health.Is)
-		case m.Action.Reporter != nil:
-			what = fmt.Sprintf("reporter on %s %v", m.Action.Reporter.Node, m.Action.Reporter.Run)
-		case m.Action.Boot != nil:
-			what = fmt.Sprintf("boot of %s away %v", m.Action.Boot.Node, m.Action.Boot.Away)
-		case m.Action.DaemonSet != nil:
-			what = "DaemonSet " + m.Action.DaemonSet.Name
-		case m.Action.Sandbox != nil:
-			what = fmt.Sprintf("sandboxes of %s on %s gone %v", m.Action.Sandbox.Deploy, m.Action.Sandbox.Node, m.Action.Sandbox.Gone)
-		case m.Action.Expect != nil:
-			what = m.Action.Expect.Text()
+		switch step := s.Steps[m.Step]; {
+		case step.Join != nil:
+			what = fmt.Sprintf("join %s %v %v", m.Node, s.Reported(step.Join), step.Join.HasReporter())
+		case step.Component != nil:
+			what = fmt.Sprintf("%s on %s %s", step.Component.Name, m.Node, step.Component.Is)
+		case step.Reporters != nil:
+			what = fmt.Sprintf("reporter on %s %v", m.Node, step.Reporters.Run)
+		case step.Reboot != nil:
+			what = fmt.Sprintf("boot of %s away %v", m.Node, m.Away)
+		case step.DaemonSet != nil:
+			what = "DaemonSet " + step.DaemonSet.Name
+		case step.NewSandbox != nil:
+			what = fmt.Sprintf("sandboxes of %s on %s gone %v", step.NewSandbox.Deploy, m.Node, m.Away)
+		case step.Expect != nil:
+			what = step.Expect.Text()
 		}
 		lines = append(lines, fmt.Sprintf("%d %v %s", m.Step, m.After, what))
 	}
 	return lines
 }
 
-func TestStepsBecomeATimeline(t *testing.T) {
+func TestTimelineOfEveryKindOfStep(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -70,7 +70,7 @@ steps:
 		"6 3s nothing",
 		"7 0s all of big released, and so it stays for 5s",
 	}
-	if got := told(s.Timeline()); !slices.Equal(got, want) {
+	if got := timeline(s); !slices.Equal(got, want) {
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := s.Length(); got != 13*time.Second {
@@ -78,7 +78,7 @@ steps:
 	}
 }
 
-func TestNodePatternMatchesNodesThatHaveJoinedBefore(t *testing.T) {
+func TestPatternsMatchNodesThatHaveJoinedBefore(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -89,8 +89,8 @@ steps:
 - join: {name: w-2}
 `)
 	for _, m := range s.Timeline() {
-		if m.Action.Health != nil && m.Action.Health.Node != "w-1" {
-			t.Errorf("%s has not joined yet", m.Action.Health.Node)
+		if s.Steps[m.Step].Component != nil && m.Node != "w-1" {
+			t.Errorf("%s has not joined yet", m.Node)
 		}
 	}
 }
@@ -112,7 +112,7 @@ steps:
 		"2 0s boot of w-2 away false",
 		"3 0s DaemonSet agent",
 	}
-	if got := told(s.Timeline()); !slices.Equal(got, want) {
+	if got := timeline(s); !slices.Equal(got, want) {
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := s.Length(); got != 5*time.Second {
@@ -137,7 +137,7 @@ steps:
 		"2 3s sandboxes of shop on w-1 gone false", "2 3s sandboxes of shop on w-2 gone false",
 		"3 0s sandboxes of shop on w-2 gone true", "3 5s sandboxes of shop on w-2 gone false",
 	}
-	if got := told(s.Timeline()); !slices.Equal(got, want) {
+	if got := timeline(s); !slices.Equal(got, want) {
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := s.Length(); got != 8*time.Second {
@@ -145,7 +145,7 @@ steps:
 	}
 }
 
-func TestReporterDoesNotRunForComponentsThatSetPodConditions(t *testing.T) {
+func TestReportersCheckNoComponentThatSetsConditionsOfPods(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -156,12 +156,12 @@ steps:
 - component: {name: policy, nodes: [w], is: up}
 `)
 	want := []string{"0 0s join w [net] true", "1 0s join x [] true", "2 0s policy on w up"}
-	if got := told(s.Timeline()); !slices.Equal(got, want) {
+	if got := timeline(s); !slices.Equal(got, want) {
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-func TestEveryStepHasADescription(t *testing.T) {
+func TestTextOfEveryStep(t *testing.T) {
 	s := parse(t, `
 title: t
 about: a
@@ -183,11 +183,11 @@ steps:
 - reboot: {nodes: [x]}
 - pause: 2s
 - expect: {held: 2, running: 1, waiting: 0, rule: a-rule, standing: Conflict, says: other}
-- expect: {taintedAtCreation: {a: b}, why: {node: x, contains: nobody}}
+- expect: {taintedAtCreation: {a: b}, why: {node: x, contains: waiting}}
 - expect: {tolerated: {a: b}, for: 2s}
 - newSandbox: {deploy: shop, nodes: [x, "w-*"]}
 - expect: {nodes: [x], pods: {gated: 3, waiting: 1, ready: 2, reasons: {B: 1, A: 2}}, gatedAtCreation: {}}
-- expect: {last: {node: x, component: net}, why: {pod: shop, node: x, contains: nobody}}
+- expect: {last: {node: x, component: net}, why: {pod: shop, node: x, contains: waiting}}
 `)
 	want := []string{
 		"Hello.", "apply examples/x.yaml", "the API server is to refuse rule a-rule", "delete rule a-rule", "2 nodes join: w-1 to w-2", "node x joins",
@@ -195,11 +195,11 @@ steps:
 		"apply DaemonSet agent, which reports example.com/N", "restart DaemonSet agent", "reporters stop on x", "reporters start on x",
 		"reboot x, w-*, away for 5s", "reboot x, too quickly to be noticed", "2s pass",
 		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, it says "other"`,
-		`a new node is tainted at creation, the explanation of x contains "nobody"`,
+		`a new node is tainted at creation, the explanation of x contains "waiting"`,
 		"a DaemonSet gets a toleration, and so it stays for 2s",
 		"the pods of shop on x, w-* get a new sandbox",
 		"3 pods with a gate, 1 pod with a closed gate, 2 pods ready, 2 gates because of A, 1 gate because of B on x, a new pod gets a gate at creation",
-		`on x net was the last component to become ready, the explanation of a pod of shop on x contains "nobody"`,
+		`on x net was the last component to become ready, the explanation of a pod of shop on x contains "waiting"`,
 	}
 	for i := range s.Steps {
 		if got := s.Steps[i].Text(); got != want[i] {

@@ -4,22 +4,19 @@ package scenario
 type World struct {
 	// Nodes are those of the scenario.
 	Nodes []NodeState
-	// Running and Waiting count the pods of the scenario.
-	Running, Waiting int
 	// Pods are those of the scenario.
 	Pods  []PodState
 	Rules map[string]RuleState
-	// Why is the explanation of a node, and WhyPod that of the first pod of a Deployment there; TaintedAtCreation
-	// is whether a node with these labels would be created with the taint of a rule, GatedAtCreation whether a pod with these
-	// would get a gate, and Tolerated whether a DaemonSet with these would get a toleration; Last
-	// are the components that were the last ones to become ready for pods of a node. They are asked only
-	// if the expectation is about them.
-	Why               func(node string) (string, error)
-	WhyPod            func(deploy, node string) (string, error)
-	TaintedAtCreation func(labels map[string]string) (bool, error)
-	GatedAtCreation   func(labels map[string]string) (bool, error)
-	Tolerated         func(labels map[string]string) (bool, error)
-	Last              func(node string) ([]string, error)
+
+	// The functions query the cluster. They are called only if the expectation is about them.
+
+	// Why is the explanation of a node or, if deploy is not empty, of the first pod of that Deployment there.
+	Why func(node, deploy string) (string, error)
+	// Mutated is whether a new object of this kind with these labels would get what a rule adds: a Node a taint, a Pod a
+	// gate, a DaemonSet a toleration.
+	Mutated func(kind string, labels map[string]string) (bool, error)
+	// Last are the components that were the last ones to become ready for pods of a node.
+	Last func(node string) ([]string, error)
 }
 
 // NodeState is one node. One that is neither is about to become one of both.
@@ -31,7 +28,8 @@ type NodeState struct {
 // PodState is one pod.
 type PodState struct {
 	// Node is empty if it is bound to none.
-	Node string
+	Node    string
+	Running bool
 	// Gated is whether it has a readiness gate, Waiting whether one of them is closed.
 	Gated, Waiting, Ready bool
 	// Reasons are those of its gates, as far as there are any.

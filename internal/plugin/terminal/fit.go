@@ -45,11 +45,6 @@ func Cut(line string, columns int) string {
 	return out.String()
 }
 
-// Pad fills a text up to so many columns.
-func Pad(text string, columns int) string {
-	return text + strings.Repeat(" ", max(0, columns-width(text)))
-}
-
 // width counts characters, each of one column. A terminal that gives some of them two does
 // not wrap the line, and cuts it itself.
 func width(line string) int {
