@@ -116,7 +116,6 @@ func (s *session) await(ctx context.Context, e *scenario.Expect) error {
 
 // world is the cluster as it is now.
 func (s *session) world(ctx context.Context) *scenario.World {
-	now := time.Now()
 	world := &scenario.World{
 		Pods:    s.monitor.podStates(),
 		Rules:   map[string]scenario.RuleState{},
@@ -127,7 +126,7 @@ func (s *session) world(ctx context.Context) *scenario.World {
 	for _, name := range s.joined {
 		// Not a line of a snapshot, which is as old as the node's last change: time and the status
 		// of rules change nodes too.
-		node, _ := s.fleet.Story(name, now)
+		node, _ := s.fleet.Explanation(ctx, name)
 		world.Nodes = append(world.Nodes, scenario.NodeState{
 			Name:     name,
 			Held:     node.Settled && node.State == noderule.Held,
@@ -151,21 +150,21 @@ func (s *session) world(ctx context.Context) *scenario.World {
 func (s *session) why(ctx context.Context, node, deploy string) (string, error) {
 	var lines print.Lines
 	if deploy == "" {
-		story, err := s.source.Story(ctx, node, time.Now)
+		explanation, err := s.source.Explanation(ctx, node)
 		if err != nil {
 			return "", err
 		}
-		lines = print.Story(story, time.Now())
+		lines = print.Explanation(explanation, time.Now())
 	} else {
 		pods, err := s.podsOf(ctx, deploy, node)
 		if err != nil {
 			return "", err
 		}
-		story, err := s.source.PodStory(ctx, Namespace, pods[0].Name, time.Now)
+		explanation, err := s.source.PodExplanation(ctx, Namespace, pods[0].Name)
 		if err != nil {
 			return "", err
 		}
-		lines = print.PodStory(story, time.Now())
+		lines = print.PodExplanation(explanation, time.Now())
 	}
 	return strings.Join(strings.Fields(strings.Join(lines, " ")), " "), nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 	"github.com/readygate/readygate/internal/plugin/live"
 	"github.com/readygate/readygate/internal/plugin/terminal"
-	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 // session is one run of the demo: everything that is started for it, and that ends with it.
@@ -163,14 +162,9 @@ func (s *session) serveDashboard(ctx context.Context) error {
 		return err
 	}
 	server := dashboard.New(dashboard.Options{
-		Fleet: s.fleet,
-		Story: func(ctx context.Context, node string) (view.Story, error) {
-			return s.source.Story(ctx, node, time.Now)
-		},
-		PodStory: func(ctx context.Context, namespace, name string) (view.PodStory, error) {
-			return s.source.PodStory(ctx, namespace, name, time.Now)
-		},
-		Now: time.Now, Title: "demo: " + s.script.Title,
+		Fleet:       s.fleet,
+		Explanation: s.source.Explanation, PodExplanation: s.source.PodExplanation,
+		Title: "demo: " + s.script.Title,
 	})
 	s.output.url = "http://" + listener.Addr().String()
 	s.output.print("", fmt.Sprintf("The dashboard: %s   (logs: %s; the scenario takes %s)", s.output.url, s.log.Name(), about(s.script.Length())), "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,7 +19,9 @@ import (
 
 // source is the cluster that the flags name.
 func (s *session) source() (*live.Source, error) {
-	if s.nowhere() {
+	// Without any cluster named, the client would try localhost:8080.
+	raw, err := s.cluster.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && len(raw.Clusters) == 0 && *s.cluster.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return nil, errors.New("no cluster to ask: set KUBECONFIG, or use --kubeconfig or --server; kubectl config get-contexts shows what there is")
 	}
 	config, err := s.cluster.ToRESTConfig()
@@ -27,12 +30,6 @@ func (s *session) source() (*live.Source, error) {
 	}
 	config.UserAgent = "kubectl-readiness/" + version.Version
 	return live.NewSource(config)
-}
-
-// nowhere says that no cluster is named anywhere. The client would try localhost:8080.
-func (s *session) nowhere() bool {
-	config, err := s.cluster.ToRawKubeConfigLoader().RawConfig()
-	return err == nil && len(config.Clusters) == 0 && *s.cluster.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == ""
 }
 
 // fleet is the rules and the nodes that match the selector, at one moment.
@@ -48,7 +45,7 @@ func (s *session) fleet(ctx context.Context, source *live.Source, selector label
 	book := view.NewBook(rules)
 	nodes, tally := make([]view.Node, 0, len(objects)), view.Tally{}
 	for _, object := range objects {
-		row := book.Node(object, s.now())
+		row := book.Node(object, time.Now())
 		tally.Add(row)
 		nodes = append(nodes, row)
 	}
@@ -61,17 +58,21 @@ func (s *session) completeNodes(cmd *cobra.Command, args []string, _ string) ([]
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return s.completeNames(cmd, "Node", "", "")
+}
+
+// completeNames offers the names of objects to the shell, each after a prefix.
+func (s *session) completeNames(cmd *cobra.Command, kind, namespace, prefix string) ([]string, cobra.ShellCompDirective) {
 	source, err := s.source()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	nodes, err := source.Nodes(cmd.Context())
+	names, err := source.Names(cmd.Context(), kind, namespace)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var names []string
-	for _, node := range nodes {
-		names = append(names, node.Name)
+	for i := range names {
+		names[i] = prefix + names[i]
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

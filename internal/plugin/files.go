@@ -44,59 +44,52 @@ func (f *files) read(stdin io.Reader) ([]lint.Input, error) {
 	}
 	var inputs []lint.Input
 	for _, name := range f.names {
-		found, err := f.readOne(name, stdin)
+		if name == "-" {
+			input, err := readAll("standard input", stdin, maxManifest)
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, input)
+			continue
+		}
+		paths, err := f.paths(name)
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, found...)
+		for _, path := range paths {
+			input, err := readFile(path, maxManifest)
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, input)
+		}
 	}
 	return inputs, nil
 }
 
-func (f *files) readOne(name string, stdin io.Reader) ([]lint.Input, error) {
-	if name == "-" {
-		input, err := readAll("standard input", stdin, maxManifest)
-		return []lint.Input{input}, err
-	}
-	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no file %s: name a file, a directory, or - for standard input", name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		input, err := readUpTo(name, maxManifest)
-		return []lint.Input{input}, err
-	}
-	return f.readDir(name)
-}
-
-func (f *files) readDir(root string) ([]lint.Input, error) {
-	var inputs []lint.Input
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+// paths are the files that a name stands for: the file itself, or those of a directory.
+func (f *files) paths(root string) (paths []string, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && path != root && !f.recursive:
 			return filepath.SkipDir
-		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
-			return nil
+		case !entry.IsDir() && (path == root || slices.Contains(extensions, filepath.Ext(path))):
+			paths = append(paths, path)
 		}
-		input, err := readUpTo(path, maxManifest)
-		inputs = append(inputs, input)
-		return err
+		return nil
 	})
-	if err == nil && len(inputs) == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(paths) == 0:
+		return nil, fmt.Errorf("there is no file %s: name a file, a directory, or - for standard input", root)
+	case err == nil && len(paths) == 0:
 		return nil, fmt.Errorf("%s has no files that end in .yaml, .yml or .json: name another directory, or look below it with -R", root)
 	}
-	return inputs, err
+	return paths, err
 }
 
-// readFile is the content of a dump, which can be large.
-func readFile(path string) (lint.Input, error) { return readUpTo(path, maxDump) }
-
-func readUpTo(path string, limit int64) (lint.Input, error) {
+func readFile(path string, limit int64) (lint.Input, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return lint.Input{}, err

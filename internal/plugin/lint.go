@@ -22,7 +22,6 @@ Exit code 3 if there are errors; with --strict also if there are warnings.`,
 		Example: `  kubectl readiness lint -f rule.yaml
   kubectl readiness lint -R -f deploy/ --strict
   kustomize build . | kubectl readiness lint -f -`,
-		Args: cobra.NoArgs,
 	}
 	manifests := addFiles(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "Fail on warnings too.")

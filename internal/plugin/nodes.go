@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,7 +23,6 @@ it for longer than its deadline, and limited if a rule leaves it released only b
 maxUnavailable. A condition that is reported and not believed says why.`,
 		Example: `  kubectl readiness nodes --held
   kubectl readiness nodes -l example.com/pool=workers -o wide`,
-		Args: cobra.NoArgs,
 	}
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "Show only nodes with these labels, e.g. -l example.com/pool=workers.")
 	cmd.Flags().BoolVar(&held, "held", false, "Show only nodes that are held.")
@@ -48,7 +48,7 @@ maxUnavailable. A condition that is reported and not believed says why.`,
 			if len(nodes) == 0 {
 				return print.Lines{noNodes(all, selector)}
 			}
-			return print.Nodes(nodes, out.wide(), s.now())
+			return print.Nodes(nodes, out.wide(), time.Now())
 		})
 	}
 	return cmd

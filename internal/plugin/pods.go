@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,6 @@ line counts all of them. The exit code is 0 whether pods wait or not.`,
 		Example: `  kubectl readiness pods -A
   kubectl readiness pods -n shop --all -o wide
   kubectl readiness pods -A --node worker-1`,
-		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "Show pods of all namespaces.")
 	cmd.Flags().BoolVar(&all, "all", false, "Show also pods whose gates are open, and pods without a gate.")
@@ -44,7 +44,7 @@ line counts all of them. The exit code is 0 whether pods wait or not.`,
 		if err != nil {
 			return err
 		}
-		pods, err := source.Pods(cmd.Context(), which, s.now)
+		pods, err := source.Pods(cmd.Context(), which)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ line counts all of them. The exit code is 0 whether pods wait or not.`,
 			pods.Pods = slices.DeleteFunc(pods.Pods, func(p view.Pod) bool { return p.State != view.PodWaiting })
 		}
 		return out.write(s.Out, pods, func() print.Lines {
-			lines := print.Pods(pods, out.wide(), s.now())
+			lines := print.Pods(pods, out.wide(), time.Now())
 			if len(pods.Pods) == 0 {
 				lines = append(print.Lines{noPods(pods.Count, which)}, lines...)
 			}

@@ -52,7 +52,6 @@ rule, which the API server sets, so the files must be written by kubectl get -o 
   kubectl readiness policy | kubectl apply -f -
   kubectl readiness policy >gitops/readygate-policies.yaml
   kubectl get nrr,prr -o yaml | kubectl readiness policy -f - --latch-image=registry.example.com/readygate/readygate-podgate:1.0.0`,
-		Args: cobra.NoArgs,
 	}
 	manifests := addFiles(cmd)
 	cmd.Flags().StringVar(&latchImage, "latch-image", "", "Image of the init container for rules with startHold: the manager's flag of that name. "+

@@ -3,9 +3,10 @@ package plugin
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -32,23 +33,24 @@ Exit codes:
 type session struct {
 	genericiooptions.IOStreams
 	cluster *genericclioptions.ConfigFlags
-	now     func() time.Time
 	started bool
-
-	verbosity verbosity
+	logs    bool // the client logs, with -v
 }
 
 // Run is the whole program. It returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	ctrl.SetLogger(klog.Background())
-	silence()
 	s := newSession(streams)
 	root := s.root()
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
 	code := exitCode(err, s.started)
 	if err != nil && !errors.Is(err, errFindings) {
-		_, _ = fmt.Fprintln(streams.ErrOut, "error: "+terminal.Clean(inWords(err)))
+		text := err.Error()
+		if utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
+			text += ": the cluster does not answer; see kubectl cluster-info, or choose another with --context"
+		}
+		_, _ = fmt.Fprintln(streams.ErrOut, "error: "+terminal.Clean(text))
 	}
 	if code == ExitUsage {
 		_, _ = fmt.Fprintf(streams.ErrOut, "See '%s --help'.\n", ran.CommandPath())
@@ -56,19 +58,11 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	return code
 }
 
-// inWords is an error, and what to do if the cluster does not answer.
-func inWords(err error) string {
-	if utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
-		return err.Error() + ": the cluster does not answer; see kubectl cluster-info, or choose another with --context"
-	}
-	return err.Error()
-}
-
 // New is the command with all its verbs, for the documentation.
 func New(streams genericiooptions.IOStreams) *cobra.Command { return newSession(streams).root() }
 
 func newSession(streams genericiooptions.IOStreams) *session {
-	return &session{IOStreams: streams, cluster: genericclioptions.NewConfigFlags(true), now: time.Now}
+	return &session{IOStreams: streams, cluster: genericclioptions.NewConfigFlags(true)}
 }
 
 func (s *session) root() *cobra.Command {
@@ -79,20 +73,25 @@ func (s *session) root() *cobra.Command {
 		Long:          about,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
-			s.started = true
-			s.verbosity.apply()
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			s.started, s.logs = true, cmd.Flags().Changed("v")
+			klog.LogToStderr(s.logs)
 		},
 	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.ErrOut)
 	s.cluster.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().VarP(&s.verbosity, "v", "v", "Log what the client does, at this level. Without it nothing is logged.")
+	addVerbosity(root)
 	if cacheDir := root.PersistentFlags().Lookup("cache-dir"); cacheDir != nil {
 		cacheDir.DefValue = "$HOME/.kube/cache" // as help shows it, on every machine
 	}
 	root.AddCommand(s.status(), s.nodes(), s.pods(), s.why(), s.lint(), s.simulate(), s.policy(), s.watch(), s.ui(), s.version(), options())
+	for _, verb := range root.Commands() {
+		if verb.Args == nil {
+			verb.Args = cobra.NoArgs
+		}
+	}
 	root.InitDefaultCompletionCmd()
 	addKubectlCompletion(root)
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
@@ -115,10 +114,79 @@ func options() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
 		Short: "List the flags that all commands have",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), "These flags can be passed to any command:\n\n", cmd.Root().PersistentFlags().FlagUsages())
 			return err
 		},
+	}
+}
+
+// Exit codes. They are part of what users rely on.
+const (
+	// ExitFine says that the command did what it was asked.
+	ExitFine = 0
+	// ExitError says that something went wrong.
+	ExitError = 1
+	// ExitUsage says that the command line is wrong.
+	ExitUsage = 2
+	// ExitFindings says that lint found errors, or warnings with --strict.
+	ExitFindings = 3
+)
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errFindings ends a command whose output has said all there is to say.
+var errFindings = errors.New("lint found errors")
+
+// exitCode is the code for what became of a command. A command that did not even start was
+// called wrongly.
+func exitCode(err error, started bool) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return ExitFine
+	case errors.Is(err, errFindings):
+		return ExitFindings
+	case errors.As(err, &usage), !started:
+		return ExitUsage
+	}
+	return ExitError
+}
+
+// addVerbosity adds the flag -v as kubectl has it, and silences the log of the client unless the flag is given:
+// what users must know, commands print themselves.
+func addVerbosity(cmd *cobra.Command) {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	_ = flags.Set("stderrthreshold", "FATAL") // a value of klog
+
+	level := flags.Lookup("v")
+	level.Usage = "Log what the client does, at this level. Without it nothing is logged."
+	cmd.PersistentFlags().AddGoFlag(level)
+}
+
+// addKubectlCompletion adds the script that lets kubectl itself complete "kubectl readiness".
+func addKubectlCompletion(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.AddCommand(&cobra.Command{
+			Use:   "kubectl",
+			Short: "Generate the script that kubectl asks for completions of this plugin",
+			Long: `Prints a script. Where kubectl's own completion works, put it on your PATH as
+kubectl_complete-readiness and make it executable; "kubectl readiness <TAB>" works then.`,
+			Example: "  kubectl readiness completion kubectl >/usr/local/bin/kubectl_complete-readiness\n  chmod +x /usr/local/bin/kubectl_complete-readiness",
+			Args:    cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), "#!/bin/sh\nexec kubectl readiness __complete \"$@\"\n")
+				return err
+			},
+		})
 	}
 }

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/plugin/lint"
@@ -31,7 +31,6 @@ With --nodes the nodes come from a file and no cluster is asked; the time is the
 last heartbeat in it. The files are linted first.`,
 		Example: `  kubectl readiness simulate -f rule.yaml
   kubectl get nodes -o yaml >nodes.yaml; kubectl readiness simulate -f rule.yaml --nodes nodes.yaml`,
-		Args: cobra.NoArgs,
 	}
 	manifests := addFiles(cmd)
 	cmd.Flags().StringVar(&nodeDump, "nodes", "", "File with nodes, from kubectl get nodes -o yaml (or json), in place of the cluster.")
@@ -52,7 +51,7 @@ last heartbeat in it. The files are linted first.`,
 		if err := s.refused(rules, candidates); err != nil {
 			return err
 		}
-		now, asOf := s.now(), time.Time{}
+		now, asOf := time.Now(), time.Time{}
 		if nodeDump != "" {
 			if asOf = lastHeartbeat(nodes); !asOf.IsZero() {
 				now = asOf
@@ -127,25 +126,22 @@ func lastHeartbeat(nodes []*corev1.Node) time.Time {
 			beats = append(beats, last)
 		}
 	}
-	if len(beats) == 0 {
-		return time.Time{}
-	}
 	slices.SortFunc(beats, func(a, b time.Time) int { return b.Compare(a) })
-	for i := range beats[1:] {
-		if beats[i].Sub(beats[i+1]) <= company {
-			return beats[i]
+	for i := 1; i < len(beats); i++ {
+		if beats[i-1].Sub(beats[i]) <= maxHeartbeatGap {
+			return beats[i-1]
 		}
 	}
-	return beats[0]
+	return append(beats, time.Time{})[0]
 }
 
-// company is how close the last heartbeats of two nodes are if both have a clock that is right, and
-// live: kubelets write their status every five minutes at least.
-const company = 6 * time.Minute
+// maxHeartbeatGap is the most that the last heartbeats of two live nodes with correct clocks differ: kubelets write
+// their status every five minutes at least.
+const maxHeartbeatGap = 6 * time.Minute
 
 // dumped are the objects of a kind in a file that kubectl get wrote.
 func dumped[T any](path, kind string) ([]*T, error) {
-	input, err := readFile(path)
+	input, err := readFile(path, maxDump)
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +163,8 @@ func objectsOf[T any](input lint.Input, kind string) ([]*T, error) {
 		if object.GetKind() != kind {
 			continue
 		}
-		data, err := json.Marshal(object.Object)
-		if err != nil {
-			return nil, err
-		}
 		it := new(T)
-		if err := json.Unmarshal(data, it); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, it); err != nil {
 			return nil, fmt.Errorf("%s: %s %s: %w", input.File, kind, object.GetName(), err)
 		}
 		all = append(all, it)

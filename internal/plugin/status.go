@@ -3,6 +3,7 @@ package plugin
 import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"time"
 
 	"github.com/readygate/readygate/internal/plugin/print"
 )
@@ -19,7 +20,6 @@ that wait, those are late that wait longer than the rule's deadline; they are co
 nodes, so the counts are without pods that are on none, and can be half a minute old. What only
 you can mend is said below the table.`,
 		Example: "  kubectl readiness status\n  kubectl readiness status -o wide",
-		Args:    cobra.NoArgs,
 	}
 	out := addOutput(cmd, "wide", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +39,7 @@ you can mend is said below the table.`,
 		if len(unseen) > 0 {
 			all["unseen"] = unseen
 		}
-		return out.write(s.Out, all, func() print.Lines { return print.Status(rules, podRules, unseen, out.wide(), s.now()) })
+		return out.write(s.Out, all, func() print.Lines { return print.Status(rules, podRules, unseen, out.wide(), time.Now()) })
 	}
 	return cmd
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 	"github.com/readygate/readygate/internal/plugin/terminal"
-	"github.com/readygate/readygate/internal/plugin/view"
 )
 
 func (s *session) ui() *cobra.Command {
@@ -23,7 +22,6 @@ func (s *session) ui() *cobra.Command {
 in your browser. It shows what you may see; pods are counted if you may list them. Ctrl-C ends
 it.`,
 		Example: "  kubectl readiness ui\n  kubectl readiness ui --port 8080 --open=false",
-		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().IntVar(&port, "port", 0, "Port on localhost; 0 takes any that is free.")
 	cmd.Flags().BoolVar(&open, "open", true, "Open the page in your browser.")
@@ -50,11 +48,7 @@ it.`,
 			_, _ = fmt.Fprintln(s.ErrOut, "No browser could be started: open the address yourself.")
 		}
 		return dashboard.New(dashboard.Options{
-			Fleet: fleet, Now: s.now, Title: s.contextName(),
-			Story: func(ctx context.Context, node string) (view.Story, error) { return source.Story(ctx, node, s.now) },
-			PodStory: func(ctx context.Context, namespace, name string) (view.PodStory, error) {
-				return source.PodStory(ctx, namespace, name, s.now)
-			},
+			Fleet: fleet, Title: s.contextName(), Explanation: source.Explanation, PodExplanation: source.PodExplanation,
 		}).Serve(ctx, listener)
 	}
 	return cmd

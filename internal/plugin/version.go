@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/readygate/readygate/internal/core/admission"
@@ -26,14 +24,19 @@ func (s *session) version() *cobra.Command {
 		Short: "Show the versions of this command and of the manager",
 		Long: `Shows the version of this command, and the manager's if its Deployment may be seen; --namespace
 says where that is (readygate-system).`,
-		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "Ask no cluster.")
 	out := addOutput(cmd, "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versions{Client: version.Version}
 		if !clientOnly {
-			v.Manager, v.NotSeen = s.managerVersion(cmd.Context())
+			source, err := s.source()
+			if err == nil {
+				v.Manager, err = source.ManagerVersion(cmd.Context(), s.managerNamespace())
+			}
+			if err != nil {
+				v.NotSeen = err.Error()
+			}
 		}
 		return out.write(s.Out, v, func() print.Lines {
 			lines := print.Lines{"Client: " + v.Client}
@@ -47,19 +50,6 @@ says where that is (readygate-system).`,
 		})
 	}
 	return cmd
-}
-
-// managerVersion is the manager's version, or why it is not seen.
-func (s *session) managerVersion(ctx context.Context) (seen, notSeen string) {
-	source, err := s.source()
-	if err != nil {
-		return "", err.Error()
-	}
-	seen, err = source.ManagerVersion(ctx, s.managerNamespace())
-	if err != nil {
-		return "", err.Error()
-	}
-	return seen, ""
 }
 
 // managerNamespace is that of --namespace, else the one that the manager is installed in by default.

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -30,7 +31,6 @@ func (s *session) watch() *cobra.Command {
 the output is no terminal, it writes a line a change. While the cluster does not answer, it
 says so and tries again by itself. Ctrl-C ends it.`,
 		Example: "  kubectl readiness watch --held\n  kubectl readiness watch | tee changes.log",
-		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&held, "held", false, "Show only nodes that are held.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +48,7 @@ says so and tries again by itself. Ctrl-C ends it.`,
 			s.redraw(cmd.Context(), fleet, follower, held)
 			return nil
 		}
-		return s.tell(cmd.Context(), follower, snapshot, held)
+		return s.writeChanges(cmd.Context(), follower, snapshot, held)
 	}
 	return cmd
 }
@@ -67,8 +67,8 @@ func shown(nodes []view.Node, held bool) []view.Node {
 func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.Follower, held bool) {
 	screen := terminal.NewScreen(s.Out, true)
 	defer screen.Close()
-	if s.verbosity.given { // what the client has to say would be written into the picture
-		klog.SetLogger(funcr.New(func(_, args string) { screen.Print(terminal.Clean(args)) }, funcr.Options{Verbosity: s.verbosity.level}))
+	if s.logs { // else the log would be written into the picture; klog has filtered it by -v
+		klog.SetLogger(funcr.New(func(_, args string) { screen.Print(terminal.Clean(args)) }, funcr.Options{Verbosity: math.MaxInt}))
 	}
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -81,7 +81,7 @@ func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.
 		}
 		if quiet%time.Second == 0 {
 			_, rows := screen.Size()
-			screen.Draw(picture(fleet.Snapshot(), held, rows, s.now()))
+			screen.Draw(picture(fleet.Snapshot(), held, rows, time.Now()))
 		}
 		select {
 		case <-ctx.Done():
@@ -110,4 +110,71 @@ func picture(fleet live.Snapshot, held bool, rows int, now time.Time) print.Line
 		lines = append(lines, fmt.Sprintf("… and %d more", rest))
 	}
 	return lines
+}
+
+// writeChanges writes a line for each node, and then for each change.
+func (s *session) writeChanges(ctx context.Context, follower *live.Follower, first live.Snapshot, held bool) error {
+	seen := changes{held: held, nodes: map[string]string{}}
+	lines := seen.lines(live.Delta{Nodes: shown(first.Nodes, held), Connection: &first.Connection}, time.Now())
+	for {
+		if len(lines) > 0 {
+			if err := writeLines(s.Out, lines); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-follower.Changed():
+			lines = seen.lines(follower.Take(), time.Now())
+		}
+	}
+}
+
+// changes keeps the lines that were written, so that only lines that differ are written.
+type changes struct {
+	held  bool              // held nodes only, and when they are released
+	nodes map[string]string // line of each node that was written, without the time
+	lost  time.Time         // since when there is no connection; zero if there is one
+}
+
+// lines are what is new in a delta.
+func (c *changes) lines(delta live.Delta, now time.Time) print.Lines {
+	var lines print.Lines
+	if delta.Connection != nil {
+		lines = c.connection(*delta.Connection, now)
+	}
+	for _, n := range delta.Nodes {
+		before, known := c.nodes[n.Name]
+		line := print.Change(n, time.Time{})
+		matches := !c.held || n.State == noderule.Held
+		if line == before || !known && !matches {
+			continue
+		}
+		lines = append(lines, print.Change(n, now))
+		if c.nodes[n.Name] = line; !matches {
+			delete(c.nodes, n.Name)
+		}
+	}
+	for _, name := range delta.Gone {
+		if _, known := c.nodes[name]; known {
+			lines = append(lines, print.Gone(name, now))
+			delete(c.nodes, name)
+		}
+	}
+	return lines
+}
+
+// connection is a line when it is lost and one when it is back, not one for each attempt.
+func (c *changes) connection(connection live.Connection, now time.Time) print.Lines {
+	before := c.lost
+	c.lost = connection.Lost
+	at := now.Format(time.TimeOnly)
+	switch {
+	case before.IsZero() && !c.lost.IsZero():
+		return print.Lines{at + " not connected, changes are not seen: " + terminal.Clean(connection.Problem)}
+	case !before.IsZero() && c.lost.IsZero():
+		return print.Lines{at + " connected again after " + view.Age(before, now)}
+	}
+	return nil
 }

@@ -5,22 +5,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/readygate/readygate/internal/plugin/live"
 	"github.com/readygate/readygate/internal/plugin/print"
 )
 
 func (s *session) why() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NODE | pod/NAME",
-		Short: "Tell the whole story of one node or pod, and what to do next",
-		Long: `Of a node it tells which rules speak of it and what each requires: the current value, since
-when, when it was last heard of and who wrote it; what happened to the node; what else keeps
-pods away; and what to do next. Of a pod it tells which of its gates are closed, which
-components have not said yes, whether its latch and the agent of its node are there; or why no
-rule selects it. The exit code is 0 whether it is held or not.`,
+		Short: "Explain the state of one node or pod, and what to do next",
+		Long: `For a node, shows the rules that select it and what each requires: the current value, since
+when, its last heartbeat and its writer; the events of the node; what else keeps pods away; and
+what to do next. For a pod, shows which of its gates are closed, which components are not ready,
+and the state of its latch and of the agent of its node; or why no rule selects it. The exit code
+is 0 whether it is held or not.`,
 		Example: `  kubectl readiness why worker-1
   kubectl readiness why pod/web-1 -n shop`,
 		Args:              oneSubject,
@@ -32,39 +34,35 @@ rule selects it. The exit code is 0 whether it is held or not.`,
 		if err != nil {
 			return err
 		}
-		if isPod {
-			return s.whyPod(cmd.Context(), name, out)
-		}
 		source, err := s.source()
 		if err != nil {
 			return err
 		}
-		story, err := source.Story(cmd.Context(), name, s.now)
+		if isPod {
+			return s.whyPod(cmd.Context(), source, name, out)
+		}
+		explanation, err := source.Explanation(cmd.Context(), name)
 		switch {
-		case apierrors.IsNotFound(err) && !named(args):
+		case apierrors.IsNotFound(err) && len(args) == 1 && !strings.Contains(args[0], "/"):
 			return fmt.Errorf("%w; if it is a pod: kubectl readiness why pod/%s, with -n for its namespace", err, name)
 		case err != nil:
 			return err
 		}
-		return out.write(s.Out, story, func() print.Lines { return print.Story(story, s.now()) })
+		return out.write(s.Out, explanation, func() print.Lines { return print.Explanation(explanation, time.Now()) })
 	}
 	return cmd
 }
 
-func (s *session) whyPod(ctx context.Context, name string, out *output) error {
+func (s *session) whyPod(ctx context.Context, source *live.Source, name string, out *output) error {
 	namespace, err := s.namespace()
 	if err != nil {
 		return err
 	}
-	source, err := s.source()
+	explanation, err := source.PodExplanation(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
-	story, err := source.PodStory(ctx, namespace, name, s.now)
-	if err != nil {
-		return err
-	}
-	return out.write(s.Out, story, func() print.Lines { return print.PodStory(story, s.now()) })
+	return out.write(s.Out, explanation, func() print.Lines { return print.PodExplanation(explanation, time.Now()) })
 }
 
 // The words for the kinds of what is asked about, as kubectl knows them.
@@ -102,9 +100,6 @@ func subjectOf(args []string) (isPod bool, name string, err error) {
 	return isPod, name, nil
 }
 
-// named says that the kind was said, too.
-func named(args []string) bool { return len(args) == 2 || strings.Contains(args[0], "/") }
-
 // completeSubjects offers the names of nodes to the shell; after pod/, those of pods.
 func (s *session) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, _, found := strings.Cut(typed, "/")
@@ -119,16 +114,5 @@ func (s *session) completeSubjects(cmd *cobra.Command, args []string, typed stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	source, err := s.source()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	names, err := source.PodNames(cmd.Context(), namespace)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	for i := range names {
-		names[i] = prefix + names[i]
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return s.completeNames(cmd, "Pod", namespace, prefix)
 }

@@ -92,7 +92,7 @@ func TestUIServesTheDashboard(t *testing.T) {
 	_, held, _ := scene(t, c)
 	lines, interrupt := reader(t, c, "nodes", "nodereadinessrules").start(t, "ui", "--open=false")
 	url := waitFor(t, lines, `http://127\.0\.0\.1:\d+/`)
-	for path, want := range map[string]string{"": "<html", "api/nodes/" + held + "/story": held + " is held"} {
+	for path, want := range map[string]string{"": "<html", "api/nodes/" + held + "/explanation": held + " is held"} {
 		if got := get(t, url+path); !strings.Contains(got, want) {
 			t.Errorf("%s has no %q:\n%s", url+path, want, got)
 		}

@@ -64,10 +64,10 @@ func TestEveryVerbWithTheLeastRights(t *testing.T) {
 		u.readiness(t, "why", held).expect(t, 0, held+" is held", "by rule "+rule, testenv.Condition+" is False, must be True", "What to do", "Not seen", "events of the node", "you may not")
 		u.readiness(t, "why", "node/"+released).expect(t, 0, released+" is released")
 		u.readiness(t, "why", "nobody").expect(t, 1, `error: there is no node "nobody"`, "kubectl get nodes")
-		var story view.Story
-		u.readiness(t, "why", held, "-o", "json").parse(t, &story)
-		if story.State != noderule.Held || len(story.Chapters) != 1 || len(story.Unseen) != 1 {
-			t.Errorf("got %+v", story)
+		var explanation view.Explanation
+		u.readiness(t, "why", held, "-o", "json").parse(t, &explanation)
+		if explanation.State != noderule.Held || len(explanation.Chapters) != 1 || len(explanation.Unseen) != 1 {
+			t.Errorf("got %+v", explanation)
 		}
 		if admin := admin(t, c).readiness(t, "why", held); !strings.Contains(admin.stdout, "Events") || strings.Contains(admin.stdout, "Not seen") {
 			t.Errorf("somebody who may see events does not:\n%s", admin.stdout)

@@ -53,10 +53,10 @@ func TestALostClusterIsShownAndComesBack(t *testing.T) {
 	p.until("30 tiles", `document.querySelectorAll("#tiles > button").length === 30`)
 	banner, state := `document.getElementById("banner")`, `document.getElementById("connection-text").textContent`
 	p.until("no banner", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)
-	fleet.Lose("nodes", bomb, time.Now())
+	fleet.Disconnected("nodes", bomb, time.Now())
 	p.until("the banner", banner+`.checkVisibility() && `+banner+`.textContent.startsWith("The cluster has not answered since ") && `+state+` === "Cluster lost"`)
 	p.harmless(bomb)
-	fleet.Hear("nodes")
+	fleet.Connected("nodes")
 	p.until("the banner to go", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)
 }
 
@@ -81,7 +81,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet, Title: "a rather long name of a cluster in production"}), 400, 800)
 	p.until("tiles", `document.querySelectorAll("#tiles > button").length === 300`)
 	p.run(tile("worker-1") + ".click()")
-	p.until("the story", panel+`.querySelector(".headline")`)
+	p.until("the explanation", panel+`.querySelector(".headline")`)
 	if width := value[int](p, "document.documentElement.scrollWidth"); width > 400 {
 		t.Errorf("the page is %d wide", width)
 	}
@@ -99,7 +99,7 @@ func TestUpdatesDoNotShiftTheLayout(t *testing.T) {
 	}
 	p.until("the changes", `document.querySelector("[data-count=Held]").textContent === "0"`)
 	p.run(tile("worker-7") + ".click()")
-	p.until("the story", panel+`.querySelector(".headline")`)
+	p.until("the explanation", panel+`.querySelector(".headline")`)
 	if after := value[string](p, places); after != before {
 		t.Errorf("before %s\nafter  %s", before, after)
 	}

@@ -63,7 +63,7 @@ func TestThePageCanBeUsedWithTheKeyboardAlone(t *testing.T) {
 	}
 
 	p.press(kb.Enter)
-	p.until("the story", panel+`.open && `+panel+`.querySelector(".headline")`)
+	p.until("the explanation", panel+`.open && `+panel+`.querySelector(".headline")`)
 	p.focusIs("panel-heading")
 	p.press(kb.Escape)
 	p.until("the panel to close", `!`+panel+`.open`)
@@ -115,7 +115,7 @@ func TestPageIsUsableWithAScreenReader(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	p.until("the distribution", `document.getElementById("times-table").children.length === 15`)
 	p.run(tile("worker-1") + ".click()")
-	p.until("the story", panel+`.querySelector(".headline")`)
+	p.until("the explanation", panel+`.querySelector(".headline")`)
 	tree, err := chromedp.Call(p.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	if err != nil {
 		t.Fatal(err)

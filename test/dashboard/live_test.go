@@ -1,7 +1,6 @@
 package dashboard_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 	"github.com/readygate/readygate/internal/plugin/live"
-	"github.com/readygate/readygate/internal/plugin/view"
 	"github.com/readygate/readygate/internal/testenv"
 )
 
@@ -27,9 +25,7 @@ func serveCluster(t *testing.T, c *testenv.Cluster) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, dashboard.Options{Fleet: fleet, Title: "test", Story: func(ctx context.Context, node string) (view.Story, error) {
-		return source.Story(ctx, node, time.Now)
-	}})
+	return serve(t, dashboard.Options{Fleet: fleet, Title: "test", Explanation: source.Explanation})
 }
 
 func TestThePageFollowsARealCluster(t *testing.T) {
@@ -44,20 +40,20 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 	p.until("the tile of a held node", tile(name)+`?.dataset.state === "Held"`)
 	p.until("the rule", `document.querySelector("[data-rule='`+name+`'] .counts").textContent.startsWith("1 held")`)
 	p.run(tile(name) + ".click()")
-	p.until("its story", panel+`.open && `+panel+`.querySelector(".headline")`)
+	p.until("its explanation", panel+`.open && `+panel+`.querySelector(".headline")`)
 	text := value[string](p, panel+".innerText")
 	for _, want := range []string{
 		name + " is held for", "by rule " + name, testenv.Condition + " is False, must be True", "Look at that component on this node",
 		"kubectl get pods -A -o wide --field-selector spec.nodeName=" + name, "This rule holds this node", "since", "TaintAdded",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the story lacks %q:\n%s", want, text)
+			t.Errorf("the explanation lacks %q:\n%s", want, text)
 		}
 	}
 
 	c.SetCondition(t, name, testenv.Condition, corev1.ConditionTrue)
 	p.until("the tile to be released", tile(name)+`.dataset.state === "Released"`)
-	p.until("the story to follow", panel+`.querySelector(".headline").textContent.includes(" is released")`)
+	p.until("the explanation to follow", panel+`.querySelector(".headline").textContent.includes(" is released")`)
 	p.until("a screen reader to be told", `document.getElementById("said").textContent === "`+name+` is now released"`)
 	p.until("the rule to count it", `document.querySelector("[data-rule='`+name+`'] .counts").textContent.startsWith("0 held · 1 released")`)
 	p.until("the distribution", `document.getElementById("times-summary").textContent.includes("median")`)
@@ -66,8 +62,8 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.until("the tile to be gone", `!`+tile(name))
-	p.tolerate("404") // the story of a node that is gone
-	p.until("the story to say so", panel+`.innerText.includes("there is no node")`)
+	p.tolerate("404") // the explanation of a node that is gone
+	p.until("the explanation to say so", panel+`.innerText.includes("there is no node")`)
 	if !value[bool](p, "window.loadedOnce") {
 		t.Error("the page was loaded again")
 	}
@@ -97,7 +93,7 @@ func TestHostileTextsOfAClusterDoNotExecute(t *testing.T) {
 	p := open(t, serveCluster(t, c), 1280, 800)
 	p.until("the held node", tile(name)+`?.dataset.state === "Held"`)
 	p.run(tile(name) + ".click()")
-	p.until("its story", panel+`.querySelector(".quote")`)
+	p.until("its explanation", panel+`.querySelector(".quote")`)
 	p.harmless(bomb)
 }
 
@@ -131,7 +127,7 @@ func TestHostileNamesDoNotExecute(t *testing.T) {
 	p.until("a tile for each", `document.querySelectorAll("#tiles > button").length === 9`)
 	for _, name := range names {
 		p.run(tile(name) + ".click()")
-		p.until("the story of "+name, panel+`.querySelector(".quote") && document.getElementById("panel-heading").textContent === `+tile(name)+`.dataset.name`)
+		p.until("the explanation of "+name, panel+`.querySelector(".quote") && document.getElementById("panel-heading").textContent === `+tile(name)+`.dataset.name`)
 		p.harmless(bomb)
 	}
 	if width := value[int](p, "document.documentElement.scrollWidth"); width > 1280 {

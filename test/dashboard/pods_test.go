@@ -78,11 +78,11 @@ func TestPodsThatWaitAreShown(t *testing.T) {
 	p.until("both again", podRows+".length === 2")
 
 	p.run(`document.querySelector("[data-pod='shop/web-1']").click()`)
-	p.until("the story", panel+`.open && `+panel+`.querySelector(".headline")?.textContent.includes("shop/web-1 has waited 3m")`)
-	story := strings.ToLower(value[string](p, panel+".innerText"))
+	p.until("the explanation", panel+`.open && `+panel+`.querySelector(".headline")?.textContent.includes("shop/web-1 has waited 3m")`)
+	explanation := strings.ToLower(value[string](p, panel+".innerText"))
 	for _, want := range []string{"what to do", "component policy has not said yes", "this gate is closed for 3m", "rule pod-network", "policy, pod condition policy.example.com/programmed", "on node worker-1"} {
-		if !strings.Contains(story, want) {
-			t.Errorf("the story lacks %q:\n%s", want, story)
+		if !strings.Contains(explanation, want) {
+			t.Errorf("the explanation lacks %q:\n%s", want, explanation)
 		}
 	}
 	p.press(kb.Escape)

@@ -87,11 +87,11 @@ func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 		"worker-4": {"(minreadyseconds)", "if its requirements stay met, it is released at "},
 	} {
 		p.run(tile(name) + ".click()")
-		p.until("the story of "+name, `document.getElementById("panel-heading").textContent === "`+name+`" && `+panel+`.querySelector(".chapter")`)
+		p.until("the explanation of "+name, `document.getElementById("panel-heading").textContent === "`+name+`" && `+panel+`.querySelector(".chapter")`)
 		text := strings.ToLower(value[string](p, panel+".innerText"))
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
-				t.Errorf("the story of %s lacks %q:\n%s", name, want, text)
+				t.Errorf("the explanation of %s lacks %q:\n%s", name, want, text)
 			}
 		}
 		if name == "worker-4" {

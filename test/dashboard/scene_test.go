@@ -141,17 +141,17 @@ func (s *scene) rules() []client.Object {
 	}
 }
 
-// story adds what a cluster would: who wrote a condition, and events.
-func (s *scene) story(_ context.Context, node string) (view.Story, error) {
-	story, _ := s.fleet.Story(node, s.now())
-	for i := range story.Chapters {
-		for j := range story.Chapters[i].Requirements {
-			r := &story.Chapters[i].Requirements[j]
+// explanation adds what a cluster would: who wrote a condition, and events.
+func (s *scene) explanation(ctx context.Context, node string) (view.Explanation, error) {
+	explanation, _ := s.fleet.Explanation(ctx, node)
+	for i := range explanation.Chapters {
+		for j := range explanation.Chapters[i].Requirements {
+			r := &explanation.Chapters[i].Requirements[j]
 			if !r.Absent {
 				r.Writer = "readygate-reporter"
 			}
 		}
 	}
-	story.Events = append(story.Events, view.Event{At: story.Created, Type: "Normal", Reason: "TaintAdded", Note: "Taint readiness.k8s.io/gpu-driver:NoSchedule added by rule gpu-driver"})
-	return story, nil
+	explanation.Events = append(explanation.Events, view.Event{At: explanation.Created, Type: "Normal", Reason: "TaintAdded", Note: "Taint readiness.k8s.io/gpu-driver:NoSchedule added by rule gpu-driver"})
+	return explanation, nil
 }

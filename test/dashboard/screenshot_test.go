@@ -38,14 +38,14 @@ func TestPictures(t *testing.T) {
 	}
 	const steps = 55
 	s := newScene()
-	url := serve(t, dashboard.Options{Fleet: s.fleet, Story: s.story, Now: s.now, Title: "production / eu-central"})
+	url := serve(t, dashboard.Options{Fleet: s.fleet, Explanation: s.explanation, Now: s.now, Title: "production / eu-central"})
 	for range steps {
 		s.advance(lasting / steps)
 		<-time.After(time.Second)
 	}
 	light := open(t, url, 1280, 800, prefers("prefers-color-scheme", "light"))
 	light.run(tile("gpu-23") + ".click()")
-	light.until("the story", panel+`.querySelector(".headline")`)
+	light.until("the explanation", panel+`.querySelector(".headline")`)
 	light.picture("dashboard-light.png")
 
 	dark := open(t, url, 1280, 800, prefers("prefers-color-scheme", "dark"))

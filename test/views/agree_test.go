@@ -203,7 +203,7 @@ func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testenv.Cluster, 
 		return err
 	}
 	held := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "readiness.k8s.io/") })
-	why, page := a.why(t, name), a.story(t, name)
+	why, page := a.why(t, name), a.explanation(t, name)
 	for who, state := range map[string]noderule.State{"why": why.State, "the page": page.State, "its tile": a.tiles(t)[name]} {
 		if (state == noderule.Held) != held {
 			return fmt.Errorf("tainted by the manager: %v, %s says %q; taints %v, annotations %v, conditions %v", held, who, state, node.Spec.Taints, node.Annotations, node.Status.Conditions)
@@ -216,9 +216,9 @@ func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testenv.Cluster, 
 }
 
 // holdersOf are the rules that hold the node, each with what it misses.
-func holdersOf(story view.Story) map[string]string {
+func holdersOf(explanation view.Explanation) map[string]string {
 	holders := map[string]string{}
-	for _, chapter := range story.Chapters {
+	for _, chapter := range explanation.Chapters {
 		if chapter.Held {
 			holders[chapter.Rule] = fmt.Sprint(chapter.Missing)
 		}

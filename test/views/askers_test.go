@@ -3,14 +3,12 @@ package views_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -41,9 +39,7 @@ func newAskers(t *testing.T, c *testenv.Cluster) *askers {
 	if err := controlplane.WriteKubeconfig(a.kubeconfig, c.Config); err != nil {
 		t.Fatal(err)
 	}
-	a.page = httptest.NewServer(dashboard.New(dashboard.Options{Fleet: fleet, Story: func(ctx context.Context, node string) (view.Story, error) {
-		return all.Story(ctx, node, time.Now)
-	}}).Handler())
+	a.page = httptest.NewServer(dashboard.New(dashboard.Options{Fleet: fleet, Explanation: all.Explanation}).Handler())
 	t.Cleanup(func() {
 		a.page.CloseClientConnections()
 		a.page.Close()
@@ -52,29 +48,29 @@ func newAskers(t *testing.T, c *testenv.Cluster) *askers {
 }
 
 // why is what the plugin says.
-func (a *askers) why(t *testing.T, node string) view.Story {
+func (a *askers) why(t *testing.T, node string) view.Explanation {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if code := plugin.Run(t.Context(), genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &errs}, []string{"why", node, "-o", "json", "--kubeconfig", a.kubeconfig}); code != 0 {
 		t.Fatalf("why %s: exit code %d: %s", node, code, errs.String())
 	}
-	var story view.Story
-	if err := json.Unmarshal(out.Bytes(), &story); err != nil {
+	var explanation view.Explanation
+	if err := json.Unmarshal(out.Bytes(), &explanation); err != nil {
 		t.Fatal(err)
 	}
-	return story
+	return explanation
 }
 
-// story is what the page shows when the node is clicked.
-func (a *askers) story(t *testing.T, node string) view.Story {
+// explanation is what the page shows when the node is clicked.
+func (a *askers) explanation(t *testing.T, node string) view.Explanation {
 	t.Helper()
-	answer := a.get(t, "/api/nodes/"+node+"/story")
+	answer := a.get(t, "/api/nodes/"+node+"/explanation")
 	defer answer.Body.Close() //nolint:errcheck // only read
-	var story view.Story
-	if err := json.NewDecoder(answer.Body).Decode(&story); err != nil {
+	var explanation view.Explanation
+	if err := json.NewDecoder(answer.Body).Decode(&explanation); err != nil {
 		t.Fatal(err)
 	}
-	return story
+	return explanation
 }
 
 // tiles are what the page draws.

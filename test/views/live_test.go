@@ -100,18 +100,18 @@ func TestAFleetIsFollowed(t *testing.T) {
 
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "waits", Namespace: "default"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	c.Create(t, pod)
-	nextLine(t, follower, "a pod that waits", func(d live.Delta) bool { return d.Pods[""] == 1 })
+	nextLine(t, follower, "a pod that waits", func(d live.Delta) bool { return d.Waiting != nil && *d.Waiting == 1 })
 	if err := c.Client.SubResource("binding").Create(t.Context(), pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "first"}}); err != nil {
 		t.Fatal(err)
 	}
-	nextLine(t, follower, "the pod on its node", func(d live.Delta) bool { return d.Pods["first"] == 1 })
+	nextLine(t, follower, "the pod on its node", func(d live.Delta) bool { return d.Waiting != nil && *d.Waiting == 0 })
 
 	if err := c.Client.Delete(t.Context(), testenv.Node("second", nil)); err != nil {
 		t.Fatal(err)
 	}
 	nextLine(t, follower, "a node that goes", func(d live.Delta) bool { return len(d.Gone) == 1 && d.Gone[0] == "second" })
 	after := fleet.Snapshot()
-	if len(after.Nodes) != 1 || after.Rules[0].Count.Selected != 1 || after.Pods["first"] != 1 || after.Waiting != 0 {
+	if len(after.Nodes) != 1 || after.Rules[0].Count.Selected != 1 || after.Waiting == nil || *after.Waiting != 0 {
 		t.Errorf("after: %+v", after)
 	}
 }
@@ -171,15 +171,15 @@ func TestReadOnlyRightsAreEnough(t *testing.T) {
 		return err
 	})
 	snapshot := fleet.Snapshot()
-	if len(snapshot.Nodes) != 1 || snapshot.Pods != nil || len(snapshot.Unseen) != 1 || !strings.Contains(snapshot.Unseen[0], "list pods") {
+	if len(snapshot.Nodes) != 1 || snapshot.Waiting != nil || len(snapshot.Unseen) != 1 || !strings.Contains(snapshot.Unseen[0], "list pods") {
 		t.Errorf("the fleet: %+v", snapshot)
 	}
-	story, err := reader.Story(t.Context(), "read", time.Now)
+	explanation, err := reader.Explanation(t.Context(), "read")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(story.Unseen) != 1 || !strings.Contains(story.Unseen[0], "list events") || len(story.Chapters) != 1 {
-		t.Errorf("the story: %+v", story)
+	if len(explanation.Unseen) != 1 || !strings.Contains(explanation.Unseen[0], "list events") || len(explanation.Chapters) != 1 {
+		t.Errorf("the explanation: %+v", explanation)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestReadErrorsNameTheNextStep(t *testing.T) {
 	}{
 		"no rights": {func() error { _, err := source(t, c, "nobody").Follow(t.Context(), false); return err }, "ask for a role"},
 		"no such node": {func() error {
-			_, err := source(t, c, "somebody", administrators).Story(t.Context(), "nowhere", time.Now)
+			_, err := source(t, c, "somebody", administrators).Explanation(t.Context(), "nowhere")
 			return err
 		}, `there is no node "nowhere"`},
 		"no CRD": {func() error {
@@ -232,11 +232,11 @@ func TestTheWriterOfAConditionIsNamed(t *testing.T) {
 	c.Create(t, testenv.Rule("written"))
 	c.Create(t, testenv.Node("written", testenv.Pool("written")))
 	c.SetCondition(t, "written", testenv.Condition, corev1.ConditionFalse)
-	story, err := source(t, c, "somebody", administrators).Story(t.Context(), "written", time.Now)
+	explanation, err := source(t, c, "somebody", administrators).Explanation(t.Context(), "written")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if writer := story.Chapters[0].Requirements[0].Writer; writer != "views.test" {
+	if writer := explanation.Chapters[0].Requirements[0].Writer; writer != "views.test" {
 		t.Errorf("the condition was written by %q, not by this test", writer)
 	}
 }

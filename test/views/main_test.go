@@ -1,5 +1,5 @@
 // Package views tests that whoever shows the state of a cluster shows the truth: what the
-// manager does is what lines, stories and pages say. Against a real API server.
+// manager does is what lines, explanations and pages say. Against a real API server.
 package views_test
 
 import (

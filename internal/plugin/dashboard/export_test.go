@@ -12,8 +12,8 @@ var Static = static
 // MaxStreams is how many pages may be open.
 const MaxStreams = maxStreams
 
-// SetPatience says how long a page may take to read.
-func (s *Server) SetPatience(patience time.Duration) { s.patience = patience }
+// SetReadTimeout sets how long a page may take to read.
+func (s *Server) SetReadTimeout(timeout time.Duration) { s.readTimeout = timeout }
 
 // SetAfter makes pauses end when a test says so.
 func (s *Server) SetAfter(after func(time.Duration) <-chan time.Time) { s.after = after }

@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"io/fs"
+	"fmt"
 	"net/http"
 	"path"
 	"time"
@@ -14,8 +13,8 @@ import (
 //go:embed static
 var static embed.FS
 
-// types are those of our files. What the machine believes of them can be wrong, and a browser
-// that may not guess would then run nothing.
+// types are the types of the embedded files. Those that the machine has configured can be wrong, and a browser
+// that may not guess would then run no script.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -23,42 +22,20 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// file is an embedded file as it is served.
-type file struct {
-	content     []byte
-	contentType string
-	tag         string
-}
-
-// files are by the path under which they are served.
-var files = func() map[string]file {
-	all := map[string]file{}
-	entries, err := fs.ReadDir(static, "static")
-	if err != nil {
-		panic(err) // they are part of the binary
-	}
-	for _, entry := range entries {
-		content, err := static.ReadFile("static/" + entry.Name())
-		if err != nil {
-			panic(err)
-		}
-		sum := sha256.Sum256(content)
-		all["/"+entry.Name()] = file{content: content, contentType: types[path.Ext(entry.Name())], tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
-	}
-	all["/"] = all["/index.html"]
-	return all
-}()
-
-// serveFile serves an embedded file. A browser may keep it, and asks whether it is still so:
+// serveFile serves an embedded file. A browser may keep it, and asks whether it is still the same:
 // the next version of the program may serve another one on the same port.
 func serveFile(w http.ResponseWriter, r *http.Request) {
-	f, there := files[r.URL.Path]
-	if !there {
+	name := r.URL.Path
+	if name == "/" {
+		name = "/index.html"
+	}
+	content, err := static.ReadFile("static" + name)
+	if err != nil {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", f.contentType)
+	w.Header().Set("Content-Type", types[path.Ext(name)])
 	w.Header().Set("Cache-Control", "no-cache")
-	w.Header().Set("ETag", f.tag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+	w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(content)))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }

@@ -11,7 +11,7 @@ import (
 
 func TestResponsesHaveSecurityHeaders(t *testing.T) {
 	url := serve(t, dashboard.New(dashboard.Options{Fleet: fleet(held("a"))}))
-	for _, path := range []string{"/", "/app.js", "/style.css", "/nothing", "/api/times", "/api/history", "/api/nodes/a/story", "/api/stream"} {
+	for _, path := range []string{"/", "/app.js", "/style.css", "/nothing", "/api/times", "/api/history", "/api/nodes/a/explanation", "/api/stream"} {
 		response := get(t, url+path)
 		for name, want := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
@@ -39,7 +39,7 @@ func TestResponsesHaveSecurityHeaders(t *testing.T) {
 func TestOnlyReadingIsPossible(t *testing.T) {
 	url := serve(t, dashboard.New(dashboard.Options{Fleet: fleet(held("a"))}))
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "PROPFIND"} {
-		for _, path := range []string{"/", "/api/nodes/a/story", "/api/stream"} {
+		for _, path := range []string{"/", "/api/nodes/a/explanation", "/api/stream"} {
 			response := request(t, method, url+path)
 			if response.code != http.StatusMethodNotAllowed || response.header.Get("Allow") != "GET, HEAD" {
 				t.Errorf("%s %s: %d, Allow %q", method, path, response.code, response.header.Get("Allow"))
@@ -73,16 +73,16 @@ func TestCrossSiteRequestsAreRejected(t *testing.T) {
 		headers []string
 		want    int
 	}{
-		"a program that is no browser":     {"/api/times", nil, http.StatusOK},
-		"the page itself":                  {"/api/times", []string{"Sec-Fetch-Site", "same-origin"}, http.StatusOK},
-		"an address that somebody typed":   {"/", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, http.StatusOK},
-		"a link on another site":           {"/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, http.StatusOK},
-		"a link to data":                   {"/api/times", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, http.StatusForbidden},
-		"a frame of another site":          {"/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, http.StatusForbidden},
-		"a script of another site":         {"/app.js", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"}, http.StatusForbidden},
-		"another port of this machine":     {"/api/stream", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, http.StatusForbidden},
-		"data asked for by another site":   {"/api/times", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, http.StatusForbidden},
-		"a story asked for by another one": {"/api/nodes/a/story", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, http.StatusForbidden},
+		"a program that is no browser":            {"/api/times", nil, http.StatusOK},
+		"the page itself":                         {"/api/times", []string{"Sec-Fetch-Site", "same-origin"}, http.StatusOK},
+		"an address that somebody typed":          {"/", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, http.StatusOK},
+		"a link on another site":                  {"/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, http.StatusOK},
+		"a link to data":                          {"/api/times", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, http.StatusForbidden},
+		"a frame of another site":                 {"/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, http.StatusForbidden},
+		"a script of another site":                {"/app.js", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"}, http.StatusForbidden},
+		"another port of this machine":            {"/api/stream", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, http.StatusForbidden},
+		"data asked for by another site":          {"/api/times", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, http.StatusForbidden},
+		"an explanation asked for by another one": {"/api/nodes/a/explanation", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, http.StatusForbidden},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,11 +1,16 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/live"
 )
 
 // counts are how many nodes are in each state.
@@ -16,6 +21,24 @@ type sample struct {
 	at    time.Time
 	all   counts
 	rules map[string]counts
+}
+
+func sampleOf(snapshot live.Snapshot, at time.Time) sample {
+	s := sample{at: at, rules: make(map[string]counts, len(snapshot.Rules))}
+	for _, n := range snapshot.Nodes {
+		switch n.State {
+		case noderule.Held:
+			s.all.Held++
+		case noderule.Released:
+			s.all.Released++
+		case noderule.NotSelected:
+			s.all.NotSelected++
+		}
+	}
+	for _, rule := range snapshot.Rules {
+		s.rules[rule.Name] = counts{Held: rule.Count.Held, Released: rule.Count.Released}
+	}
+	return s
 }
 
 // grains say how fine history is up to which age. What is older than the last is forgotten.
@@ -62,8 +85,9 @@ func thin(samples []sample, now time.Time) []sample {
 			}
 			last++
 		}
-		if peak := peakOf(samples, first, last); grain > 0 && peak != last {
-			kept = append(kept, samples[peak])
+		peak := slices.MaxFunc(samples[first:last+1], func(a, b sample) int { return cmp.Compare(a.all.Held, b.all.Held) })
+		if grain > 0 && !peak.at.Equal(samples[last].at) {
+			kept = append(kept, peak)
 		}
 		kept = append(kept, samples[last])
 		first = last + 1
@@ -79,16 +103,6 @@ func spanOf(at, now time.Time) (span time.Time, grain time.Duration) {
 		}
 	}
 	return time.Time{}, 0
-}
-
-func peakOf(samples []sample, first, last int) int {
-	peak := first
-	for i := first; i <= last; i++ {
-		if samples[i].all.Held > samples[peak].all.Held {
-			peak = i
-		}
-	}
-	return peak
 }
 
 // point is a sample for the page: time in milliseconds, held, released, not selected.
@@ -120,11 +134,10 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 
 // Run keeps history until the context is over. To run it twice does no harm.
 func (s *Server) Run(ctx context.Context) {
-	follower, snapshot := s.fleet.Follow()
+	follower, snapshot := s.options.Fleet.Follow()
 	defer follower.Stop()
-	now := newCounter(snapshot)
 	for {
-		s.history.add(now.sample(s.now()))
+		s.history.add(sampleOf(snapshot, s.options.Now()))
 		select {
 		case <-ctx.Done():
 			return
@@ -134,7 +147,8 @@ func (s *Server) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-follower.Changed():
-			now.apply(follower.Take())
+			follower.Take()
+			snapshot = s.options.Fleet.Snapshot()
 		}
 	}
 }

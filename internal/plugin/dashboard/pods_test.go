@@ -82,25 +82,25 @@ func TestStreamSendsPodsThatWait(t *testing.T) {
 func TestPodExplanationIsServedUnchanged(t *testing.T) {
 	for _, name := range []string{"web-1", "ä ö?x=1#y", "<img src=x>", "%2F"} {
 		asked := ""
-		s := dashboard.New(dashboard.Options{Fleet: fleet(), PodStory: func(_ context.Context, namespace, name string) (view.PodStory, error) {
+		s := dashboard.New(dashboard.Options{Fleet: fleet(), PodExplanation: func(_ context.Context, namespace, name string) (view.PodExplanation, error) {
 			asked = namespace + " " + name
-			return view.PodStory{Headline: "all about " + name}, nil
+			return view.PodExplanation{Headline: "all about " + name}, nil
 		}})
-		response := get(t, serve(t, s)+"/api/pods/shop/"+url.PathEscape(name)+"/story")
-		var story view.PodStory
-		if err := json.NewDecoder(response.body).Decode(&story); err != nil || asked != "shop "+name || story.Headline != "all about "+name {
-			t.Errorf("%q: %d, %v, asked for %q, %+v", name, response.code, err, asked, story)
+		response := get(t, serve(t, s)+"/api/pods/shop/"+url.PathEscape(name)+"/explanation")
+		var explanation view.PodExplanation
+		if err := json.NewDecoder(response.body).Decode(&explanation); err != nil || asked != "shop "+name || explanation.Headline != "all about "+name {
+			t.Errorf("%q: %d, %v, asked for %q, %+v", name, response.code, err, asked, explanation)
 		}
 	}
 }
 
 func TestWithoutASourceTheFleetExplainsAPodThatWaits(t *testing.T) {
 	base := serve(t, dashboard.New(dashboard.Options{Fleet: gatedFleet(gatedPod("waits", corev1.ConditionFalse), gatedPod("open", corev1.ConditionTrue)), Now: func() time.Time { return noon }}))
-	var story view.PodStory
-	if err := json.NewDecoder(get(t, base+"/api/pods/shop/waits/story").body).Decode(&story); err != nil || len(story.Chapters) != 1 || story.Headline != "shop/waits has waited 60s for policy (no)" {
-		t.Errorf("%+v, %v", story, err)
+	var explanation view.PodExplanation
+	if err := json.NewDecoder(get(t, base+"/api/pods/shop/waits/explanation").body).Decode(&explanation); err != nil || len(explanation.Chapters) != 1 || explanation.Headline != "shop/waits has waited 60s for policy (no)" {
+		t.Errorf("%+v, %v", explanation, err)
 	}
-	response := get(t, base+"/api/pods/shop/open/story")
+	response := get(t, base+"/api/pods/shop/open/explanation")
 	var answer struct{ Error string }
 	if err := json.NewDecoder(response.body).Decode(&answer); err != nil || response.code != http.StatusNotFound || !strings.Contains(answer.Error, "no pod shop/open waits") {
 		t.Errorf("%d, %q, %v", response.code, answer.Error, err)

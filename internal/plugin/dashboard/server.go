@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -9,25 +10,19 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/readygate/readygate/internal/plugin/live"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Fleet is what the page shows. A *live.Fleet is one.
-type Fleet interface {
-	Follow() (*live.Follower, live.Snapshot)
-	Snapshot() live.Snapshot
-	Story(node string, now time.Time) (view.Story, bool)
-	PodStory(namespace, name string, now time.Time) (view.PodStory, bool)
-}
-
 // Options say what is shown.
 type Options struct {
-	Fleet Fleet
-	// Story is the whole story of a node, with events and writers. Nil: as the fleet knows it.
-	Story func(ctx context.Context, node string) (view.Story, error)
-	// PodStory is the whole story of a pod. Nil: as the fleet knows it, while the pod waits.
-	PodStory func(ctx context.Context, namespace, name string) (view.PodStory, error)
+	Fleet *live.Fleet
+	// Explanation is the explanation of a node, with events and writers. Nil: as the fleet knows it.
+	Explanation func(ctx context.Context, node string) (view.Explanation, error)
+	// PodExplanation is the explanation of a pod. Nil: as the fleet knows it, while the pod waits.
+	PodExplanation func(ctx context.Context, namespace, name string) (view.PodExplanation, error)
 	// Now is the clock; nil: that of the machine.
 	Now func() time.Time
 	// Title says which cluster it is, as the name of a context; empty: nothing is said.
@@ -39,42 +34,34 @@ const (
 	pace = 200 * time.Millisecond
 	// beat is how often a quiet stream says that it is alive.
 	beat = 15 * time.Second
-	// patience is how long a page may take to read what is sent to it.
-	patience = 20 * time.Second
+	// readTimeout is how long a page may take to read what is sent to it.
+	readTimeout = 20 * time.Second
 	// maxStreams bounds the pages that are open at a time.
 	maxStreams = 64
 )
 
 // Server serves the page.
 type Server struct {
-	fleet    Fleet
-	story    func(ctx context.Context, node string) (view.Story, error)
-	podStory func(ctx context.Context, namespace, name string) (view.PodStory, error)
-	now      func() time.Time
-	title    string
-	history  history
-	streams  chan struct{}
+	options Options
+	history history
+	streams chan struct{}
 
-	after    func(time.Duration) <-chan time.Time
-	patience time.Duration
+	after       func(time.Duration) <-chan time.Time
+	readTimeout time.Duration
 }
 
 // New makes a server. Nothing is served yet, and no history kept.
 func New(options Options) *Server {
-	s := &Server{
-		fleet: options.Fleet, story: options.Story, podStory: options.PodStory, now: options.Now, title: options.Title,
-		streams: make(chan struct{}, maxStreams), after: time.After, patience: patience,
+	if options.Now == nil {
+		options.Now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if options.Explanation == nil {
+		options.Explanation = options.Fleet.Explanation
 	}
-	if s.story == nil {
-		s.story = s.known
+	if options.PodExplanation == nil {
+		options.PodExplanation = options.Fleet.PodExplanation
 	}
-	if s.podStory == nil {
-		s.podStory = s.knownPod
-	}
-	return s
+	return &Server{options: options, streams: make(chan struct{}, maxStreams), after: time.After, readTimeout: readTimeout}
 }
 
 // Handler serves the page, to requests from this machine only.
@@ -83,8 +70,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/stream", s.stream)
 	mux.HandleFunc("GET /api/history", s.serveHistory)
 	mux.HandleFunc("GET /api/times", s.serveTimes)
-	mux.HandleFunc("GET /api/nodes/{name}/story", s.serveStory)
-	mux.HandleFunc("GET /api/pods/{namespace}/{name}/story", s.servePodStory)
+	mux.HandleFunc("GET /api/nodes/{name}/explanation", s.serveExplanation)
+	mux.HandleFunc("GET /api/pods/{namespace}/{name}/explanation", s.servePodExplanation)
 	mux.HandleFunc("GET /", serveFile)
 	return guard(mux)
 }
@@ -124,4 +111,42 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return server.Close()
 	}
 	return nil
+}
+
+func (s *Server) serveExplanation(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+	defer cancel()
+	explanation, err := s.options.Explanation(ctx, r.PathValue("name"))
+	s.answerOr(w, explanation, err)
+}
+
+func (s *Server) servePodExplanation(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+	defer cancel()
+	explanation, err := s.options.PodExplanation(ctx, r.PathValue("namespace"), r.PathValue("name"))
+	s.answerOr(w, explanation, err)
+}
+
+// answerOr answers with a value, or with the error.
+func (s *Server) answerOr(w http.ResponseWriter, value any, err error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		s.answer(w, http.StatusNotFound, map[string]string{"error": err.Error()})
+	case err != nil:
+		s.answer(w, http.StatusBadGateway, map[string]string{"error": err.Error()})
+	default:
+		s.answer(w, http.StatusOK, value)
+	}
+}
+
+func (s *Server) answer(w http.ResponseWriter, code int, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.readTimeout)) // a writer without deadlines has none to miss
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(data) // an error says that the client is gone
 }

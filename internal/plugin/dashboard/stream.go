@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// message is what a page is told. The first one of a stream is the whole fleet, later ones
+// message is what a page receives. The first one of a stream is the whole fleet, later ones
 // have only what changed.
 type message struct {
 	// At is the time of the server, in milliseconds: the page counts ages by it.
@@ -68,10 +68,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	follower, snapshot := s.fleet.Follow()
+	follower, snapshot := s.options.Fleet.Follow()
 	defer follower.Stop()
-	told := &teller{server: s, w: w, control: http.NewResponseController(w), rules: map[string]view.Rule{}}
-	if told.send("snapshot", told.snapshot(snapshot)) != nil {
+	page := &pageStream{server: s, w: w, control: http.NewResponseController(w), rules: map[string]view.Rule{}}
+	if page.send("snapshot", page.snapshot(snapshot)) != nil {
 		return
 	}
 	alive := time.NewTicker(beat)
@@ -81,11 +81,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-alive.C:
-			if told.send("beat", message{}) != nil {
+			if page.send("beat", message{}) != nil {
 				return
 			}
 		case <-follower.Changed():
-			if m := told.changes(follower.Take()); !m.empty() && told.send("changes", m) != nil {
+			if m := page.changes(follower.Take()); !m.empty() && page.send("changes", m) != nil {
 				return
 			}
 			select {
@@ -97,69 +97,66 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// teller tells one page, and remembers which rules it knows.
-type teller struct {
+// pageStream writes to one page, and keeps the rules that it has sent.
+type pageStream struct {
 	server  *Server
 	w       http.ResponseWriter
 	control *http.ResponseController
 	rules   map[string]view.Rule
 }
 
-func (t *teller) snapshot(snapshot live.Snapshot) message {
+func (p *pageStream) snapshot(snapshot live.Snapshot) message {
 	m := message{
-		Title: t.server.title, Nodes: tilesOf(snapshot.Nodes), Unseen: snapshot.Unseen, Cluster: clusterOf(snapshot.Connection),
-		Pods: podRowsOf(snapshot.Gated), PodRules: &snapshot.PodRules,
+		Title: p.server.options.Title, Nodes: each(snapshot.Nodes, tileOf), Unseen: snapshot.Unseen, Cluster: clusterOf(snapshot.Connection),
+		Pods: each(snapshot.Gated, podRowOf), PodRules: &snapshot.PodRules, Waiting: snapshot.Waiting,
 	}
-	m.Rules, _ = t.changed(snapshot.Rules)
-	if snapshot.Pods != nil {
-		m.Waiting = &snapshot.Waiting
-	}
+	m.Rules, _ = p.changed(snapshot.Rules)
 	return m
 }
 
-func (t *teller) changes(delta live.Delta) message {
-	m := message{Nodes: tilesOf(delta.Nodes), Gone: delta.Gone, Pods: podRowsOf(delta.Gated), PodsGone: delta.Ungated, PodRules: delta.PodRules}
+func (p *pageStream) changes(delta live.Delta) message {
+	m := message{
+		Nodes: each(delta.Nodes, tileOf), Gone: delta.Gone, Waiting: delta.Waiting,
+		Pods: each(delta.Gated, podRowOf), PodsGone: delta.Ungated, PodRules: delta.PodRules,
+	}
 	if delta.Rules != nil {
-		m.Rules, m.RulesGone = t.changed(delta.Rules)
+		m.Rules, m.RulesGone = p.changed(delta.Rules)
 	}
 	if delta.Connection != nil {
 		m.Cluster = clusterOf(*delta.Connection)
-	}
-	if waiting, changed := delta.Pods[""]; changed {
-		m.Waiting = &waiting
 	}
 	return m
 }
 
 // changed are the rules of which the page does not know the line, and those that are gone.
-func (t *teller) changed(rules []view.Rule) (changed []view.Rule, gone []string) {
+func (p *pageStream) changed(rules []view.Rule) (changed []view.Rule, gone []string) {
 	there := make(map[string]bool, len(rules))
 	for _, rule := range rules {
 		there[rule.Name] = true
-		if before, known := t.rules[rule.Name]; !known || !reflect.DeepEqual(before, rule) {
+		if before, known := p.rules[rule.Name]; !known || !reflect.DeepEqual(before, rule) {
 			changed = append(changed, rule)
-			t.rules[rule.Name] = rule
+			p.rules[rule.Name] = rule
 		}
 	}
-	for name := range t.rules {
+	for name := range p.rules {
 		if !there[name] {
 			gone = append(gone, name)
-			delete(t.rules, name)
+			delete(p.rules, name)
 		}
 	}
 	slices.Sort(gone)
 	return changed, gone
 }
 
-func (t *teller) send(event string, m message) error {
-	m.At = t.server.now().UnixMilli()
+func (p *pageStream) send(event string, m message) error {
+	m.At = p.server.options.Now().UnixMilli()
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	_ = t.control.SetWriteDeadline(time.Now().Add(t.server.patience)) // a writer without deadlines has none to miss
-	if _, err := fmt.Fprintf(t.w, "event: %s\ndata: %s\n\n", event, data); err != nil {
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.server.readTimeout)) // a writer without deadlines has none to miss
+	if _, err := fmt.Fprintf(p.w, "event: %s\ndata: %s\n\n", event, data); err != nil {
 		return err
 	}
-	return t.control.Flush()
+	return p.control.Flush()
 }

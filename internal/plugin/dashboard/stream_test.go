@@ -53,13 +53,13 @@ func TestStreamReportsThatTheClusterIsLost(t *testing.T) {
 	if first := p.next(); first.Cluster == nil || first.Cluster.Lost != 0 {
 		t.Errorf("while it is there: %+v", first.Cluster)
 	}
-	f.Lose("nodes", "refused", time.UnixMilli(1234567))
+	f.Disconnected("nodes", "refused", time.UnixMilli(1234567))
 	for name, m := range map[string]told{"this page": p.next(), "a new page": openPage(t, url).next()} {
 		if m.Cluster == nil || m.Cluster.Lost != 1234567 || m.Cluster.Problem != "refused" {
 			t.Errorf("%s is told %+v", name, m.Cluster)
 		}
 	}
-	f.Hear("nodes")
+	f.Connected("nodes")
 	if m := p.next(); m.Cluster == nil || m.Cluster.Lost != 0 {
 		t.Errorf("when it is back: %+v", m.Cluster)
 	}
@@ -128,7 +128,7 @@ func TestSlowPageDelaysNoOtherPageAndIsDisconnected(t *testing.T) {
 	f := fleet(held("a"))
 	s := dashboard.New(dashboard.Options{Fleet: f})
 	url := serve(t, s)
-	s.SetPatience(time.Second)
+	s.SetReadTimeout(time.Second)
 	slow := &stuck{ResponseRecorder: httptest.NewRecorder(), writing: make(chan struct{})}
 	given := make(chan struct{})
 	go func() {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// tile is what the page needs to draw a node; the rest is in its story.
+// tile is what the page needs to draw a node; the rest is in its explanation.
 type tile struct {
 	Name  string         `json:"name"`
 	State noderule.State `json:"state"`
@@ -81,12 +82,13 @@ func (t *tile) explain(s view.Standing) {
 	}
 }
 
-func tilesOf(nodes []view.Node) []tile {
-	tiles := make([]tile, len(nodes))
-	for i, n := range nodes {
-		tiles[i] = tileOf(n)
+// each converts all elements of a list.
+func each[S, T any](all []S, convert func(S) T) []T {
+	converted := make([]T, len(all))
+	for i, element := range all {
+		converted[i] = convert(element)
 	}
-	return tiles
+	return converted
 }
 
 func seconds(at time.Time) int64 {
@@ -94,4 +96,33 @@ func seconds(at time.Time) int64 {
 		return 0
 	}
 	return at.Unix()
+}
+
+// podRow is what the page needs to show a pod that waits; the rest is in its explanation.
+type podRow struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Node      string `json:"node,omitempty"`
+	// Gate are the gates for which the pod waits, and For is what they wait for, in words.
+	Gate string `json:"gate"`
+	For  string `json:"for"`
+	// Since is since when it waits, and Due when it is late, in seconds; 0 if nobody knows, or never.
+	Since int64 `json:"since,omitempty"`
+	Due   int64 `json:"due,omitempty"`
+}
+
+func podRowOf(p view.Pod) podRow {
+	row := podRow{Namespace: p.Namespace, Name: p.Name, Node: p.Node, Since: seconds(p.Since)}
+	var gates, reasons []string
+	for _, g := range p.Gates {
+		if !g.Waits() {
+			continue
+		}
+		gates, reasons = append(gates, g.Name), append(reasons, g.For)
+		if due := seconds(g.Due); due > 0 && (row.Due == 0 || due < row.Due) {
+			row.Due = due
+		}
+	}
+	row.Gate, row.For = strings.Join(gates, ", "), strings.Join(reasons, "; ")
+	return row
 }

@@ -73,5 +73,5 @@ func quantile(sorted []int64, percent int) int64 {
 }
 
 func (s *Server) serveTimes(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, http.StatusOK, timesOf(s.fleet.Snapshot().Nodes, r.URL.Query().Get("rule")))
+	s.answer(w, http.StatusOK, timesOf(s.options.Fleet.Snapshot().Nodes, r.URL.Query().Get("rule")))
 }

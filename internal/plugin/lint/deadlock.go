@@ -30,7 +30,7 @@ func (r *Report) checkWorkloads(documents []document) {
 // checkTolerates warns of a reporter that a rule keeps off the node: its own rule, which then
 // never lets the node go, or another one that can hold the same nodes.
 func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
-	taint := taintOf(rule)
+	taint := corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
 	if reporters.Tolerates(&it.pod, &taint) {
 		return
 	}
@@ -68,10 +68,6 @@ func overlap(a, b *v1alpha1.NodeReadinessRule) bool {
 	})
 }
 
-func taintOf(rule *v1alpha1.NodeReadinessRule) corev1.Taint {
-	return corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
-}
-
 // checkReported looks for requirements that nobody reports. Files without reporters say
 // nothing about that, nor do reporters that have their configuration elsewhere.
 func (r *Report) checkReported(reporters []reporter) {
@@ -87,7 +83,8 @@ func (r *Report) checkReported(reporters []reporter) {
 	}
 	for _, rule := range r.Rules {
 		for i, requirement := range rule.Spec.Conditions {
-			if slices.Contains(reported, requirement.Type) || writtenByOthers(requirement.Type) || requirement.DefaultStatus == requirement.RequiredStatus {
+			byKubernetes := requirement.Type == string(corev1.NodeNetworkUnavailable) || slices.Contains(kubeletTypes, requirement.Type)
+			if slices.Contains(reported, requirement.Type) || byKubernetes || requirement.DefaultStatus == requirement.RequiredStatus {
 				continue
 			}
 			r.add(Warning, r.places[rule.UID], fmt.Sprintf("spec.conditions[%d].type", i),
@@ -95,9 +92,4 @@ func (r *Report) checkReported(reporters []reporter) {
 				"compare the spelling, or add a reporter: docs/reporter.md")
 		}
 	}
-}
-
-// writtenByOthers says that a condition needs no reporter: the kubelet or the network writes it.
-func writtenByOthers(conditionType string) bool {
-	return conditionType == string(corev1.NodeNetworkUnavailable) || slices.Contains(kubeletTypes, conditionType)
 }

@@ -3,9 +3,12 @@ package lint
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -98,9 +101,35 @@ func (r *Report) objectsIn(file string, text []byte) []document {
 	return r.flatten(in)
 }
 
-// checkEmpty warns of a file that says nothing: what should have made it may have failed.
-func (r *Report) checkEmpty(input Input, objects, findings int) {
-	if objects == 0 && len(r.Findings) == findings {
-		r.add(Warning, document{file: input.File}, "", "has no objects", "is it the right file, or did the command fail that was to make it?")
+const listKind = "List"
+
+// flatten are the objects of a list, of lists in it too, or the object itself if it is none.
+func (r *Report) flatten(d document) []document {
+	if !r.identified(d) {
+		return nil
 	}
+	items, isList := d.Object["items"].([]any)
+	switch own := slices.Contains([]string{listKind, ruleKind + listKind, podRuleKind + listKind}, d.GetKind()); {
+	case !isList && !own:
+		return []document{d}
+	case !isList && d.Object["items"] != nil:
+		r.add(Error, d, "items", "is no list", "write every object of it as an item: - apiVersion: …")
+	}
+	kind, ofOne := strings.CutSuffix(d.GetKind(), listKind)
+	var all []document
+	for i, item := range items {
+		object, isObject := item.(map[string]any)
+		if !isObject {
+			r.add(Error, d, fmt.Sprintf("items[%d]", i), "is no Kubernetes object", "correct it, or leave it out")
+			continue
+		}
+		of := document{file: d.file}
+		of.Object = object
+		if ofOne && kind != "" { // a list of one kind says for all items what they are
+			of.SetKind(cmp.Or(of.GetKind(), kind))
+			of.SetAPIVersion(cmp.Or(of.GetAPIVersion(), d.GetAPIVersion()))
+		}
+		all = append(all, r.flatten(of)...)
+	}
+	return all
 }

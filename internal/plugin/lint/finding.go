@@ -36,20 +36,17 @@ type Finding struct {
 
 // Refused is how many errors keep the rules from working at all.
 func (r *Report) Refused() int {
-	n := 0
-	for _, f := range r.Findings {
-		if f.Severity == Error && !f.unsafe {
-			n++
-		}
-	}
-	return n
+	return r.count(func(f *Finding) bool { return f.Severity == Error && !f.unsafe })
 }
 
 // Count is how many findings have this severity.
 func (r *Report) Count(severity Severity) int {
-	n := 0
-	for _, f := range r.Findings {
-		if f.Severity == severity {
+	return r.count(func(f *Finding) bool { return f.Severity == severity })
+}
+
+func (r *Report) count(matches func(*Finding) bool) (n int) {
+	for i := range r.Findings {
+		if matches(&r.Findings[i]) {
 			n++
 		}
 	}
@@ -62,12 +59,12 @@ func (r *Report) add(severity Severity, at document, field, message, do string) 
 
 // sort orders findings: by file in the order in which files were given, the worst first.
 func (r *Report) sort(inputs []Input) {
-	rank := map[Severity]int{Error: 0, Warning: 1, Info: 2}
+	ranks := []Severity{Error, Warning, Info}
 	order := map[string]int{}
 	for i, input := range inputs {
 		order[input.File] = i
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(rank[a.Severity], rank[b.Severity]))
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(slices.Index(ranks, a.Severity), slices.Index(ranks, b.Severity)))
 	})
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,46 +22,38 @@ func (r *Report) identified(d document) bool {
 	if d.GetKind() == "" {
 		missing = append(missing, "kind")
 	}
-	switch text := strings.Join(missing, " and no "); {
-	case len(missing) == 0:
+	text := strings.Join(missing, " and no ")
+	if len(missing) == 0 {
 		return true
-	case likeAPodRule(d):
-		r.add(Error, d, "", "looks like a rule and has no "+text, fmt.Sprintf("write apiVersion: %s and kind: %s", podv1alpha1.GroupVersion, podRuleKind))
-	case likeARule(d):
-		r.add(Error, d, "", "looks like a rule and has no "+text, fmt.Sprintf("write apiVersion: %s and kind: %s", v1alpha1.GroupVersion, ruleKind))
-	default:
+	}
+	if meant, isRule := meantKind(d, true); isRule {
+		r.add(Error, d, "", "looks like a rule and has no "+text, fmt.Sprintf("write apiVersion: %s and kind: %s", meant.GroupVersion(), meant.Kind))
+	} else {
 		r.add(Warning, d, "", "has no "+text+", and was not looked at", "write both, or leave the file out: kubectl apply would refuse it")
 	}
 	return false
 }
 
-// likeARule says whether an object that does not tell what it is was meant to be a rule.
-func likeARule(d document) bool {
-	spec, _ := d.Object["spec"].(map[string]any)
-	for _, field := range []string{"enforcementMode", "conditionPolicy", "taint"} {
-		if spec[field] != nil {
-			return true
+// strayKind reports a kind that does not exist, if it was meant to be a kind of rule.
+func (r *Report) strayKind(d document) bool {
+	meant, isRule := meantKind(d, false)
+	if isRule {
+		r.add(Error, d, "kind", fmt.Sprintf("is %q, and there is no such kind in %s", d.GetKind(), meant.Group), "write "+meant.Kind)
+	}
+	return isRule
+}
+
+// meantKind is the kind of rule that an object was meant to be: by its API group, by its kind in other letters and,
+// if asked for, by its fields.
+func meantKind(d document, byFields bool) (kind schema.GroupVersionKind, isRule bool) {
+	for _, kind := range []schema.GroupVersionKind{podv1alpha1.GroupVersion.WithKind(podRuleKind), v1alpha1.GroupVersion.WithKind(ruleKind)} {
+		if groupOf(d) == kind.Group || strings.EqualFold(d.GetKind(), kind.Kind) {
+			return kind, true
 		}
 	}
-	return groupOf(d) == v1alpha1.GroupVersion.Group || strings.EqualFold(d.GetKind(), ruleKind)
-}
-
-// likeAPodRule says whether an object that does not tell what it is was meant to be a rule of pods.
-func likeAPodRule(d document) bool {
-	return groupOf(d) == podv1alpha1.GroupVersion.Group || strings.EqualFold(d.GetKind(), podRuleKind)
-}
-
-// strayKind notes a kind that is none, though it was meant to be one of ours.
-func (r *Report) strayKind(d document) bool {
-	group, kind := v1alpha1.GroupVersion.Group, ruleKind
-	switch {
-	case likeAPodRule(d):
-		group, kind = podv1alpha1.GroupVersion.Group, podRuleKind
-	case groupOf(d) != group && !strings.EqualFold(d.GetKind(), kind):
-		return false
-	}
-	r.add(Error, d, "kind", fmt.Sprintf("is %q, and there is no such kind in %s", d.GetKind(), group), "write "+kind)
-	return true
+	spec, _ := d.Object["spec"].(map[string]any)
+	hasFields := spec["enforcementMode"] != nil || spec["conditionPolicy"] != nil || spec["taint"] != nil
+	return v1alpha1.GroupVersion.WithKind(ruleKind), byFields && hasFields
 }
 
 func groupOf(d document) string {
@@ -72,32 +65,21 @@ func (d document) copy() document {
 	return document{file: d.file, Unstructured: *d.DeepCopy()}
 }
 
-// named is the object with a name such as the API server makes, if it is to make one: it cuts
-// what is too long, and adds five characters.
+// named is the object with a name such as the API server makes, if it is to make one.
 func (d document) named() document {
 	if !d.generated() {
 		return d
 	}
 	d = d.copy()
-	prefix := d.GetGenerateName()
-	d.SetName(prefix[:min(len(prefix), names.MaxGeneratedNameLength)] + "xxxxx")
+	d.SetName(names.SimpleNameGenerator.GenerateName(d.GetGenerateName()))
 	return d
 }
 
 // unusedName stands for a name that the API server will make: it is not that of another rule.
 func (r *Report) unusedName(prefix string) string {
 	name := prefix + "…"
-	for n := 2; r.hasRule(name); n++ {
+	for n := 2; slices.ContainsFunc(r.Rules, func(rule *v1alpha1.NodeReadinessRule) bool { return rule.Name == name }); n++ {
 		name = fmt.Sprintf("%s…%d", prefix, n)
 	}
 	return name
-}
-
-func (r *Report) hasRule(name string) bool {
-	for _, rule := range r.Rules {
-		if rule.Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -2,16 +2,15 @@ package lint
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -55,17 +54,26 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 	var others []document
 	for _, input := range inputs {
 		findings, objects := len(r.Findings), r.documents(input)
-		r.checkEmpty(input, len(objects), findings)
+		if len(objects) == 0 && len(r.Findings) == findings { // what should have written the file may have failed
+			r.add(Warning, document{file: input.File}, "", "has no objects", "is it the right file, or did the command fail that was to make it?")
+		}
 		for _, d := range objects {
 			r.Objects++
 			switch {
 			case d.GetKind() == ruleKind:
 				r.Judged++
-				r.rule(definition, d)
+				if r.judge(definition, d, v1alpha1.GroupVersion) {
+					r.keep(d)
+				}
 			case d.GetKind() == podRuleKind:
 				r.Judged++
-				if err := r.podRule(d); err != nil {
-					return nil, err
+				definition, err := podRuleDefinition()
+				if err != nil {
+					return nil, fmt.Errorf("reading the definition of rules of pods: %w", err)
+				}
+				rule := &podv1alpha1.PodReadinessRule{}
+				if r.judge(definition, d, podv1alpha1.GroupVersion) && r.read(d, rule) {
+					r.PodRules, r.podPlaces = append(r.PodRules, rule), append(r.podPlaces, d)
 				}
 			case !r.strayKind(d):
 				others = append(others, d)
@@ -77,13 +85,6 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 	r.checkWorkloads(others)
 	r.sort(inputs)
 	return r, nil
-}
-
-// rule judges one rule as the API server does, and keeps it if that would take it.
-func (r *Report) rule(definition *definition, d document) {
-	if r.judge(definition, d, v1alpha1.GroupVersion) {
-		r.keep(d)
-	}
 }
 
 // judge says whether the API server would take an object, and notes what it has against it.
@@ -143,11 +144,7 @@ func (r *Report) keep(d document) {
 
 // read makes an object of its kind, and says whether that is possible.
 func (r *Report) read(d document, into any) bool {
-	data, err := json.Marshal(d.Object)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, into); err != nil {
 		r.add(Error, d, "", "cannot be read: "+err.Error(), "")
 		return false
 	}
@@ -165,13 +162,13 @@ func Change(former, rule *v1alpha1.NodeReadinessRule) ([]Finding, error) {
 	}
 	var states [2]map[string]any
 	for i, state := range []*v1alpha1.NodeReadinessRule{former, rule} {
-		data, err := json.Marshal(map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": ruleKind, "metadata": map[string]any{"name": state.Name}, "spec": state.Spec})
-		if err != nil {
+		plain := &v1alpha1.NodeReadinessRule{Spec: state.Spec}
+		plain.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(ruleKind))
+		plain.Name = state.Name
+		if states[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(plain); err != nil {
 			return nil, err
 		}
-		if err := utiljson.Unmarshal(data, &states[i]); err != nil {
-			return nil, err
-		}
+		delete(states[i], "status")
 	}
 	var r Report
 	r.refuse(document{}, definition.validate(states[1], states[0]))

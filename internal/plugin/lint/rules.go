@@ -11,6 +11,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/core/podrule"
 )
 
 // kubeletTypes are conditions that the kubelet writes as soon as it runs. NetworkUnavailable is
@@ -36,7 +37,10 @@ func (r *Report) checkTogether() {
 		}
 		if rule.Problem == nil || rule.Problem.Reason == v1alpha1.ReasonConflict {
 			r.checkHurts(at, rule)
-			r.checkDependencies(at, book, rule)
+			if unknown := book.UnknownDependencies(rule); len(unknown) > 0 {
+				r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files has the name %s: the rule does not wait for it unless it is in the cluster", strings.Join(unknown, " or ")),
+					"compare the spelling, or lint the rules together")
+			}
 			r.checkAges(at, rule)
 			r.checkAutoscalers(at, rule, told)
 		}
@@ -100,4 +104,62 @@ func (r *Report) checkAutoscalers(at document, rule *noderule.Rule, told map[str
 		do = "if you run it: put the taint into spec.template.spec.startupTaints of the NodePools; see docs/autoscalers.md"
 	}
 	r.add(Info, at, "spec.taint.key", message, do)
+}
+
+// checkPodRules looks at the rules of pods that the API server would take.
+func (r *Report) checkPodRules() {
+	first := map[string]int{}
+	for i, rule := range r.PodRules {
+		at := r.podPlaces[i]
+		if before, twice := first[rule.Name]; twice && rule.Name != "" && !reflect.DeepEqual(r.PodRules[before].Spec, rule.Spec) {
+			r.add(Error, at, "metadata.name", "another rule has this name, in "+r.podPlaces[before].file+": one would take the place of the other, or be refused", "give one of them another name, or apply only one")
+			continue
+		}
+		first[rule.Name] = i
+		if compiled := podrule.NewRule(rule); compiled.Invalid != nil {
+			r.add(Error, at, "spec", compiled.Invalid.Error(), "")
+		}
+		for j := range rule.Spec.Components {
+			file := rule.Spec.Components[j].File
+			if file != nil && !strings.Contains(file.Path+file.Contains, "{uid}") && !strings.Contains(file.Path+file.Contains, "{ip") {
+				r.add(Warning, at, fmt.Sprintf("spec.components[%d].file", j), "names the pod by its name only: the file of an earlier pod of this name would say yes for the next one", "set contains to what differs, e.g. '{ip}/32', or use {uid} in path")
+			}
+		}
+		everywhere := rule.Spec.NamespaceSelector == nil && rule.Spec.PodSelector == nil
+		if everywhere {
+			r.add(Info, at, "spec", "selects the pods of all namespaces but "+strings.Join(podrule.Reserved, " and "), "add a namespaceSelector to begin with a few")
+		}
+		switch {
+		case rule.Spec.DeadlineSeconds != nil:
+		case rule.Spec.StartHold && everywhere:
+			r.add(Warning, at, "spec.deadlineSeconds", "is absent, with startHold and for all pods: if a component never says yes, no pod outside of "+strings.Join(podrule.Reserved, " and ")+" starts, and no event tells of it", "set it, e.g. 120; or begin with a namespaceSelector")
+		default:
+			r.add(Info, at, "spec.deadlineSeconds", "is absent: a pod whose component never says yes waits for ever, and no event tells of it", "set it, e.g. 120; with onDeadline: Report it only tells")
+		}
+	}
+	r.checkSharedGates()
+}
+
+// checkSharedGates tells of rules that have a gate together. A latch opens with its gate, whichever of the
+// rules holds the start.
+func (r *Report) checkSharedGates() {
+	first := map[string]*podrule.Rule{}
+	for i, obj := range r.PodRules {
+		rule := podrule.NewRule(obj)
+		before, shared := first[rule.Gate]
+		switch {
+		case !shared:
+			first[rule.Gate] = rule
+		case before.Name == rule.Name:
+		case before.StartHold && needsStart(rule), rule.StartHold && needsStart(before):
+			r.add(Warning, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too, and one of them has startHold while the other one waits for ContainersReady or Initialized: of pods that both select, it never opens", "give one of them another gate")
+		default:
+			r.add(Info, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too: of pods that both select, it opens when the components of both have said yes", "give one of them another gate if that is not meant")
+		}
+	}
+}
+
+// needsStart says that a component of the rule says yes only when containers have started.
+func needsStart(rule *podrule.Rule) bool {
+	return slices.ContainsFunc(rule.Components, func(c podrule.Component) bool { return c.NeedsStart() })
 }

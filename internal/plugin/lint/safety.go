@@ -3,7 +3,6 @@ package lint
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,14 +30,6 @@ func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
 	default:
 		r.add(Info, at, "spec.taint.effect", fmt.Sprintf("NoExecute evicts: up to %s of the nodes in use are emptied while their conditions do not hold", rule.MaxUnavailable),
 			"use NoSchedule, which keeps running pods, if new pods are all that must stay away")
-	}
-}
-
-// checkDependencies reports names in dependsOn that no rule has: the rule does not wait for them.
-func (r *Report) checkDependencies(at document, book *noderule.Rulebook, rule *noderule.Rule) {
-	if unknown := book.UnknownDependencies(rule); len(unknown) > 0 {
-		r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files has the name %s: the rule does not wait for it unless it is in the cluster", strings.Join(unknown, " or ")),
-			"compare the spelling, or lint the rules together")
 	}
 }
 
@@ -77,7 +68,7 @@ func unfit(requirement v1alpha1.ConditionRequirement) string {
 // checkHeartbeats warns of a reporter that writes too seldom for the maxAge of a rule.
 func (r *Report) checkHeartbeats(it reporter, rule *v1alpha1.NodeReadinessRule) {
 	for _, requirement := range rule.Spec.Conditions {
-		if requirement.MaxAge == nil || it.heartbeat == 0 || !it.reports(requirement.Type) {
+		if requirement.MaxAge == nil || it.heartbeat == 0 || !slices.Contains(it.types, requirement.Type) {
 			continue
 		}
 		if age := requirement.MaxAge.Duration; 2*it.heartbeat > age {
@@ -85,11 +76,6 @@ func (r *Report) checkHeartbeats(it reporter, rule *v1alpha1.NodeReadinessRule) 
 				fmt.Sprintf("set heartbeatPeriod (or HEARTBEAT_PERIOD) to %s, or a larger maxAge", (age/beats).Round(time.Second)))
 		}
 	}
-}
-
-// reports says whether the reporter writes this condition, as far as the files tell.
-func (r *reporter) reports(conditionType string) bool {
-	return slices.Contains(r.types, conditionType)
 }
 
 // heartbeatIn is the period that the variables of a container set; zero if they do not.

@@ -21,8 +21,8 @@ type Connection struct {
 	Problem string
 }
 
-// Lose notes that nothing is heard of these objects any more.
-func (f *Fleet) Lose(what, problem string, now time.Time) {
+// Disconnected notes that these objects cannot be listed or watched.
+func (f *Fleet) Disconnected(what, problem string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.connection
@@ -34,8 +34,8 @@ func (f *Fleet) Lose(what, problem string, now time.Time) {
 	f.tellConnection(before)
 }
 
-// Hear notes that these objects are heard of again. The connection is back when all are.
-func (f *Fleet) Hear(what string) {
+// Connected notes that these objects are listed or watched again. The connection is back when all are.
+func (f *Fleet) Connected(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.connection
@@ -51,42 +51,42 @@ func (f *Fleet) tellConnection(before Connection) {
 	}
 }
 
-// ear listens to what the API server answers to informers. Their own handler of errors is not
+// watchedTransport observes the responses of the API server to informers. Their own handler of errors is not
 // enough: they try again without a word while connections are refused, and never say when they
 // are back. A probe would not do either: it may be answered long before they are.
-type ear struct {
+type watchedTransport struct {
 	fleet *Fleet
 	next  http.RoundTripper
 }
 
 // RoundTrip sends a request to list or watch objects.
-func (e ear) RoundTrip(request *http.Request) (*http.Response, error) {
+func (e watchedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	what := request.URL.Path
 	response, err := e.next.RoundTrip(request)
 	switch {
 	case errors.Is(request.Context().Err(), context.Canceled): // nobody wants to know any more
 	case err != nil:
-		e.fleet.Lose(what, err.Error(), time.Now())
+		e.fleet.Disconnected(what, err.Error(), time.Now())
 	case response.StatusCode == http.StatusGone: // too much has happened since: it lists again
 	case response.StatusCode >= http.StatusBadRequest:
 		refused := apierrors.NewGenericServerResponse(response.StatusCode, "watch", schema.GroupResource{Resource: path.Base(what)}, "", "", 0, true)
-		e.fleet.Lose(what, inWords(what, refused).Error(), time.Now())
+		e.fleet.Disconnected(what, inWords(what, refused).Error(), time.Now())
 	default:
-		e.fleet.Hear(what)
-		response.Body = &heard{ReadCloser: response.Body, lose: func(err error) { e.fleet.Lose(what, err.Error(), time.Now()) }}
+		e.fleet.Connected(what)
+		response.Body = &watchedBody{ReadCloser: response.Body, lose: func(err error) { e.fleet.Disconnected(what, err.Error(), time.Now()) }}
 	}
 	return response, err
 }
 
-// heard is an answer that may break off.
-type heard struct {
+// watchedBody is a response body that may break off.
+type watchedBody struct {
 	io.ReadCloser
 	lose   func(error)
 	closed atomic.Bool
 }
 
 // Read reads on. The end of an answer is no loss: the next request follows at once.
-func (h *heard) Read(p []byte) (int, error) {
+func (h *watchedBody) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) && !h.closed.Load() {
 		h.lose(err)
@@ -95,7 +95,7 @@ func (h *heard) Read(p []byte) (int, error) {
 }
 
 // Close says that the rest is not wanted.
-func (h *heard) Close() error {
+func (h *watchedBody) Close() error {
 	h.closed.Store(true)
 	return h.ReadCloser.Close()
 }

@@ -16,24 +16,24 @@ func TestFleetIsLostUntilEveryWatchIsRestored(t *testing.T) {
 	}
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-	fleet.Hear("nodes")
+	fleet.Connected("nodes")
 	select {
 	case <-follower.Changed():
 		t.Error("told that a connection that was there is there")
 	default:
 	}
-	fleet.Lose("nodes", "reset", noon)
-	fleet.Lose("rules", "refused", noon.Add(time.Minute))
+	fleet.Disconnected("nodes", "reset", noon)
+	fleet.Disconnected("rules", "refused", noon.Add(time.Minute))
 	<-follower.Changed()
 	want := live.Connection{Lost: noon, Problem: "refused"}
 	if got := follower.Take().Connection; got == nil || *got != want || fleet.Snapshot().Connection != want {
 		t.Errorf("told %+v, and %+v is so, want %+v", got, fleet.Snapshot().Connection, want)
 	}
-	fleet.Hear("nodes")
+	fleet.Connected("nodes")
 	if got := fleet.Snapshot().Connection; got != want {
 		t.Errorf("half of it is heard: %+v, want %+v", got, want)
 	}
-	fleet.Hear("rules")
+	fleet.Connected("rules")
 	<-follower.Changed()
 	if got := follower.Take().Connection; got == nil || *got != (live.Connection{}) {
 		t.Errorf("when all is heard: %+v", got)

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -9,8 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/core/noderule"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
@@ -23,13 +28,11 @@ type Fleet struct {
 	filling bool // nobody looks yet: lines are made when everything is there
 	rules   map[string]*v1alpha1.NodeReadinessRule
 	objects map[string]*corev1.Node
-	pods    map[string]string // node that a pod is bound to, by namespace and name
 	book    *view.Book
 	nodes   map[string]view.Node
 	tally   view.Tally
-	podsOn  map[string]int
-	waiting int
-	gates   *gates // nil if nothing is known of the gates of pods
+	waiting map[string]struct{} // pods that are bound to no node, by namespace and name; nil if pods may not be seen
+	gates   *gates              // nil if nothing is known of the gates of pods
 	unseen  []string
 
 	connection Connection
@@ -42,10 +45,8 @@ type Fleet struct {
 type Snapshot struct {
 	Rules []view.Rule
 	Nodes []view.Node // by name
-	// Pods are the pods bound to each node, and Waiting those bound to none; nil if pods may
-	// not be seen.
-	Pods    map[string]int
-	Waiting int
+	// Waiting is the number of pods that are bound to no node; nil if pods may not be seen.
+	Waiting *int
 	// Gated are pods that wait for a gate of a rule, those that wait for longest first, and PodRules is
 	// how many rules of pods there are; nil and 0 if they may not be seen.
 	Gated    []view.Pod
@@ -61,28 +62,63 @@ func NewFleet(now func() time.Time) *Fleet {
 		now:   now,
 		rules: map[string]*v1alpha1.NodeReadinessRule{}, objects: map[string]*corev1.Node{}, book: view.NewBook(nil),
 		nodes: map[string]view.Node{}, tally: view.Tally{}, silent: map[string]struct{}{}, followers: map[*Follower]struct{}{},
-		gates: newGates(),
+		gates: &gates{
+			rules: map[string]*podv1alpha1.PodReadinessRule{}, namespaces: map[string]map[string]string{},
+			pods: map[string]*corev1.Pod{}, book: view.NewPodBook(nil), lines: map[string]view.Pod{},
+		},
 	}
 }
 
-func (f *Fleet) putRule(rule *v1alpha1.NodeReadinessRule) {
+// Put adds or replaces rules, nodes, namespaces and pods, and ignores other kinds. The fleet keeps the
+// objects: the caller must not change them afterwards.
+func (f *Fleet) Put(objects ...client.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, known := f.rules[rule.Name]
-	f.rules[rule.Name] = rule
-	f.reread(!known || !noderule.SameRule(before, rule) || !sameLimits(&before.Status, &rule.Status))
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *v1alpha1.NodeReadinessRule:
+			before, known := f.rules[o.Name]
+			f.rules[o.Name] = o
+			f.reread(!known || !noderule.SameRule(before, o) || !sameLimits(&before.Status, &o.Status))
+		case *corev1.Node:
+			f.putNode(o)
+		case *podv1alpha1.PodReadinessRule:
+			f.putPodRule(o)
+		case *corev1.Namespace:
+			f.putNamespace(o)
+		case *corev1.Pod:
+			f.lookAtGates(podKey(o), o)
+			f.countWaiting(podKey(o), o.Spec.NodeName == "" && o.Status.Phase != corev1.PodSucceeded && o.Status.Phase != corev1.PodFailed)
+		}
+	}
 }
 
-func (f *Fleet) dropRule(rule *v1alpha1.NodeReadinessRule) {
+// Drop removes objects.
+func (f *Fleet) Drop(objects ...client.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.rules, rule.Name)
-	f.reread(true)
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *v1alpha1.NodeReadinessRule:
+			delete(f.rules, o.Name)
+			f.reread(true)
+		case *corev1.Node:
+			f.dropNode(o.Name)
+		case *podv1alpha1.PodReadinessRule:
+			delete(f.gates.rules, o.Name)
+			f.rereadGates()
+		case *corev1.Namespace:
+			delete(f.gates.namespaces, o.Name)
+			f.lookAgain(o.Name)
+		case *corev1.Pod:
+			f.forgetGates(podKey(o))
+			f.countWaiting(podKey(o), false)
+		}
+	}
 }
 
-// reread reads the rules again and, if they say something else now, looks at every node with
-// their eyes. Most changes of rules are of their status, which says nothing new of nodes but which
-// are limited.
+// reread compiles the rules again and, with news, evaluates every node. Most changes of rules are of
+// their status, which changes no line of a node except which nodes are limited.
 func (f *Fleet) reread(news bool) {
 	if f.filling {
 		return
@@ -110,8 +146,6 @@ func (f *Fleet) filled() {
 }
 
 func (f *Fleet) putNode(obj *corev1.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if before, known := f.nodes[obj.Name]; known {
 		f.tally.Remove(before)
 	}
@@ -136,18 +170,29 @@ func (f *Fleet) changed(name string, row view.Node) {
 	})
 }
 
-func (f *Fleet) dropNode(obj *corev1.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if before, known := f.nodes[obj.Name]; known {
+func (f *Fleet) dropNode(name string) {
+	if before, known := f.nodes[name]; known {
 		f.tally.Remove(before)
 	}
-	delete(f.objects, obj.Name)
-	delete(f.nodes, obj.Name)
+	delete(f.objects, name)
+	delete(f.nodes, name)
 	f.tell(func(c *changes) {
-		c.nodes[obj.Name] = struct{}{}
+		c.nodes[name] = struct{}{}
 		c.rules = true
 	})
+}
+
+// countWaiting notes whether a pod waits for a node.
+func (f *Fleet) countWaiting(key string, waits bool) {
+	if _, before := f.waiting[key]; f.waiting == nil || before == waits {
+		return
+	}
+	if waits {
+		f.waiting[key] = struct{}{}
+	} else {
+		delete(f.waiting, key)
+	}
+	f.tell(func(c *changes) { c.waiting = true })
 }
 
 // Snapshot is the fleet as it is now.
@@ -159,13 +204,14 @@ func (f *Fleet) Snapshot() Snapshot {
 
 func (f *Fleet) snapshot() Snapshot {
 	snapshot := Snapshot{
-		Rules:   f.book.Rules(f.tally),
-		Nodes:   slices.SortedFunc(maps.Values(f.nodes), func(a, b view.Node) int { return strings.Compare(a.Name, b.Name) }),
-		Pods:    maps.Clone(f.podsOn),
-		Waiting: f.waiting,
-		Unseen:  slices.Clone(f.unseen),
+		Rules:  f.book.Rules(f.tally),
+		Nodes:  slices.SortedFunc(maps.Values(f.nodes), func(a, b view.Node) int { return strings.Compare(a.Name, b.Name) }),
+		Unseen: slices.Clone(f.unseen),
 
 		Connection: f.connection,
+	}
+	if f.waiting != nil {
+		snapshot.Waiting = new(len(f.waiting))
 	}
 	if f.gates != nil {
 		snapshot.Gated = slices.SortedFunc(maps.Values(f.gates.lines), view.ComparePods)
@@ -174,15 +220,15 @@ func (f *Fleet) snapshot() Snapshot {
 	return snapshot
 }
 
-// Story is the story of a node as the fleet knows it, without events and writers.
-func (f *Fleet) Story(name string, now time.Time) (view.Story, bool) {
+// Explanation is the explanation of a node as the fleet knows it, without events and writers.
+func (f *Fleet) Explanation(_ context.Context, name string) (view.Explanation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	obj, known := f.objects[name]
 	if !known {
-		return view.Story{}, false
+		return view.Explanation{}, fmt.Errorf("there is no node %q: %w", name, apierrors.NewNotFound(corev1.Resource("nodes"), name))
 	}
-	return f.book.Story(obj, nil, f.unseen, now), true
+	return f.book.Explanation(obj, nil, f.unseen, f.now()), nil
 }
 
 // sameLimits says whether two statuses of a rule name the same nodes as limited, and as many more.

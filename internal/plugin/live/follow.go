@@ -35,26 +35,33 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := map[client.Object]toolscache.ResourceEventHandler{
-		&v1alpha1.NodeReadinessRule{}: handler(f.putRule, f.dropRule),
-		&corev1.Node{}:                handler(f.putNode, f.dropNode),
-	}
+	kinds := []client.Object{&v1alpha1.NodeReadinessRule{}, &corev1.Node{}}
 	if pods {
 		if err := s.mayFollow(ctx, &corev1.PodList{}, "pods"); err != nil {
 			f.unseen = append(f.unseen, err.Error())
 		} else {
-			f.pods, f.podsOn = map[string]string{}, map[string]int{}
-			kinds[&corev1.Pod{}] = handler(f.putPod, f.dropPod)
-			s.followGates(ctx, f, kinds)
+			f.waiting = map[string]struct{}{}
+			kinds = append(kinds, &corev1.Pod{})
+			kinds = append(kinds, s.gateKinds(ctx, f)...)
 		}
 	}
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f.Put(obj.(client.Object)) },
+		UpdateFunc: func(_, obj any) { f.Put(obj.(client.Object)) },
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			f.Drop(obj.(client.Object))
+		},
+	}
 	var synced []toolscache.InformerSynced
-	for kind, handle := range kinds {
+	for _, kind := range kinds {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, inWords(fmt.Sprintf("%T", kind), err)
 		}
-		registration, err := informer.AddEventHandler(handle)
+		registration, err := informer.AddEventHandler(handler)
 		if err != nil {
 			return nil, err
 		}
@@ -68,28 +75,27 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	return f, nil
 }
 
-// followGates follows what tells of the gates of pods. A cluster without the pod half has none, and
-// nothing is missing there.
-func (s *Source) followGates(ctx context.Context, f *Fleet, kinds map[client.Object]toolscache.ResourceEventHandler) {
+// gateKinds are the kinds that determine the gates of pods, as far as they may be followed. A cluster without the
+// pod half has none, and nothing is missing there.
+func (s *Source) gateKinds(ctx context.Context, f *Fleet) []client.Object {
 	if err := s.mayFollow(ctx, &podv1alpha1.PodReadinessRuleList{}, "podreadinessrules"); err != nil {
 		if f.gates = nil; !notInstalled(err) {
 			f.unseen = append(f.unseen, err.Error())
 		}
-		return
+		return nil
 	}
-	kinds[&podv1alpha1.PodReadinessRule{}] = handler(f.putPodRule, f.dropPodRule)
 	if err := s.mayFollow(ctx, &corev1.NamespaceList{}, "namespaces"); err != nil {
 		f.unseen = append(f.unseen, err.Error())
-		return
+		return []client.Object{&podv1alpha1.PodReadinessRule{}}
 	}
-	kinds[&corev1.Namespace{}] = handler(f.putNamespace, f.dropNamespace)
+	return []client.Object{&podv1alpha1.PodReadinessRule{}, &corev1.Namespace{}}
 }
 
 // informers keep objects up to date, and tell the fleet when they cannot. They ask for nothing
 // but these objects: what else there is, the source knows.
 func (s *Source) informers(f *Fleet) (cache.Cache, error) {
 	config := rest.CopyConfig(s.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return ear{fleet: f, next: next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watchedTransport{fleet: f, next: next} })
 	return cache.New(config, cache.Options{Scheme: s.scheme, Mapper: s.client.RESTMapper(), DefaultTransform: lean})
 }
 
@@ -134,18 +140,4 @@ func lean(obj any) (any, error) {
 		o.Annotations, o.Labels, o.OwnerReferences = nil, nil, nil
 	}
 	return obj, nil
-}
-
-// handler calls put and drop with objects of one kind.
-func handler[T client.Object](put, drop func(T)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { put(obj.(T)) },
-		UpdateFunc: func(_, obj any) { put(obj.(T)) },
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			drop(obj.(T))
-		},
-	}
 }

@@ -10,9 +10,9 @@ import (
 // changes are what changed since a follower last looked. A name without a line is of a node
 // that is gone.
 type changes struct {
-	rules bool
-	nodes map[string]struct{}
-	pods  map[string]struct{} // nodes whose pods were counted anew; "" for those that wait
+	rules   bool
+	nodes   map[string]struct{}
+	waiting bool // the number of pods that are bound to no node
 
 	gated    map[string]struct{} // pods whose gates changed, or no longer wait
 	podRules bool
@@ -21,11 +21,11 @@ type changes struct {
 }
 
 func noChanges() changes {
-	return changes{nodes: map[string]struct{}{}, pods: map[string]struct{}{}, gated: map[string]struct{}{}}
+	return changes{nodes: map[string]struct{}{}, gated: map[string]struct{}{}}
 }
 
-// Follower is somebody who wants to know of changes. However slow it is, nobody waits for it
-// and what it has to catch up with is bounded by the size of the fleet.
+// Follower receives changes. The fleet does not wait for a slow follower; what it has to catch up with is
+// bounded by the size of the fleet.
 type Follower struct {
 	fleet   *Fleet
 	signal  chan struct{}
@@ -58,8 +58,8 @@ type Delta struct {
 	// Nodes are the changed lines, by name, and Gone the nodes that are no longer there.
 	Nodes []view.Node
 	Gone  []string
-	// Pods are the counts that changed, by node; "" for pods that wait.
-	Pods map[string]int
+	// Waiting is the number of pods that are bound to no node; nil if it has not changed.
+	Waiting *int
 	// Gated are the changed lines of pods that wait for a gate, and Ungated those that no longer do, as
 	// namespace/name.
 	Gated   []view.Pod
@@ -79,8 +79,7 @@ func (w *Follower) Take() Delta {
 	w.changes = noChanges()
 	var delta Delta
 	if taken.connection {
-		connection := f.connection
-		delta.Connection = &connection
+		delta.Connection = new(f.connection)
 	}
 	if taken.rules {
 		delta.Rules = f.book.Rules(f.tally)
@@ -92,14 +91,8 @@ func (w *Follower) Take() Delta {
 			delta.Gone = append(delta.Gone, name)
 		}
 	}
-	if len(taken.pods) > 0 {
-		delta.Pods = make(map[string]int, len(taken.pods))
-	}
-	for node := range taken.pods {
-		delta.Pods[node] = f.podsOn[node]
-		if node == "" {
-			delta.Pods[node] = f.waiting
-		}
+	if taken.waiting {
+		delta.Waiting = new(len(f.waiting))
 	}
 	f.takeGates(&taken, &delta)
 	return delta

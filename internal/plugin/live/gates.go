@@ -1,14 +1,18 @@
 package live
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
@@ -22,16 +26,7 @@ type gates struct {
 	lines      map[string]view.Pod // of those that wait for a gate of a rule
 }
 
-func newGates() *gates {
-	return &gates{
-		rules: map[string]*podv1alpha1.PodReadinessRule{}, namespaces: map[string]map[string]string{},
-		pods: map[string]*corev1.Pod{}, book: view.NewPodBook(nil), lines: map[string]view.Pod{},
-	}
-}
-
 func (f *Fleet) putPodRule(rule *podv1alpha1.PodReadinessRule) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	before, known := f.gates.rules[rule.Name]
 	f.gates.rules[rule.Name] = rule
 	if !known || before.UID != rule.UID || !before.DeletionTimestamp.Equal(rule.DeletionTimestamp) || !reflect.DeepEqual(before.Spec, rule.Spec) {
@@ -39,16 +34,7 @@ func (f *Fleet) putPodRule(rule *podv1alpha1.PodReadinessRule) {
 	}
 }
 
-func (f *Fleet) dropPodRule(rule *podv1alpha1.PodReadinessRule) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.gates.rules, rule.Name)
-	f.rereadGates()
-}
-
 func (f *Fleet) putNamespace(namespace *corev1.Namespace) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	before, seen := f.gates.namespaces[namespace.Name]
 	f.gates.namespaces[namespace.Name] = known(namespace.Labels)
 	if !seen || !maps.Equal(before, namespace.Labels) {
@@ -56,27 +42,9 @@ func (f *Fleet) putNamespace(namespace *corev1.Namespace) {
 	}
 }
 
-func (f *Fleet) dropNamespace(namespace *corev1.Namespace) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.gates.namespaces, namespace.Name)
-	f.lookAgain(namespace.Name)
-}
+func podKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// putGated and dropGated are for fleets that follow no cluster.
-func (f *Fleet) putGated(pod *corev1.Pod) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lookAtGates(podKey(pod), pod)
-}
-
-func (f *Fleet) dropGated(pod *corev1.Pod) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.forgetGates(podKey(pod))
-}
-
-// rereadGates reads the rules of pods again and looks at every pod with their eyes.
+// rereadGates compiles the rules of pods again and evaluates every pod.
 func (f *Fleet) rereadGates() {
 	if f.gates == nil || f.filling {
 		return
@@ -148,23 +116,56 @@ func (f *Fleet) takeGates(taken *changes, delta *Delta) {
 		}
 	}
 	if taken.podRules {
-		rules := len(f.gates.rules)
-		delta.PodRules = &rules
+		delta.PodRules = new(len(f.gates.rules))
 	}
 }
 
-// PodStory is the story of a pod that has a closed gate, as the fleet knows it: without events, writers
+// PodExplanation is the explanation of a pod that has a closed gate, as the fleet knows it: without events, writers
 // and its agent.
-func (f *Fleet) PodStory(namespace, name string, now time.Time) (view.PodStory, bool) {
+func (f *Fleet) PodExplanation(_ context.Context, namespace, name string) (view.PodExplanation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.gates == nil {
-		return view.PodStory{}, false
+	if f.gates != nil {
+		if pod, there := f.gates.pods[namespace+"/"+name]; there {
+			place := view.Place{Namespace: f.gates.namespaces[namespace], Node: f.objects[pod.Spec.NodeName]}
+			return f.gates.book.Explanation(pod, place, nil, f.unseen, f.now()), nil
+		}
 	}
-	pod, there := f.gates.pods[namespace+"/"+name]
-	if !there {
-		return view.PodStory{}, false
+	return view.PodExplanation{}, fmt.Errorf("no pod %s/%s waits: %w", namespace, name, apierrors.NewNotFound(corev1.Resource("pods"), name))
+}
+
+// slim is a pod with what decisions about its gates need. It is a new object: nothing of the large one
+// is kept alive.
+func slim(pod *corev1.Pod) *corev1.Pod {
+	kept := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, ReadinessGates: pod.Spec.ReadinessGates},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, PodIP: pod.Status.PodIP, PodIPs: pod.Status.PodIPs},
 	}
-	place := view.Place{Namespace: f.gates.namespaces[namespace], Node: f.objects[pod.Spec.NodeName]}
-	return f.gates.book.Story(pod, place, nil, f.unseen, now), true
+	for _, key := range []string{podv1alpha1.GatesAnnotation, podv1alpha1.LatchAnnotation, corev1.MirrorPodAnnotationKey} {
+		if value, has := pod.Annotations[key]; has {
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
+		}
+	}
+	if podrule.HasLatch(pod) {
+		kept.Spec.InitContainers = []corev1.Container{{Name: podv1alpha1.LatchName}}
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		if is := &pod.Status.InitContainerStatuses[i]; is.Name == podv1alpha1.LatchName {
+			kept.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: is.Name, State: is.State}}
+		}
+	}
+	return kept
+}
+
+// closed says that a gate of the pod that rules may open is closed, and that somebody waits for it.
+func closed(pod *corev1.Pod) bool {
+	return !podrule.Over(pod) && slices.ContainsFunc(podrule.Ours(pod), func(gate string) bool {
+		return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return string(c.Type) == gate && c.Status == corev1.ConditionTrue
+		})
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
@@ -117,11 +118,11 @@ func TestStatusOfAPodRuleCausesNoChange(t *testing.T) {
 func TestFleetExplainsAPodThatWaits(t *testing.T) {
 	fleet := live.NewFleet(atNoon)
 	fleet.Put(gateRule(), shop("on"), gatedPod("waits", corev1.ConditionFalse), gatedPod("open", corev1.ConditionTrue))
-	story, there := fleet.PodStory("shop", "waits", noon)
-	if !there || !strings.Contains(story.Headline, "shop/waits has waited 60s for policy") || len(story.Chapters) != 1 {
-		t.Errorf("%v: %+v", there, story)
+	explanation, err := fleet.PodExplanation(t.Context(), "shop", "waits")
+	if err != nil || !strings.Contains(explanation.Headline, "shop/waits has waited 60s for policy") || len(explanation.Chapters) != 1 {
+		t.Errorf("%v: %+v", err, explanation)
 	}
-	if _, there := fleet.PodStory("shop", "open", noon); there {
+	if _, err := fleet.PodExplanation(t.Context(), "shop", "open"); !apierrors.IsNotFound(err) {
 		t.Error("it tells of a pod that does not wait")
 	}
 }

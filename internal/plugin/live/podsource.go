@@ -8,7 +8,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,15 +24,9 @@ type PodFilter struct {
 	Node string
 }
 
-// PodRules are all rules of pods. It is an error with words for users if there can be none.
+// PodRules are all rules of pods. The error, if the cluster cannot have rules, is for users.
 func (s *Source) PodRules(ctx context.Context) ([]*podv1alpha1.PodReadinessRule, error) {
-	var rules []*podv1alpha1.PodReadinessRule
-	err := pages(ctx, s.client, &podv1alpha1.PodReadinessRuleList{}, func(list *podv1alpha1.PodReadinessRuleList) {
-		for i := range list.Items {
-			rules = append(rules, &list.Items[i])
-		}
-	})
-	return rules, cannot("list podreadinessrules", err)
+	return list(ctx, s, "podreadinessrules", &podv1alpha1.PodReadinessRuleList{}, func(l *podv1alpha1.PodReadinessRuleList) []*podv1alpha1.PodReadinessRule { return pointers(l.Items) })
 }
 
 // PodRulesIfInstalled are all rules of pods, and none where the cluster does not have the kind.
@@ -61,13 +54,15 @@ func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen [
 }
 
 // Pods are the lines about pods, from fresh objects. What may not be seen is said.
-func (s *Source) Pods(ctx context.Context, which PodFilter, now func() time.Time) (view.Pods, error) {
+func (s *Source) Pods(ctx context.Context, which PodFilter) (view.Pods, error) {
 	rules, err := s.PodRules(ctx)
 	if err != nil {
 		return view.Pods{}, err
 	}
-	if err := s.lookForNode(ctx, which.Node); err != nil {
-		return view.Pods{}, err
+	if which.Node != "" { // a user who may not see nodes can still name one
+		if err := s.get(ctx, "node", client.ObjectKey{Name: which.Node}, &corev1.Node{}); apierrors.IsNotFound(err) {
+			return view.Pods{}, err
+		}
 	}
 	namespaces, unseen, err := s.namespaces(ctx, which.Namespace)
 	if err != nil {
@@ -77,7 +72,8 @@ func (s *Source) Pods(ctx context.Context, which PodFilter, now func() time.Time
 	if err != nil {
 		return view.Pods{}, err
 	}
-	agents, notSeen := s.agents(ctx, now())
+	now := time.Now()
+	agents, notSeen := s.agents(ctx, now)
 	all := view.NewPodBook(rules).Pods(objects, func(pod *corev1.Pod) view.Place {
 		place := view.Place{Namespace: namespaces[pod.Namespace]}
 		if notSeen == nil && pod.Spec.NodeName != "" {
@@ -85,27 +81,12 @@ func (s *Source) Pods(ctx context.Context, which PodFilter, now func() time.Time
 			place.Agent.Known = true
 		}
 		return place
-	}, now())
+	}, now)
 	if notSeen != nil && all.Count.Waiting > 0 {
 		unseen = append(unseen, fmt.Sprintf("agents: %v", notSeen))
 	}
 	all.Unseen = unseen
 	return all, nil
-}
-
-// lookForNode says that there is no such node, if that is known; an empty name is any.
-func (s *Source) lookForNode(ctx context.Context, name string) error {
-	if name == "" {
-		return nil
-	}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); apierrors.IsNotFound(err) {
-		return noNode(name, err)
-	}
-	return nil // who may not see nodes can still name one
-}
-
-func noNode(name string, err error) error {
-	return fmt.Errorf("there is no node %q: kubectl get nodes shows those that are there: %w", name, err)
 }
 
 // slimPods are pods with what lines need, and no more: there can be many.
@@ -114,13 +95,12 @@ func (s *Source) slimPods(ctx context.Context, which PodFilter) ([]*corev1.Pod, 
 	if which.Node != "" {
 		options = append(options, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", which.Node)})
 	}
-	var pods []*corev1.Pod
-	err := pages(ctx, s.client, &corev1.PodList{}, func(list *corev1.PodList) {
-		for i := range list.Items {
-			pods = append(pods, slim(&list.Items[i]))
+	return list(ctx, s, "pods", &corev1.PodList{}, func(l *corev1.PodList) (pods []*corev1.Pod) {
+		for i := range l.Items {
+			pods = append(pods, slim(&l.Items[i]))
 		}
+		return pods
 	}, options...)
-	return pods, cannot("list pods", err)
 }
 
 // namespaces are the labels of one namespace, or of all, by name. That it is not there is an error;
@@ -128,17 +108,15 @@ func (s *Source) slimPods(ctx context.Context, which PodFilter) ([]*corev1.Pod, 
 func (s *Source) namespaces(ctx context.Context, only string) (labels map[string]map[string]string, unseen []string, err error) {
 	labels = map[string]map[string]string{}
 	if only != "" {
-		labels[only], err = s.namespace(ctx, only)
-		if apierrors.IsNotFound(err) {
-			return nil, nil, fmt.Errorf("there is no namespace %q: kubectl get namespaces shows those that are there: %w", only, err)
+		if labels[only], err = s.namespace(ctx, only); apierrors.IsNotFound(err) {
+			return nil, nil, err
 		}
 	} else {
-		err = pages(ctx, s.client, &corev1.NamespaceList{}, func(list *corev1.NamespaceList) {
-			for i := range list.Items {
-				labels[list.Items[i].Name] = known(list.Items[i].Labels)
-			}
-		})
-		err = cannot("list namespaces", err)
+		var all []*corev1.Namespace
+		all, err = list(ctx, s, "namespaces", &corev1.NamespaceList{}, func(l *corev1.NamespaceList) []*corev1.Namespace { return pointers(l.Items) })
+		for _, namespace := range all {
+			labels[namespace.Name] = known(namespace.Labels)
+		}
 	}
 	if err != nil {
 		unseen = []string{fmt.Sprintf("labels of namespaces, by which rules select: %v", err)}
@@ -148,8 +126,8 @@ func (s *Source) namespaces(ctx context.Context, only string) (labels map[string
 
 func (s *Source) namespace(ctx context.Context, name string) (map[string]string, error) {
 	var namespace corev1.Namespace
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
-		return nil, cannot("get namespace "+name, err)
+	if err := s.get(ctx, "namespace", client.ObjectKey{Name: name}, &namespace); err != nil {
+		return nil, err
 	}
 	return known(namespace.Labels), nil
 }
@@ -164,15 +142,15 @@ func known(labels map[string]string) map[string]string {
 
 // agents are the agents that have a Lease, by node.
 func (s *Source) agents(ctx context.Context, now time.Time) (map[string]view.Agent, error) {
-	found := map[string]view.Agent{}
-	err := pages(ctx, s.client, &coordinationv1.LeaseList{}, func(list *coordinationv1.LeaseList) {
-		for i := range list.Items {
-			if node, ok := agents.NodeOf(&list.Items[i]); ok {
-				found[node] = agentOf(&list.Items[i], now)
-			}
+	leases, err := list(ctx, s, "leases in namespace "+agents.Namespace, &coordinationv1.LeaseList{}, func(l *coordinationv1.LeaseList) []*coordinationv1.Lease { return pointers(l.Items) },
+		client.InNamespace(agents.Namespace), client.MatchingLabels{agents.ComponentLabel: agents.Component})
+	found := make(map[string]view.Agent, len(leases))
+	for _, lease := range leases {
+		if node, ok := agents.NodeOf(lease); ok {
+			found[node] = agentOf(lease, now)
 		}
-	}, client.InNamespace(agents.Namespace), client.MatchingLabels{agents.ComponentLabel: agents.Component})
-	return found, cannot("list leases in namespace "+agents.Namespace, err)
+	}
+	return found, err
 }
 
 func agentOf(lease *coordinationv1.Lease, now time.Time) view.Agent {
@@ -183,25 +161,23 @@ func agentOf(lease *coordinationv1.Lease, now time.Time) view.Agent {
 	return agent
 }
 
-// PodStory is the story of one pod, from fresh objects. What may not be seen is said.
-func (s *Source) PodStory(ctx context.Context, namespace, name string, now func() time.Time) (view.PodStory, error) {
+// PodExplanation is the explanation of one pod, from fresh objects. What may not be seen is said.
+func (s *Source) PodExplanation(ctx context.Context, namespace, name string) (view.PodExplanation, error) {
 	var pod corev1.Pod
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod); err != nil {
-		if apierrors.IsNotFound(err) {
-			return view.PodStory{}, fmt.Errorf("there is no pod %q in namespace %q: kubectl get pods -n %s shows those that are there: %w", name, namespace, namespace, err)
-		}
-		return view.PodStory{}, cannot("get pod "+namespace+"/"+name, err)
+	if err := s.get(ctx, "pod", client.ObjectKey{Namespace: namespace, Name: name}, &pod); err != nil {
+		return view.PodExplanation{}, err
 	}
 	rules, err := s.PodRules(ctx)
 	if err != nil {
-		return view.PodStory{}, err
+		return view.PodExplanation{}, err
 	}
-	place, unseen := s.placeOf(ctx, &pod, now())
-	events, err := s.podEvents(ctx, &pod)
+	now := time.Now()
+	place, unseen := s.placeOf(ctx, &pod, now)
+	events, err := s.events(ctx, "Pod", namespace, name)
 	if err != nil {
 		unseen = append(unseen, fmt.Sprintf("events of the pod: %v", err))
 	}
-	return view.NewPodBook(rules).Story(&pod, place, events, unseen, now()), nil
+	return view.NewPodBook(rules).Explanation(&pod, place, events, unseen, now), nil
 }
 
 // placeOf is where a pod is, as far as it may be seen.
@@ -215,10 +191,10 @@ func (s *Source) placeOf(ctx context.Context, pod *corev1.Pod, now time.Time) (p
 		return place, unseen
 	}
 	var node corev1.Node
-	if err := s.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); err == nil {
+	if err := s.get(ctx, "node", client.ObjectKey{Name: pod.Spec.NodeName}, &node); err == nil {
 		place.Node = &node
 	} else {
-		miss("the node", cannot("get node "+pod.Spec.NodeName, err))
+		miss("the node", err)
 	}
 	var lease coordinationv1.Lease
 	switch err := s.client.Get(ctx, client.ObjectKey{Namespace: agents.Namespace, Name: agents.Name(pod.Spec.NodeName)}, &lease); {
@@ -230,25 +206,4 @@ func (s *Source) placeOf(ctx context.Context, pod *corev1.Pod, now time.Time) (p
 		miss("the agent of the node", cannot("get lease "+agents.Name(pod.Spec.NodeName), err))
 	}
 	return place, unseen
-}
-
-func (s *Source) podEvents(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
-	var events []corev1.Event
-	about := client.MatchingFieldsSelector{Selector: fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod.Name}.AsSelector()}
-	err := pages(ctx, s.client, &corev1.EventList{}, func(list *corev1.EventList) { events = append(events, list.Items...) },
-		client.InNamespace(pod.Namespace), about)
-	return events, cannot("list events in namespace "+pod.Namespace, err)
-}
-
-// PodNames are the names of the pods of a namespace.
-func (s *Source) PodNames(ctx context.Context, namespace string) ([]string, error) {
-	var names []string
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := pages(ctx, s.client, list, func(list *metav1.PartialObjectMetadataList) {
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-	}, client.InNamespace(namespace))
-	return names, cannot("list pods", err)
 }

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -47,70 +49,86 @@ func NewSource(config *rest.Config) (*Source, error) {
 	return &Source{config: config, scheme: scheme, client: reader}, nil
 }
 
-// Rules are all rules. It is an error with words for users if there can be none.
+// Rules are all rules. The error, if the cluster cannot have rules, is for users.
 func (s *Source) Rules(ctx context.Context) ([]*v1alpha1.NodeReadinessRule, error) {
-	var rules []*v1alpha1.NodeReadinessRule
-	err := pages(ctx, s.client, &v1alpha1.NodeReadinessRuleList{}, func(list *v1alpha1.NodeReadinessRuleList) {
-		for i := range list.Items {
-			rules = append(rules, &list.Items[i])
-		}
-	})
-	return rules, cannot("list nodereadinessrules", err)
+	return list(ctx, s, "nodereadinessrules", &v1alpha1.NodeReadinessRuleList{}, func(l *v1alpha1.NodeReadinessRuleList) []*v1alpha1.NodeReadinessRule { return pointers(l.Items) })
 }
 
 // Nodes are all nodes that match the options.
 func (s *Source) Nodes(ctx context.Context, options ...client.ListOption) ([]*corev1.Node, error) {
-	var nodes []*corev1.Node
-	err := pages(ctx, s.client, &corev1.NodeList{}, func(list *corev1.NodeList) {
-		for i := range list.Items {
-			nodes = append(nodes, &list.Items[i])
-		}
-	}, options...)
-	return nodes, cannot("list nodes", err)
+	return list(ctx, s, "nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []*corev1.Node { return pointers(l.Items) }, options...)
 }
 
-// Story is the story of one node, from fresh objects. Events are told if they may be read.
-func (s *Source) Story(ctx context.Context, name string, now func() time.Time) (view.Story, error) {
-	var node corev1.Node
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		if apierrors.IsNotFound(err) {
-			return view.Story{}, noNode(name, err)
+// Names are the names of the objects of a core kind, e.g. "Pod", in a namespace.
+func (s *Source) Names(ctx context.Context, kind, namespace string) ([]string, error) {
+	objects := &metav1.PartialObjectMetadataList{}
+	objects.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	return list(ctx, s, strings.ToLower(kind)+"s", objects, func(l *metav1.PartialObjectMetadataList) (names []string) {
+		for i := range l.Items {
+			names = append(names, l.Items[i].Name)
 		}
-		return view.Story{}, cannot("get node "+name, err)
+		return names
+	}, client.InNamespace(namespace))
+}
+
+// Explanation is the explanation of one node, from fresh objects, with events if they may be read.
+func (s *Source) Explanation(ctx context.Context, name string) (view.Explanation, error) {
+	var node corev1.Node
+	if err := s.get(ctx, "node", client.ObjectKey{Name: name}, &node); err != nil {
+		return view.Explanation{}, err
 	}
 	rules, err := s.Rules(ctx)
 	if err != nil {
-		return view.Story{}, err
+		return view.Explanation{}, err
 	}
 	var unseen []string
-	events, err := s.events(ctx, name)
+	events, err := s.events(ctx, "Node", corev1.NamespaceDefault, name) // nodes have no namespace
 	if err != nil {
 		unseen = append(unseen, fmt.Sprintf("events of the node: %v", err))
 	}
-	return view.NewBook(rules).Story(&node, events, unseen, now()), nil
+	return view.NewBook(rules).Explanation(&node, events, unseen, time.Now()), nil
 }
 
-// events are those of a node; nodes have no namespace, and their events are in default.
-func (s *Source) events(ctx context.Context, node string) ([]corev1.Event, error) {
-	var events []corev1.Event
-	about := client.MatchingFieldsSelector{Selector: fields.Set{"involvedObject.kind": "Node", "involvedObject.name": node}.AsSelector()}
-	err := pages(ctx, s.client, &corev1.EventList{}, func(list *corev1.EventList) { events = append(events, list.Items...) },
-		client.InNamespace(corev1.NamespaceDefault), about)
-	return events, cannot("list events in namespace default", err)
+// events are the events about an object, in its namespace.
+func (s *Source) events(ctx context.Context, kind, namespace, name string) ([]corev1.Event, error) {
+	about := client.MatchingFieldsSelector{Selector: fields.Set{"involvedObject.kind": kind, "involvedObject.name": name}.AsSelector()}
+	return list(ctx, s, "events in namespace "+namespace, &corev1.EventList{}, func(l *corev1.EventList) []corev1.Event { return l.Items },
+		client.InNamespace(namespace), about)
 }
 
-// pages lists page by page; the list is used again for each of them.
-func pages[L client.ObjectList](ctx context.Context, reader client.Reader, list L, each func(L), options ...client.ListOption) error {
+// get reads one object. An error names a command that lists those that exist.
+func (s *Source) get(ctx context.Context, kind string, key client.ObjectKey, into client.Object) error {
+	err := s.client.Get(ctx, key, into)
+	switch {
+	case !apierrors.IsNotFound(err):
+		return cannot("get "+kind+" "+strings.TrimPrefix(key.String(), "/"), err)
+	case key.Namespace == "":
+		return fmt.Errorf("there is no %s %q: kubectl get %ss shows those that are there: %w", kind, key.Name, kind, err)
+	}
+	return fmt.Errorf("there is no %s %q in namespace %q: kubectl get %ss -n %s shows those that are there: %w", kind, key.Name, key.Namespace, kind, key.Namespace, err)
+}
+
+// list reads objects page by page. What names them in errors; items takes out of a page what is kept of it.
+func list[T any, L client.ObjectList](ctx context.Context, s *Source, what string, kind L, items func(L) []T, options ...client.ListOption) ([]T, error) {
+	var all []T
 	for page, err := range paging.Pages(func(token string) (L, error) {
-		page := list.DeepCopyObject().(L)
-		return page, reader.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(token))...)
+		page := kind.DeepCopyObject().(L)
+		return page, s.client.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(token))...)
 	}) {
 		if err != nil {
-			return err
+			return nil, cannot("list "+what, err)
 		}
-		each(page)
+		all = append(all, items(page)...)
 	}
-	return nil
+	return all, nil
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
 }
 
 // cannot says what could not be done, and what to do about it.
@@ -147,4 +165,52 @@ func noResource(err error) bool {
 	}
 	details := status.Status().Details
 	return details == nil || details.Name == ""
+}
+
+// managerName is the name of the manager's Deployment and of its account.
+const managerName = "readygate-manager"
+
+// ManagerVersion is the version of the manager in this namespace: what its Deployment is
+// labelled with, else its image.
+func (s *Source) ManagerVersion(ctx context.Context, namespace string) (string, error) {
+	deployment, err := s.manager(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	if label := deployment.Labels["app.kubernetes.io/version"]; label != "" {
+		return label, nil
+	}
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		return container.Image, nil
+	}
+	return "", fmt.Errorf("the Deployment %s has no container", managerName)
+}
+
+// LatchImage is the value of the flag --latch-image of the manager in this namespace; empty if the
+// manager does not have the flag. As for the manager, the last one counts.
+func (s *Source) LatchImage(ctx context.Context, namespace string) (image string, err error) {
+	deployment, err := s.manager(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		for i, arg := range container.Args {
+			if value, found := strings.CutPrefix(arg, "--latch-image="); found {
+				image = value
+			} else if arg == "--latch-image" && i+1 < len(container.Args) {
+				image = container.Args[i+1]
+			}
+		}
+	}
+	return image, nil
+}
+
+// manager is the manager's Deployment in this namespace.
+func (s *Source) manager(ctx context.Context, namespace string) (*appsv1.Deployment, error) {
+	var deployment appsv1.Deployment
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: managerName}, &deployment)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no Deployment %s in namespace %s: name its namespace with --namespace (%w)", managerName, namespace, err)
+	}
+	return &deployment, cannot("get Deployment "+managerName, err)
 }

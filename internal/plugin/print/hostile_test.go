@@ -51,14 +51,14 @@ func filled[T any]() T {
 func TestHostileTextsArePrintedWithoutControlCharacters(t *testing.T) {
 	report := &lint.Report{Findings: []lint.Finding{filled[lint.Finding]()}}
 	for name, lines := range map[string]print.Lines{
-		"rules":      print.Rules([]view.Rule{filled[view.Rule]()}, true, noon),
-		"nodes":      print.Nodes([]view.Node{filled[view.Node]()}, true, noon),
-		"change":     {print.Change(filled[view.Node](), noon), print.Gone(hostile, noon)},
-		"story":      print.Story(filled[view.Story](), noon),
-		"pods":       print.Pods(filled[view.Pods](), true, noon),
-		"pod story":  print.PodStory(filled[view.PodStory](), noon),
-		"simulation": print.Simulation(filled[view.Simulation](), true),
-		"findings":   print.Findings(report),
+		"rules":           print.Rules([]view.Rule{filled[view.Rule]()}, true, noon),
+		"nodes":           print.Nodes([]view.Node{filled[view.Node]()}, true, noon),
+		"change":          {print.Change(filled[view.Node](), noon), print.Gone(hostile, noon)},
+		"explanation":     print.Explanation(filled[view.Explanation](), noon),
+		"pods":            print.Pods(filled[view.Pods](), true, noon),
+		"pod explanation": print.PodExplanation(filled[view.PodExplanation](), noon),
+		"simulation":      print.Simulation(filled[view.Simulation](), true),
+		"findings":        print.Findings(report),
 	} {
 		if !strings.Contains(strings.Join(lines, ""), "forged line") {
 			t.Errorf("%s: the text is not shown at all, so nothing is tested", name)

@@ -2,10 +2,12 @@ package print
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/readygate/readygate/internal/core/noderule"
+	"github.com/readygate/readygate/internal/plugin/terminal"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
@@ -34,16 +36,12 @@ func Nodes(nodes []view.Node, wide bool, now time.Time) Lines {
 
 // Change is one line about a node that changed.
 func Change(n view.Node, now time.Time) string {
-	var line Lines
-	line.add("%s %s %s%s", now.Format(time.TimeOnly), n.Name, state(n), because(n, now))
-	return line[0]
+	return terminal.Clean(fmt.Sprintf("%s %s %s%s", now.Format(time.TimeOnly), n.Name, state(n), because(n, now)))
 }
 
 // Gone is one line about a node that is no longer there.
 func Gone(name string, now time.Time) string {
-	var line Lines
-	line.add("%s %s is gone", now.Format(time.TimeOnly), name)
-	return line[0]
+	return terminal.Clean(now.Format(time.TimeOnly) + " " + name + " is gone")
 }
 
 // Tally is how many nodes are held and released, and what is wrong with some of them.
@@ -96,21 +94,10 @@ func reasons(n view.Node, now time.Time) []string {
 			parts = append(parts, cause)
 		}
 		for _, m := range s.Missing {
-			parts = append(parts, m.Type+" is "+current(m))
+			parts = append(parts, m.Type+" is "+m.Value())
 		}
 	}
 	return parts
-}
-
-// current is what counts of a condition that is missing, and why that is not what the node says.
-func current(m view.Missing) string {
-	switch {
-	case m.Absent:
-		return "not reported"
-	case m.Doubt != "":
-		return string(m.Current) + " (" + m.Doubt + ")"
-	}
-	return string(m.Current)
 }
 
 func because(n view.Node, now time.Time) string {
@@ -132,4 +119,40 @@ func since(n view.Node, now time.Time) string {
 		return "unknown"
 	}
 	return view.Age(n.Since, now)
+}
+
+// The words for nodes that a rule holds for longer than its deadline, and for those that it leaves
+// released only because of maxUnavailable.
+const (
+	stuck   = "stuck"
+	limited = "limited"
+)
+
+// harm are the words for a node, each once.
+func harm(n view.Node) []string {
+	words := map[string]bool{}
+	for _, s := range n.Rules {
+		if enforced := !s.Preview || s.Held; enforced {
+			words[stuck] = words[stuck] || s.Stuck
+			words[limited] = words[limited] || !s.Stuck && s.Cause == noderule.CauseLimit
+		}
+	}
+	return slices.DeleteFunc([]string{stuck, limited}, func(word string) bool { return !words[word] })
+}
+
+// causeOf says why a rule does not do what its requirements alone ask for; empty if it does.
+func causeOf(s view.Standing, now time.Time) string {
+	switch s.Cause {
+	case noderule.CauseMinReady:
+		return fmt.Sprintf("%s is met, %s more until %s (minReadySeconds)", s.Rule, view.Age(now, s.Until), s.Until.In(now.Location()).Format(time.TimeOnly))
+	case noderule.CauseNotReady:
+		return "not Ready, may come back from a reboot"
+	case noderule.CauseLimit:
+		return s.Rule + " would hold it (maxUnavailable)"
+	case noderule.CauseDeadline:
+		return "released by the deadline of " + s.Rule
+	case noderule.CauseDependency:
+		return s.Rule + " waits for rule " + s.WaitsFor
+	}
+	return ""
 }

@@ -84,7 +84,7 @@ Not seen: rules: [2J
 }
 
 func TestPodExplanation(t *testing.T) {
-	story := view.PodStory{
+	explanation := view.PodExplanation{
 		Pod: view.Pod{
 			Namespace: "shop", Name: "web", Node: "w-1", Created: ago(5), State: view.PodWaiting, Agent: view.Agent{Known: true, Alive: true, Renewed: noon.Add(-7 * time.Second), Version: "v1.2.3"},
 			Ungated: []view.Ungated{{Rule: "late-comer", Gate: "a.b/late", Why: "it is older than the rule"}},
@@ -107,7 +107,7 @@ func TestPodExplanation(t *testing.T) {
 		Next:       []string{"Look at it."},
 		Unseen:     []string{"events of the pod: you may not"},
 	}
-	compare(t, print.PodStory(story, noon), `
+	compare(t, print.PodExplanation(explanation, noon), `
 shop/web has waited 3m0s for policy (x).
 
 Gate networking.kubernetes.io/pod-network-ready (rule network, second)
@@ -145,7 +145,7 @@ Not seen
 }
 
 func TestExplanationOfAPodThatNoRuleSelects(t *testing.T) {
-	compare(t, print.PodStory(view.PodStory{
+	compare(t, print.PodExplanation(view.PodExplanation{
 		Pod: view.Pod{Created: ago(3)}, Headline: "no rule selects shop/web", Ready: corev1.ConditionTrue, Latch: view.Latch{State: view.LatchNone},
 		Passed: []view.Passed{{Rule: "a", Why: "it is being deleted"}, {Rule: "b", Why: "its podSelector asks for app=db, and the pod has app=web"}},
 	}, noon), `
@@ -168,7 +168,7 @@ func TestExplanationShowsTheStateOfTheAgent(t *testing.T) {
 		"that of node w-1 lives, as it said 0s ago":                       {Known: true, Alive: true, Renewed: noon},
 		"that of node w-1 lives, as it said 0s ago (version v1.2.3-test)": {Known: true, Alive: true, Renewed: noon, Version: "v1.2.3-test"},
 	} {
-		lines := print.PodStory(view.PodStory{Pod: view.Pod{Node: "w-1", Agent: agent}}, noon)
+		lines := print.PodExplanation(view.PodExplanation{Pod: view.Pod{Node: "w-1", Agent: agent}}, noon)
 		if got := lines[len(lines)-1]; got != "  Agent: "+want {
 			t.Errorf("got %q, want %q", got, want)
 		}

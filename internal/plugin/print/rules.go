@@ -9,8 +9,24 @@ import (
 	"time"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
+
+// Status is all rules, those of nodes first, and what could not be seen.
+func Status(rules []view.Rule, podRules []view.PodRule, unseen []string, wide bool, now time.Time) Lines {
+	var lines Lines
+	if len(rules) > 0 || len(podRules) == 0 {
+		lines = Rules(rules, wide, now)
+	}
+	if len(podRules) > 0 {
+		lines.below(PodRules(podRules, wide, now))
+	}
+	for _, what := range unseen {
+		lines.add("Not seen: %s", what)
+	}
+	return lines
+}
 
 // Rules is a line a rule, and below them what those say that are not enforced.
 func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
@@ -88,4 +104,31 @@ func blockers(blocked map[string]int) string {
 		parts = append(parts, fmt.Sprintf("%s (%d)", name, blocked[name]))
 	}
 	return strings.Join(parts, ",")
+}
+
+// PodRules is a line a rule of pods, and below them what those say that are not enforced.
+func PodRules(rules []view.PodRule, wide bool, now time.Time) Lines {
+	header := []string{"NAME", "GATE", "GATED", "OPEN", "WAITING", "UNGATED", "STANDING", "AGE"}
+	if wide {
+		header = append(header, "STARTHOLD", "COMPONENTS")
+	}
+	var rows [][]string
+	var below Lines
+	for _, r := range rules {
+		row := []string{
+			r.Name, r.Gate, strconv.Itoa(int(r.Count.Gated)), strconv.Itoa(int(r.Count.Open)),
+			including(int(r.Count.Waiting), int(r.Count.Late), late), strconv.Itoa(int(r.Count.Ungated)), r.Standing, view.Age(r.Created, now),
+		}
+		if wide {
+			row = append(row, strconv.FormatBool(r.StartHold), strings.Join(r.Components, ","))
+		}
+		rows = append(rows, row)
+		if r.Standing != podv1alpha1.ReasonEnforced {
+			below.add("%s is %s: %s", r.Name, r.Standing, r.Message)
+		}
+	}
+	var lines Lines
+	lines.table(header, rows)
+	lines.below(below)
+	return lines
 }

@@ -82,7 +82,7 @@ storage, reporters: DaemonSet a/b does not tolerate the taint
 }
 
 func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
-	story := view.Story{
+	explanation := view.Explanation{
 		Node:     view.Node{Name: "w-1", Created: ago(60), State: noderule.Held, Ready: corev1.ConditionTrue},
 		Headline: "w-1 is held",
 		Chapters: []view.Chapter{
@@ -103,7 +103,7 @@ func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 			},
 		},
 	}
-	compare(t, print.Story(story, noon), `
+	compare(t, print.Explanation(explanation, noon), `
 w-1 is held.
 
 Rule network (continuous, taint readiness.k8s.io/N:NoSchedule)

@@ -15,9 +15,8 @@ import (
 // Screen shows a drawing, the latest one, below what was printed. It may be used by several
 // goroutines.
 //
-// On a terminal a drawing takes the place of the one before, in one write, and is cut to the
-// size of the terminal. Elsewhere only those lines of a drawing are written that the one
-// before did not have.
+// A drawing takes the place of the one before, in one write, and is cut to the size of the terminal. Where
+// the output is no terminal, only print.
 type Screen struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -57,14 +56,10 @@ func sizeOf(w io.Writer) (columns, rows int) {
 // Size is how much fits on the screen.
 func (s *Screen) Size() (columns, rows int) { return s.size() }
 
-// Draw shows these lines instead of those that were drawn before.
+// Draw shows these lines instead of those that were drawn before, on a terminal.
 func (s *Screen) Draw(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.live {
-		s.writeNew(lines)
-		return
-	}
 	columns, rows := s.size()
 	lines = fit(lines, columns, rows)
 	if slices.Equal(lines, s.drawn) {
@@ -140,14 +135,5 @@ func height(lines []string, columns int) int {
 	return rows
 }
 
-func (s *Screen) writeNew(lines []string) {
-	for _, line := range lines {
-		if !slices.Contains(s.drawn, line) {
-			s.write([]byte(line + "\n"))
-		}
-	}
-	s.drawn = slices.Clone(lines)
-}
-
-// write has nobody to tell of an error: who reads the screen is gone.
+// write ignores an error: the reader of the screen is gone.
 func (s *Screen) write(data []byte) { _, _ = s.w.Write(data) }

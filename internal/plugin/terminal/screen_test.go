@@ -121,18 +121,6 @@ func TestPrintedLinesAreNotFoldedWithoutATerminal(t *testing.T) {
 	}
 }
 
-func TestWithoutATerminalOnlyNewLinesAreWritten(t *testing.T) {
-	var out bytes.Buffer
-	s := terminal.NewScreen(&out, false)
-	s.Print("hello")
-	s.Draw([]string{"a", "b"})
-	s.Draw([]string{"a", "c"})
-	s.Close()
-	if got := out.String(); got != "hello\na\nb\nc\n" {
-		t.Errorf("written: %q", got)
-	}
-}
-
 func TestColoursHaveNoWidthAndAreReset(t *testing.T) {
 	red := "\x1b[31m"
 	for line, want := range map[string]string{

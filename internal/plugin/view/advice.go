@@ -15,7 +15,7 @@ import (
 const quiet = 11 * time.Minute
 
 // advice is what to do next, most important first.
-func (s Story) advice(now time.Time) []string {
+func (s Explanation) advice(now time.Time) []string {
 	var next []string
 	add := func(format string, args ...any) { next = append(next, fmt.Sprintf(format, args...)) }
 	var unapplied []string
@@ -34,7 +34,7 @@ func (s Story) advice(now time.Time) []string {
 			add("%s", c.Blocked)
 		}
 		if !c.Preview {
-			next = append(next, s.mend(c, now)...)
+			next = append(next, s.remedies(c, now)...)
 		}
 	}
 	if len(unapplied) > 0 {
@@ -53,7 +53,7 @@ func (s Story) advice(now time.Time) []string {
 }
 
 // foreign are other taints, without the one that says no more than that the node is cordoned.
-func (s Story) foreign() []string {
+func (s Explanation) foreign() []string {
 	var others []string
 	for _, taint := range s.OtherTaints {
 		if !strings.HasPrefix(taint, corev1.TaintNodeUnschedulable+":") {
@@ -63,27 +63,31 @@ func (s Story) foreign() []string {
 	return others
 }
 
-// mend says what to do about the requirements of a rule, if it may hold the node.
-func (s Story) mend(c Chapter, now time.Time) []string {
+// remedies says what to do about the requirements of a rule, if it may hold the node.
+func (s Explanation) remedies(c Chapter, now time.Time) []string {
 	var next []string
 	pods := "kubectl get pods -A -o wide --field-selector spec.nodeName=" + s.Name
 	for _, r := range c.Requirements {
 		silent := ""
 		if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > quiet {
-			silent = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead", r.Type, Age(r.Heartbeat, now))
+			silent = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead. ", r.Type, Age(r.Heartbeat, now))
 		}
 		switch {
 		case c.Completed, c.State == noderule.NotSelected, c.Cause == noderule.CauseDependency, c.Cause == noderule.CauseNotReady:
 		case r.Met && silent != "":
-			next = append(next, silent+", and its last word still counts. See whether it runs here: "+pods)
+			next = append(next, strings.TrimSuffix(silent, ". ")+", and its last word still counts. See whether it runs here: "+pods)
 		case r.Met, c.State != noderule.Held && !c.forgiven():
 		case r.Absent:
 			next = append(next, fmt.Sprintf("Nobody has reported %s on this node in the %s of its life. See whether what reports it runs here, and tolerates the taint %s: %s",
 				r.Type, Age(s.Created, now), c.Taint, pods))
 		case r.Doubt != "":
-			next = append(next, doubted(r)+". See whether what reports it runs here: "+pods)
+			writer := ""
+			if r.Writer != "" {
+				writer = " (it was last written by " + r.Writer + ")"
+			}
+			next = append(next, fmt.Sprintf("%s counts as Unknown: %s%s. See whether what reports it runs here: %s", r.Type, r.Doubt, writer, pods))
 		default:
-			next = append(next, sentences(silent, unmet(r, now)+". Look at that component on this node: "+pods))
+			next = append(next, silent+unmet(r, now)+". Look at that component on this node: "+pods)
 		}
 	}
 	if c.AnyOf && c.State == noderule.Held && len(next) > 1 {
@@ -102,21 +106,4 @@ func unmet(r Requirement, now time.Time) string {
 		text += ", as " + r.Writer + " says"
 	}
 	return text
-}
-
-// doubted says why what the node says of a condition does not count.
-func doubted(r Requirement) string {
-	text := fmt.Sprintf("%s counts as Unknown: %s", r.Type, r.Doubt)
-	if r.Writer != "" {
-		text += " (it was last written by " + r.Writer + ")"
-	}
-	return text
-}
-
-// sentences are those that say something.
-func sentences(first, second string) string {
-	if first == "" {
-		return second
-	}
-	return first + ". " + second
 }

@@ -19,7 +19,7 @@ const (
 	Unknown = corev1.ConditionUnknown
 )
 
-// Nodes join at dawn; stories are told at noon.
+// Nodes join at dawn; explanations are told at noon.
 var (
 	dawn = time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	noon = dawn.Add(time.Hour)
@@ -139,6 +139,6 @@ func completed(name string) nodeOption {
 	}
 }
 
-func story(n *corev1.Node, all ...*v1alpha1.NodeReadinessRule) view.Story {
-	return view.NewBook(all).Story(n, nil, nil, noon)
+func explanation(n *corev1.Node, all ...*v1alpha1.NodeReadinessRule) view.Explanation {
+	return view.NewBook(all).Explanation(n, nil, nil, noon)
 }

@@ -45,9 +45,9 @@ type Component struct {
 }
 
 // componentsOf are the components of a gate. Conditions are seen; of the others the gate's own
-// condition tells what the agent heard.
+// condition tells what the agent reported.
 func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component {
-	told := hearsay(podCondition(obj, v.Gate), v.Rules)
+	told := reportedIn(podCondition(obj, v.Gate), v.Rules)
 	var all []Component
 	for _, rule := range v.Rules {
 		for i := range rule.Components {
@@ -69,7 +69,7 @@ func asks(v *podrule.Verdict) bool { return v.Open || len(v.Missing) > 0 }
 
 // says is what the component says, and why that is not yes. A live agent knows more of a node's
 // condition than it shows: when the node booted.
-func (c *Component) says(v *podrule.Verdict, told heard, place Place) (Says, string) {
+func (c *Component) says(v *podrule.Verdict, told reported, place Place) (Says, string) {
 	says, why := told.of(c)
 	switch {
 	case c.Kind == podrule.PodCondition:
@@ -91,16 +91,16 @@ func (c *Component) seen(v *podrule.Verdict) (Says, string) {
 	return SaysNo, v.Missing[i].Why
 }
 
-// heard is what the condition of a gate tells of components.
-type heard struct {
+// reported is what the condition of a gate tells of components.
+type reported struct {
 	// missing are those that had not said yes, and why, by name or by rule and name.
 	missing map[string]string
 	// all says that no other one is missing.
 	all bool
 }
 
-// of is what was heard of the component.
-func (h heard) of(c *Component) (Says, string) {
+// of is what the message reports of the component.
+func (h reported) of(c *Component) (Says, string) {
 	for _, name := range []string{c.Rule + "/" + c.Name, c.Name} {
 		if why, missing := h.missing[name]; missing {
 			return SaysNo, why
@@ -112,15 +112,15 @@ func (h heard) of(c *Component) (Says, string) {
 	return SaysUnknown, "only the agent on the pod's node can ask it"
 }
 
-// hearsay is what a gate's condition tells of the components of its rules.
-func hearsay(is *corev1.PodCondition, rules []*podrule.Rule) heard {
+// reportedIn is what a gate's condition tells of the components of its rules.
+func reportedIn(is *corev1.PodCondition, rules []*podrule.Rule) reported {
 	switch {
 	case is == nil:
-		return heard{}
+		return reported{}
 	case is.Status == corev1.ConditionTrue && is.Reason == v1alpha1.ReasonAllReady:
-		return heard{all: true}
+		return reported{all: true}
 	case is.Reason != v1alpha1.ReasonWaiting && is.Reason != v1alpha1.ReasonDeadline:
-		return heard{}
+		return reported{}
 	}
 	var names []string
 	for _, rule := range rules {
@@ -136,12 +136,12 @@ func hearsay(is *corev1.PodCondition, rules []*podrule.Rule) heard {
 const waitingFor = "waiting for "
 
 // parseWaiting reads "waiting for a (why), b (why)", in which only these names can be.
-func parseWaiting(message string, names []string) heard {
+func parseWaiting(message string, names []string) reported {
 	_, rest, found := strings.Cut(message, waitingFor)
 	if !found {
-		return heard{}
+		return reported{}
 	}
-	h := heard{missing: map[string]string{}, all: !strings.HasSuffix(message, "…")} // else it was cut
+	h := reported{missing: map[string]string{}, all: !strings.HasSuffix(message, "…")} // else it was cut
 	for rest != "" {
 		name := leading(rest, names)
 		if name == "" {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
@@ -43,7 +42,11 @@ type Gate struct {
 
 // gateOf is a gate that rules have to do with.
 func gateOf(d *podrule.Decision, v *podrule.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate {
-	g := conditionGate(v.Gate, obj)
+	g := Gate{Name: v.Gate}
+	if is := podCondition(obj, v.Gate); is != nil {
+		g.Open, g.Since = is.Status == corev1.ConditionTrue, is.LastTransitionTime.Time
+		g.Reason, g.Message = is.Reason, is.Message
+	}
 	for _, rule := range v.Rules {
 		g.Rules = append(g.Rules, rule.Name)
 	}
@@ -74,16 +77,6 @@ func (g *Gate) writer() string {
 
 // Waits reports whether the pod waits because of the gate.
 func (g *Gate) Waits() bool { return !g.Open || g.Foreign || g.LatchClosed }
-
-// conditionGate is a gate as its condition tells.
-func conditionGate(name string, obj *corev1.Pod) Gate {
-	g := Gate{Name: name}
-	if is := podCondition(obj, name); is != nil {
-		g.Open, g.Since = is.Status == corev1.ConditionTrue, is.LastTransitionTime.Time
-		g.Reason, g.Message = is.Reason, is.Message
-	}
-	return g
-}
 
 // dueOf is when the first rule is late whose components have not all said yes; zero: never.
 func dueOf(v *podrule.Verdict, components []Component) time.Time {
@@ -145,14 +138,6 @@ func missingNames(v *podrule.Verdict) string {
 // the namespace.
 func abandoned(v *podrule.Verdict, place Place) bool {
 	return len(v.Rules) == 0 && place.Namespace != nil
-}
-
-// forced says why the gate was opened although a component has not said yes; empty if it was not.
-func (g *Gate) forced() string {
-	if g.Open && (g.Reason == v1alpha1.ReasonDeadline || g.Reason == v1alpha1.ReasonAgentGone) {
-		return g.Message
-	}
-	return ""
 }
 
 // podCondition is the pod's condition of a type; nil if it has none.

@@ -85,16 +85,21 @@ type Missing struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// String reads as in "NetworkReady is Unknown, must be True".
-func (m Missing) String() string {
-	current := string(m.Current)
+// Value is the status that counts, and why it is not the one that the node has.
+func (m Missing) Value() string {
+	value := string(m.Current)
 	if m.Absent {
-		current = "not reported"
+		value = "not reported"
 	}
 	if m.Doubt != "" {
-		current += " (" + m.Doubt + ")"
+		value += " (" + m.Doubt + ")"
 	}
-	return m.Type + " is " + current + ", must be " + string(m.Required)
+	return value
+}
+
+// String reads as in "NetworkReady is Unknown, must be True".
+func (m Missing) String() string {
+	return m.Type + " is " + m.Value() + ", must be " + string(m.Required)
 }
 
 // Node is the line about a node at a time.
@@ -111,7 +116,7 @@ func (b *Book) node(obj *corev1.Node, now time.Time, limited func(*noderule.Rule
 		State: noderule.NotSelected, Settled: true,
 		Ready: corev1.ConditionUnknown, Unschedulable: obj.Spec.Unschedulable,
 	}
-	if ready := conditionOf(obj, string(corev1.NodeReady)); ready != nil {
+	if ready := condition(obj.Status.Conditions, string(corev1.NodeReady)); ready != nil {
 		row.Ready = ready.Status
 	}
 	ours := map[noderule.TaintID]bool{}
@@ -207,10 +212,6 @@ func metSince(rule *noderule.Rule, node *noderule.Node, now time.Time) time.Time
 		}
 	}
 	return since
-}
-
-func conditionOf(obj *corev1.Node, conditionType string) *corev1.NodeCondition {
-	return condition(obj.Status.Conditions, conditionType)
 }
 
 func condition(conditions []corev1.NodeCondition, conditionType string) *corev1.NodeCondition {

@@ -112,7 +112,7 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 		return row
 	}
 	subject := subjectOf(obj, place)
-	decision := podrule.Decide(b.rules, subject, unheard, now)
+	decision := podrule.Decide(b.rules, subject, unknownProbe, now)
 	for i := range decision.Verdicts {
 		row.add(gateOf(&decision, &decision.Verdicts[i], obj, place, now), abandoned(&decision.Verdicts[i], place))
 	}
@@ -142,8 +142,8 @@ func (p *Pod) add(g Gate, abandoned bool) {
 	p.State, p.Late = PodWaiting, p.Late || g.Late
 }
 
-// unheard is for questions that only an agent on the node can ask.
-func unheard(podrule.Probe) (podrule.Answer, bool) { return podrule.Answer{}, false }
+// unknownProbe is for questions that only an agent on the node can ask.
+func unknownProbe(podrule.Probe) (podrule.Answer, bool) { return podrule.Answer{}, false }
 
 func subjectOf(obj *corev1.Pod, place Place) *podrule.Subject {
 	s := &podrule.Subject{Pod: obj, Namespace: place.Namespace}

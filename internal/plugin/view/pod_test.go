@@ -162,9 +162,9 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod, place := web(c.pod...), here(c.node)
 			agent(t, pod, place, c.rules, c.answer)
-			story := view.NewPodBook(c.rules).Story(pod, place, nil, nil, noon)
+			explanation := view.NewPodBook(c.rules).Explanation(pod, place, nil, nil, noon)
 			var got []string
-			for _, component := range story.Chapters[0].Components {
+			for _, component := range explanation.Chapters[0].Components {
 				text := component.Name + " " + string(component.Says)
 				if component.Why != "" {
 					text += " (" + component.Why + ")"
@@ -181,8 +181,8 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 // A message that was cut says nothing of those that it does not name.
 func TestComponentsAfterTheCutOfAMessageAreUnknown(t *testing.T) {
 	rules := podRules(podRule("network", parts(pathToPod(), podv1alpha1.Component{Name: "second", Reach: &podv1alpha1.ReachComponent{Port: 80}})))
-	story := view.NewPodBook(rules).Story(web(closedFor("path (it is a long st…")), here(""), nil, nil, noon)
-	got := fmt.Sprint(story.Chapters[0].Components[0].Says, " ", story.Chapters[0].Components[0].Why, ", ", story.Chapters[0].Components[1].Says)
+	explanation := view.NewPodBook(rules).Explanation(web(closedFor("path (it is a long st…")), here(""), nil, nil, noon)
+	got := fmt.Sprint(explanation.Chapters[0].Components[0].Says, " ", explanation.Chapters[0].Components[0].Why, ", ", explanation.Chapters[0].Components[1].Says)
 	if got != "no it is a long st, unknown" {
 		t.Errorf("got %q", got)
 	}

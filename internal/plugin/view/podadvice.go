@@ -14,17 +14,17 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// advice is what to do next about the pod of the story, most important first.
-func (b *PodBook) advice(s *PodStory) []string {
+// advice is what to do next about the pod of the explanation, most important first.
+func (b *PodBook) advice(s *PodExplanation) []string {
 	var next []string
 	switch s.State {
 	case PodOver:
 		return nil
 	case PodWaiting:
-		next = append(next, s.mend()...)
+		next = append(next, s.remedies()...)
 		next = append(next, b.unheld(s)...)
 	case PodUngated:
-		next = append(next, b.regate(s.Ungated)...)
+		next = append(next, b.recreate(s.Ungated)...)
 	}
 	if s.Latch.Problem != "" {
 		next = append(next, fmt.Sprintf("The latch does not run (%s), so the containers of the pod do not start: %s", strings.TrimSpace(s.Latch.Problem), s.describe()))
@@ -37,9 +37,9 @@ func (b *PodBook) advice(s *PodStory) []string {
 	return next
 }
 
-// regate says what to do about a pod that does not carry the gate of some rules. To create it anew is of
+// recreate says what to do about a pod that does not carry the gate of some rules. To create it anew is of
 // no use while all pods are created without it.
-func (b *PodBook) regate(rules []Ungated) []string {
+func (b *PodBook) recreate(rules []Ungated) []string {
 	const anew = "create it anew, as by a rollout restart of what owns it"
 	var next []string
 	for _, without := range rules {
@@ -71,7 +71,7 @@ func enforcedOf(rule *v1alpha1.PodReadinessRule) *metav1.Condition {
 }
 
 // unheld says that the start of the pod is not held, if a rule asks for that.
-func (b *PodBook) unheld(s *PodStory) []string {
+func (b *PodBook) unheld(s *PodExplanation) []string {
 	if s.Latch.State != LatchNone {
 		return nil
 	}
@@ -85,8 +85,8 @@ func (b *PodBook) unheld(s *PodStory) []string {
 	return nil
 }
 
-// mend says what to do about a pod that waits.
-func (s *PodStory) mend() []string {
+// remedies says what to do about a pod that waits.
+func (s *PodExplanation) remedies() []string {
 	switch chapter := &s.Chapters[0]; { // those for which it waits come first
 	case s.Node == "":
 		return []string{"It has no network before it is on a node; see why it is not scheduled: " + s.describe()}
@@ -100,16 +100,16 @@ func (s *PodStory) mend() []string {
 	case s.Agent.gone():
 		return []string{fmt.Sprintf("No agent lives on node %s, so nobody opens the gate; see why it does not run there: %s", s.Node, s.agents())}
 	case chapter.Foreign:
-		return append(s.foreign(&chapter.Gate), s.blame(chapter.Components)...)
+		return append(s.foreign(&chapter.Gate), s.unreadyComponents(chapter.Components)...)
 	case chapter.unasked:
 		return []string{"Its network is not there yet; the events of the pod tell why: " + s.describe()}
 	default:
-		return s.blame(chapter.Components)
+		return s.unreadyComponents(chapter.Components)
 	}
 }
 
 // foreign says what to do about a gate that another account set to True.
-func (s *PodStory) foreign(g *Gate) []string {
+func (s *PodExplanation) foreign(g *Gate) []string {
 	return []string{
 		fmt.Sprintf("Gate %s was set to True by %s while a component is missing. Let that program set a condition of its own type, and list it in the rule as a podCondition component; "+
 			"or let the API server refuse it: podgate.reserveGates=true of the chart", g.Name, g.writer()),
@@ -117,20 +117,20 @@ func (s *PodStory) foreign(g *Gate) []string {
 	}
 }
 
-// blame names the components that have not said yes, and where to look.
-func (s *PodStory) blame(components []Component) []string {
-	var next, unheard []string
+// unreadyComponents names the components that have not said yes, and where to look.
+func (s *PodExplanation) unreadyComponents(components []Component) []string {
+	var next, unasked []string
 	for i := range components {
 		switch c := &components[i]; {
 		case c.Says == SaysYes:
 		case c.Says == SaysNo, c.Kind == podrule.NodeCondition:
 			next = append(next, fmt.Sprintf("Component %s has not said yes (%s); %s", c.Name, c.Why, s.whereToLook(c)))
 		default:
-			unheard = append(unheard, fmt.Sprintf("%s (%s)", c.Name, c.How))
+			unasked = append(unasked, fmt.Sprintf("%s (%s)", c.Name, c.How))
 		}
 	}
-	if len(unheard) > 0 {
-		next = append(next, fmt.Sprintf("Only the agent of node %s knows what is said by %s; see whether it runs: %s", s.Node, strings.Join(unheard, ", "), s.agents()))
+	if len(unasked) > 0 {
+		next = append(next, fmt.Sprintf("Only the agent of node %s knows what is said by %s; see whether it runs: %s", s.Node, strings.Join(unasked, ", "), s.agents()))
 	}
 	if len(next) == 0 {
 		next = append(next, "All components have said yes; if the gate stays closed, see whether the agent of its node runs: "+s.agents())
@@ -139,7 +139,7 @@ func (s *PodStory) blame(components []Component) []string {
 }
 
 // whereToLook is where a component that says no is mended.
-func (s *PodStory) whereToLook(c *Component) string {
+func (s *PodExplanation) whereToLook(c *Component) string {
 	switch {
 	case c.needsStart && s.Latch.State == LatchWaiting:
 		return "it never will: its latch lets containers start only when this gate opens. Give the rule that holds the start, or rule " + c.Rule + ", another gate, and create the pod anew"
@@ -165,12 +165,12 @@ func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'"
 // managers is the command that shows the managers, and the agents.
 const managers = "kubectl get pods -o wide -n " + podrule.OwnNamespace
 
-func (s *PodStory) describe() string {
+func (s *PodExplanation) describe() string {
 	return fmt.Sprintf("kubectl describe pod %s -n %s", s.Name, s.Namespace)
 }
 
 // agents is the command that shows the agent of the pod's node.
-func (s *PodStory) agents() string {
+func (s *PodExplanation) agents() string {
 	return fmt.Sprintf("kubectl get pods -n %s -o wide --field-selector spec.nodeName=%s", podrule.OwnNamespace, s.Node)
 }
 

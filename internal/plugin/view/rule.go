@@ -3,13 +3,13 @@ package view
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/noderule"
@@ -119,24 +119,19 @@ func (t Tally) count(n Node, by int) {
 		if s.Preview && !s.Held {
 			continue // it holds nobody back
 		}
-		c.countHarm(s, by)
-	}
-}
-
-// countHarm counts what keeps the node from being as it ought to be.
-func (c *Count) countHarm(s Standing, by int) {
-	if s.Stuck {
-		c.Stuck += by
-	}
-	if s.Cause == noderule.CauseLimit {
-		c.Limited += by
-	}
-	if s.State != noderule.Held {
-		return
-	}
-	for _, m := range s.Missing {
-		if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
-			delete(c.Blocked, m.Type)
+		if s.Stuck {
+			c.Stuck += by
+		}
+		if s.Cause == noderule.CauseLimit {
+			c.Limited += by
+		}
+		for _, m := range s.Missing {
+			if s.State != noderule.Held {
+				break
+			}
+			if c.Blocked[m.Type] += by; c.Blocked[m.Type] == 0 {
+				delete(c.Blocked, m.Type)
+			}
 		}
 	}
 }
@@ -166,7 +161,7 @@ func (b *Book) rule(rule *noderule.Rule) Rule {
 		Taint:    rule.Taint.ToString(),
 		Mode:     obj.Spec.EnforcementMode,
 		AnyOf:    rule.AnyOf,
-		Selector: selectorText(rule),
+		Selector: labels.NewSelector().Add(rule.Selector()...).String(),
 	}
 	for _, requirement := range rule.Requirements {
 		row.Requirements = append(row.Requirements, requirement.Type+"="+string(requirement.RequiredStatus))
@@ -224,25 +219,9 @@ func standingOfRule(rule *noderule.Rule, obj *v1alpha1.NodeReadinessRule) (word,
 	case enforced == nil || obj.Status.ObservedGeneration != obj.Generation:
 		return Unobserved, "no manager has looked at this rule: is readygate-manager running?"
 	case rule.DryRun:
-		return v1alpha1.ReasonDryRun, preview(obj)
+		return v1alpha1.ReasonDryRun, ptr.Deref(obj.Status.DryRunResults, v1alpha1.DryRunResults{}).Summary
 	case enforced.Status == metav1.ConditionTrue:
 		return v1alpha1.ReasonEnforced, enforced.Message
 	}
 	return enforced.Reason, enforced.Message
-}
-
-func preview(obj *v1alpha1.NodeReadinessRule) string {
-	if obj.Status.DryRunResults == nil {
-		return ""
-	}
-	return obj.Status.DryRunResults.Summary
-}
-
-func selectorText(rule *noderule.Rule) string {
-	var parts []string
-	for _, requirement := range rule.Selector() {
-		parts = append(parts, requirement.String())
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ",")
 }

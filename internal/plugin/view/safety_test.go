@@ -107,7 +107,7 @@ func TestChaptersNameTheActiveSafetyField(t *testing.T) {
 		"let go for good, by deadline": {worker("w", byDeadline), rule("a", bootstrapOnly, release(10*time.Minute)), "released this node by its deadline, for good"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := story(c.node, c.rule).Chapters[0].Text; !strings.HasPrefix(got, c.want) {
+			if got := explanation(c.node, c.rule).Chapters[0].Text; !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -116,7 +116,7 @@ func TestChaptersNameTheActiveSafetyField(t *testing.T) {
 
 func TestAdviceNamesTheFirstCause(t *testing.T) {
 	both := worker("w", says("net", False), says("disk", False), heldBy("net", noderule.OriginCreated), heldBy("disk", noderule.OriginCreated))
-	s := story(both, rule("net"), rule("disk", younger, after("net")))
+	s := explanation(both, rule("net"), rule("disk", younger, after("net")))
 	if next := strings.Join(s.Next, "\n"); !strings.Contains(next, "example.com/net is False") || strings.Contains(next, "example.com/disk") {
 		t.Errorf("of a node that waits for its network first, it is said: %s", next)
 	}
@@ -126,7 +126,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 		}
 	}
 
-	silent := story(worker("w", says("net", True), heldBy("net", noderule.OriginAdded)), rule("net", maxAge(2*time.Minute)))
+	silent := explanation(worker("w", says("net", True), heldBy("net", noderule.OriginAdded)), rule("net", maxAge(2*time.Minute)))
 	if next := strings.Join(silent.Next, "\n"); !strings.Contains(next, "example.com/net counts as Unknown: no heartbeat for more than 2m0s") || strings.Contains(next, "AgentSays") {
 		t.Errorf("of a reporter that is silent it is said: %s", next)
 	}
@@ -134,7 +134,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 		t.Errorf("it counts as Unknown since %v, must be when it became too old", since)
 	}
 
-	lost := story(worker("w", lost, says("net", True), heldBy("net", noderule.OriginAdded), booted("net", "x", "x")), rule("net", perBoot))
+	lost := explanation(worker("w", lost, says("net", True), heldBy("net", noderule.OriginAdded), booted("net", "x", "x")), rule("net", perBoot))
 	if next := strings.Join(lost.Next, "\n"); !strings.Contains(next, "The kubelet does not say") || strings.Contains(next, "example.com/net") {
 		t.Errorf("of a node that is lost it is said: %s", next)
 	}

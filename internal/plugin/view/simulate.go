@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -144,25 +145,18 @@ func merge(rules, candidates []*v1alpha1.NodeReadinessRule, now time.Time) (merg
 // changeable says whether the rule that is there can become the other one: what nodes it selects,
 // what it requires of them and how it holds them cannot change.
 func changeable(rule, other *v1alpha1.NodeReadinessRule) bool {
-	was, is := fixed(rule), fixed(other)
-	if was.ConditionPolicy == "" {
-		was.ConditionPolicy = v1alpha1.ConditionPolicyAllOf
-	}
-	if is.ConditionPolicy == "" {
-		is.ConditionPolicy = v1alpha1.ConditionPolicyAllOf
-	}
-	was.Taint.TimeAdded, is.Taint.TimeAdded = nil, nil
-	return equality.Semantic.DeepEqual(was, is)
+	return equality.Semantic.DeepEqual(immutable(rule), immutable(other))
 }
 
-// fixed is the part of a spec that cannot change.
-func fixed(rule *v1alpha1.NodeReadinessRule) v1alpha1.NodeReadinessRuleSpec {
+// immutable is the part of a spec that cannot change.
+func immutable(rule *v1alpha1.NodeReadinessRule) v1alpha1.NodeReadinessRuleSpec {
 	spec := rule.DeepCopy().Spec
 	for i := range spec.Conditions {
 		spec.Conditions[i].MaxAge = nil
 	}
+	spec.Taint.TimeAdded = nil
 	return v1alpha1.NodeReadinessRuleSpec{
-		Conditions: spec.Conditions, ConditionPolicy: spec.ConditionPolicy, EnforcementMode: spec.EnforcementMode,
+		Conditions: spec.Conditions, ConditionPolicy: cmp.Or(spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf), EnforcementMode: spec.EnforcementMode,
 		Taint: spec.Taint, NodeSelector: spec.NodeSelector,
 	}
 }

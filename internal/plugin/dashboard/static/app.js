@@ -5,7 +5,7 @@ import { Fleet } from "./fleet.js";
 import { History } from "./history.js";
 import { Pods } from "./pods.js";
 import { Rules } from "./rules.js";
-import { Story } from "./story.js";
+import { Explanation } from "./explanation.js";
 import { Stream } from "./stream.js";
 import { clock, el, mark, number, plural, write } from "./text.js";
 import { startTheme } from "./theme.js";
@@ -16,16 +16,16 @@ const by = (id) => document.getElementById(id);
 const fleet = new Fleet();
 const filter = new Filter();
 const stream = new Stream(fleet);
-const story = new Story(fleet);
+const explanation = new Explanation(fleet);
 const tiles = new Tiles(fleet, filter, (name) => {
-  story.open(name, (back) => {
+  explanation.open(name, (back) => {
     tiles.open("");
     if (back) tiles.focus(name);
   });
   tiles.open(name);
 });
 const pods = new Pods(fleet, filter, (key) => {
-  story.openPod(key, (back) => {
+  explanation.openPod(key, (back) => {
     pods.open("");
     if (back) pods.focus(key);
   });
@@ -88,7 +88,7 @@ fleet.listen(showConnection);
 setInterval(() => {
   stream.check();
   showConnection();
-  story.tick();
+  explanation.tick();
   pods.tick();
   history.tick();
 }, 1000);

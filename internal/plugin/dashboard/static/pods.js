@@ -29,7 +29,7 @@ export class Pods {
     this.#count();
   }
 
-  // open marks the pod whose story is shown; none if it has no key.
+  // open marks the pod whose explanation is shown; none if it has no key.
   open(key) {
     for (const [name, row] of this.#rows) mark(row.item, "data-open", name === key ? "" : undefined);
   }

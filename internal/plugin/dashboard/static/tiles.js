@@ -34,13 +34,13 @@ export class Tiles {
     filter.listen((before) => this.#refilter(before));
   }
 
-  // open marks the node whose story is shown; none if it has no name.
+  // open marks the node whose explanation is shown; none if it has no name.
   open(name) {
     for (const tile of this.#grid.querySelectorAll("[data-open]")) mark(tile, "data-open", undefined);
     if (this.#tiles.has(name)) mark(this.#tiles.get(name), "data-open", "");
   }
 
-  // focus brings the keyboard back to a node, as when its story is closed.
+  // focus brings the keyboard back to a node, as when its explanation is closed.
   focus(name) {
     const tile = this.#tiles.get(name);
     if (tile && !tile.hidden) this.#goTo(tile);
@@ -174,7 +174,7 @@ export class Tiles {
   #read(tile) {
     const node = tile && this.#fleet.nodes.get(tile.dataset.name);
     const readout = document.getElementById("readout");
-    if (!node) return write(readout, "Point at a node, or use the arrow keys. Enter tells its story.");
+    if (!node) return write(readout, "Point at a node, or use the arrow keys. Enter explains it.");
     const by = Object.entries(node.rules ?? {}).filter(([, state]) => state === "Held").map(([rule]) => rule);
     const since = node.since ? ` for ${duration(this.#fleet.now() / 1000 - node.since)}` : "";
     const what = by.length ? `held by ${by.join(", ")}${since}` : stateNames[node.state];

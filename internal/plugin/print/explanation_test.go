@@ -12,7 +12,7 @@ import (
 )
 
 func TestNodeExplanation(t *testing.T) {
-	story := view.Story{
+	explanation := view.Explanation{
 		Node:     view.Node{Name: "w-1", Created: ago(60), State: noderule.Held, Ready: corev1.ConditionTrue, Unschedulable: true, OtherTaints: []string{"a:NoSchedule"}},
 		Headline: "w-1 is held for 20m by rule network",
 		Chapters: []view.Chapter{
@@ -37,7 +37,7 @@ func TestNodeExplanation(t *testing.T) {
 		Next:   []string{"Look at that component.", "Uncordon it."},
 		Unseen: []string{"pods: you may not"},
 	}
-	compare(t, print.Story(story, noon), `
+	compare(t, print.Explanation(explanation, noon), `
 w-1 is held for 20m by rule network.
 
 Rule network (continuous, taint readiness.k8s.io/NetworkReady:NoSchedule)
@@ -71,7 +71,7 @@ Not seen
 }
 
 func TestShortNodeExplanation(t *testing.T) {
-	compare(t, print.Story(view.Story{Node: view.Node{Name: "w", Created: ago(3), Ready: corev1.ConditionTrue}, Headline: "no rule that is enforced selects w"}, noon), `
+	compare(t, print.Explanation(view.Explanation{Node: view.Node{Name: "w", Created: ago(3), Ready: corev1.ConditionTrue}, Headline: "no rule that is enforced selects w"}, noon), `
 no rule that is enforced selects w.
 
 Node

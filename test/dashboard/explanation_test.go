@@ -17,16 +17,16 @@ func TestExplanationShowsEverythingThatIsKnown(t *testing.T) {
 	fleet, now := live.NewFleet(time.Now), time.Now()
 	fleet.Put(made("network", network, now.Add(-time.Hour)),
 		joined("worker-1", now.Add(-30*time.Minute)).held("network").says(network, corev1.ConditionFalse, "NoRoute", "no route to 10.0.0.1", now.Add(-4*time.Minute)).Node)
-	p := open(t, serve(t, dashboard.Options{Fleet: fleet, Story: func(context.Context, string) (view.Story, error) {
-		story, _ := fleet.Story("worker-1", now)
-		story.Chapters[0].Requirements[0].Writer = "flannel-agent"
-		story.Chapters[0].Refused = "denied by a policy of somebody"
-		story.Events = []view.Event{{At: now.Add(-time.Minute), Reason: "TaintAdded", Note: "Taint added", Count: 3}}
-		story.Unseen = []string{"events of the node: you may not"}
-		return story, nil
+	p := open(t, serve(t, dashboard.Options{Fleet: fleet, Explanation: func(ctx context.Context, node string) (view.Explanation, error) {
+		explanation, _ := fleet.Explanation(ctx, node)
+		explanation.Chapters[0].Requirements[0].Writer = "flannel-agent"
+		explanation.Chapters[0].Refused = "denied by a policy of somebody"
+		explanation.Events = []view.Event{{At: now.Add(-time.Minute), Reason: "TaintAdded", Note: "Taint added", Count: 3}}
+		explanation.Unseen = []string{"events of the node: you may not"}
+		return explanation, nil
 	}}), 1280, 800)
 	p.run(tile("worker-1") + ".click()")
-	p.until("the story", panel+`.querySelector(".headline")`)
+	p.until("the explanation", panel+`.querySelector(".headline")`)
 	text := value[string](p, panel+".innerText")
 	for _, want := range []string{
 		"worker-1 is held for 30m by rule network", "WHAT TO DO", "Look at that component on this node:", "This rule holds this node. Held since 30m ago.",
@@ -35,7 +35,7 @@ func TestExplanationShowsEverythingThatIsKnown(t *testing.T) {
 		"TaintAdded (3 times)", "COULD NOT BE SEEN", "events of the node: you may not", "Ready is True, joined 30m ago",
 	} {
 		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
-			t.Errorf("the story lacks %q:\n%s", want, text)
+			t.Errorf("the explanation lacks %q:\n%s", want, text)
 		}
 	}
 }
@@ -44,9 +44,9 @@ func TestExplanationIsReadAgainWhenItsNodeChanges(t *testing.T) {
 	fleet, machines := crowd(40)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	p.run(tile("worker-1") + ".click()")
-	p.until("the story", panel+`.querySelector(".headline")?.dataset.state === "Held"`)
+	p.until("the explanation", panel+`.querySelector(".headline")?.dataset.state === "Held"`)
 	fleet.Put(joined("worker-1", machines[0].CreationTimestamp.Time).released("network", network, time.Minute).Node)
-	p.until("the story to change", panel+`.querySelector(".headline").dataset.state === "Released"`)
+	p.until("the explanation to change", panel+`.querySelector(".headline").dataset.state === "Released"`)
 	p.run(`document.getElementById("panel-close").click()`)
 	p.until("the panel to close", `!`+panel+`.open`)
 }

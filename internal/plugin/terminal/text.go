@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -71,4 +72,47 @@ func colour(line string) int {
 		return 0
 	}
 	return end + 1
+}
+
+// fold breaks a line at its spaces into rows of so many columns. Each row is indented as the
+// line is. A word is never broken here, so that a URL can be clicked and copied: one that does
+// not fit beside the indent has a row without, and one that is too long for any row is left to
+// the terminal.
+func fold(line string, columns int) []string {
+	line = strings.TrimRight(line, " ")
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	var rows []string
+	row := ""
+	for line != "" {
+		text := strings.TrimLeft(line, " ")
+		gap := line[:len(line)-len(text)]
+		word, _, _ := strings.Cut(text, " ")
+		line = text[len(word):]
+		next := row + gap + word
+		if width(next) > columns {
+			if row != "" {
+				rows = append(rows, row)
+			}
+			if next = indent + word; width(next) > columns {
+				next = word
+			}
+		}
+		row = next
+	}
+	return append(rows, row)
+}
+
+// Clean makes text of others fit for one line of a terminal: no character in it can move the
+// cursor, change colours, or turn the direction in which text is read. Line breaks and tabs
+// become spaces.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
+			return ' '
+		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, text)
 }

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/noderule"
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Story is all there is to say about one node, and what to do next.
-type Story struct {
+// Explanation is all there is to say about one node, and what to do next.
+type Explanation struct {
 	Node
 
 	// Headline is the answer in one sentence.
@@ -78,21 +79,24 @@ type Event struct {
 	Count  int32     `json:"count,omitempty"`
 }
 
-// Story is the whole story of the node. What could not be seen is part of it.
-func (b *Book) Story(obj *corev1.Node, events []corev1.Event, unseen []string, now time.Time) Story {
-	story := Story{Node: b.Node(obj, now), Unseen: unseen, Events: eventsOf(obj, events)}
+// Explanation is the whole explanation of the node. What could not be seen is part of it.
+func (b *Book) Explanation(obj *corev1.Node, events []corev1.Event, unseen []string, now time.Time) Explanation {
+	explanation := Explanation{
+		Node: b.Node(obj, now), Unseen: unseen,
+		Events: eventsAbout("Node", obj, events, func(e *corev1.Event) bool { return reportedBy(e, v1alpha1.Reporter) }),
+	}
 	writers := podrule.Writers(obj.ManagedFields)
 	node := noderule.NodeOf(obj)
 	for _, rule := range b.compiled.Rules() {
-		if chapter, speaks := b.chapter(rule, node, story.Rules, writers, now); speaks {
-			story.Chapters = append(story.Chapters, chapter)
+		if chapter, speaks := b.chapter(rule, node, explanation.Rules, writers, now); speaks {
+			explanation.Chapters = append(explanation.Chapters, chapter)
 		}
 	}
-	slices.SortStableFunc(story.Chapters, func(a, b Chapter) int { return cmp.Compare(a.rank(), b.rank()) })
-	story.Headline = story.headline(now)
-	story.Next = append(b.waiting(), story.advice(now)...)
-	story.Rules = nil // the chapters have them
-	return story
+	slices.SortStableFunc(explanation.Chapters, func(a, b Chapter) int { return cmp.Compare(a.rank(), b.rank()) })
+	explanation.Headline = explanation.headline(now)
+	explanation.Next = append(b.waiting(), explanation.advice(now)...)
+	explanation.Rules = nil // the chapters have them
+	return explanation
 }
 
 // waiting is what to do if the manager waits for another controller. It is the same for every rule.
@@ -239,7 +243,7 @@ func (c Chapter) previewed() string {
 }
 
 // headline is the answer in one sentence.
-func (s Story) headline(now time.Time) string {
+func (s Explanation) headline(now time.Time) string {
 	switch s.State {
 	case noderule.Held:
 		held := " is held"
@@ -248,8 +252,8 @@ func (s Story) headline(now time.Time) string {
 		}
 		return s.Name + held + forHow(s.Since, now) + " by " + s.holders()
 	case noderule.Released:
-		if about := s.aboutTo(noderule.Held); about != "" {
-			return s.Name + " is not held yet: rule " + about + " is about to hold it"
+		if i := slices.IndexFunc(s.Chapters, func(c Chapter) bool { return !c.Preview && c.State == noderule.Held && !c.Held }); i >= 0 {
+			return s.Name + " is not held yet: rule " + s.Chapters[i].Rule + " is about to hold it"
 		}
 		if len(s.OtherTaints) > 0 || s.Unschedulable {
 			return s.Name + " is released by every rule; something else keeps pods away"
@@ -263,7 +267,7 @@ func (s Story) headline(now time.Time) string {
 }
 
 // spared names the first rule that leaves the node released although its requirements are not met.
-func (s Story) spared() string {
+func (s Explanation) spared() string {
 	for _, c := range s.Chapters {
 		if c.forgiven() {
 			return "what rule " + c.Rule + " requires is not met: " + map[noderule.Cause]string{
@@ -280,13 +284,12 @@ func (c Chapter) forgiven() bool {
 }
 
 // holders names the rules that hold the node, and what each misses.
-func (s Story) holders() string {
+func (s Explanation) holders() string {
 	var parts []string
 	for _, c := range s.Chapters {
-		if !c.Held {
-			continue
+		if c.Held {
+			parts = append(parts, "rule "+c.Rule+c.because())
 		}
-		parts = append(parts, "rule "+c.Rule+c.because())
 	}
 	return strings.Join(parts, "; and by ")
 }
@@ -316,16 +319,6 @@ func (c Chapter) because() string {
 	return ", which is about to release it"
 }
 
-// aboutTo is a rule that wants this state and has not got it.
-func (s Story) aboutTo(state noderule.State) string {
-	for _, c := range s.Chapters {
-		if !c.Preview && c.State == state && c.Held != (state == noderule.Held) {
-			return c.Rule
-		}
-	}
-	return ""
-}
-
 // forHow reads as in " for 3m"; empty if nobody knows.
 func forHow(since, now time.Time) string {
 	if since.IsZero() {
@@ -334,25 +327,28 @@ func forHow(since, now time.Time) string {
 	return " for " + Age(since, now)
 }
 
-// eventsOf are the events of the node that tell of rules, or of pods that could not start.
-func eventsOf(node *corev1.Node, events []corev1.Event) []Event {
-	var told []Event
-	for _, e := range events {
-		about := e.InvolvedObject
-		if about.Kind != "Node" || about.Name != node.Name || about.UID != "" && about.UID != node.UID && string(about.UID) != node.Name {
-			continue
+// eventsAbout are the events about an object that are of interest, oldest first.
+func eventsAbout(kind string, obj metav1.Object, events []corev1.Event, interests func(*corev1.Event) bool) []Event {
+	var all []Event
+	for i := range events {
+		e, about := &events[i], events[i].InvolvedObject
+		sameName := about.Name == obj.GetName() && (obj.GetNamespace() == "" || about.Namespace == obj.GetNamespace())
+		sameUID := about.UID == "" || about.UID == obj.GetUID() || kind == "Node" && string(about.UID) == obj.GetName()
+		if about.Kind == kind && sameName && sameUID && interests(e) {
+			all = append(all, Event{At: lastOf(e), Type: e.Type, Reason: e.Reason, Note: e.Message, Count: countOf(e)})
 		}
-		if e.ReportingController != v1alpha1.Reporter && e.Source.Component != v1alpha1.Reporter {
-			continue
-		}
-		told = append(told, Event{At: lastOf(e), Type: e.Type, Reason: e.Reason, Note: e.Message, Count: countOf(e)})
 	}
-	slices.SortStableFunc(told, func(a, b Event) int { return a.At.Compare(b.At) })
-	return told
+	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// reportedBy reports whether one of the controllers wrote the event, in whichever form of the API.
+func reportedBy(e *corev1.Event, controllers ...string) bool {
+	return slices.Contains(controllers, e.ReportingController) || slices.Contains(controllers, e.Source.Component)
 }
 
 // lastOf is when an event last happened, in whichever form of the API it was written.
-func lastOf(e corev1.Event) time.Time {
+func lastOf(e *corev1.Event) time.Time {
 	last := e.LastTimestamp.Time
 	for _, at := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
 		if last.IsZero() {
@@ -365,7 +361,7 @@ func lastOf(e corev1.Event) time.Time {
 	return last
 }
 
-func countOf(e corev1.Event) int32 {
+func countOf(e *corev1.Event) int32 {
 	if e.Series != nil {
 		return e.Series.Count
 	}

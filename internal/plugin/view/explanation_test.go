@@ -47,7 +47,7 @@ func TestHeadline(t *testing.T) {
 		"a rule is not applied": {worker("w", says("net", True)), rules(rule("net"), rule("two", sameTaintAs("net"), younger)), "w is released: no rule holds it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := story(c.node, c.rules...).Headline; got != c.want {
+			if got := explanation(c.node, c.rules...).Headline; got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -79,7 +79,7 @@ func TestChapters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, chapter := range story(c.node, c.rules...).Chapters {
+			for _, chapter := range explanation(c.node, c.rules...).Chapters {
 				got = append(got, chapter.Rule+": "+chapter.Text)
 			}
 			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
@@ -120,7 +120,7 @@ func TestAdvice(t *testing.T) {
 		"a soft taint is no hold":    {worker("w", tainted("soft", corev1.TaintEffectPreferNoSchedule)), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next := strings.Join(story(c.node, c.rules...).Next, "\n")
+			next := strings.Join(explanation(c.node, c.rules...).Next, "\n")
 			rest := next
 			for _, word := range c.want {
 				_, after, found := strings.Cut(rest, word)
@@ -148,7 +148,7 @@ func TestConditionWriterIsReadFromManagedFields(t *testing.T) {
 			{Manager: "broken", FieldsV1: metav1.NewFieldsV1(`{"f:status":7}`)}, {Manager: "empty"},
 		}
 	})
-	if got := story(n, rule("net")).Chapters[0].Requirements[0].Writer; got != "readygate-reporter" {
+	if got := explanation(n, rule("net")).Chapters[0].Requirements[0].Writer; got != "readygate-reporter" {
 		t.Errorf("the condition was written by %q", got)
 	}
 }
@@ -163,7 +163,7 @@ func TestEventsOfANode(t *testing.T) {
 		return e
 	}
 	same := func(*corev1.Event) {}
-	told := view.NewBook(nil).Story(worker("w"), []corev1.Event{
+	told := view.NewBook(nil).Explanation(worker("w"), []corev1.Event{
 		event(v1alpha1.EventTaintRemoved, noon, same),
 		event(v1alpha1.EventTaintAdded, dawn, same),
 		event("OfAnotherNode", noon, func(e *corev1.Event) { e.InvolvedObject.Name = "v" }),

@@ -8,8 +8,8 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// PodStory is everything about one pod.
-func PodStory(s view.PodStory, now time.Time) Lines {
+// PodExplanation is everything about one pod.
+func PodExplanation(s view.PodExplanation, now time.Time) Lines {
 	var lines Lines
 	lines.add("%s.", s.Headline)
 	for _, c := range s.Chapters {
@@ -55,16 +55,7 @@ func (l *Lines) component(c view.Component, several bool, now time.Time) {
 		text += ": " + c.Why
 	}
 	l.add("%s", text)
-	var details []string
-	if !c.Since.IsZero() {
-		details = append(details, "so for "+view.Age(c.Since, now))
-	}
-	if c.Writer != "" {
-		details = append(details, "written by "+c.Writer)
-	}
-	if len(details) > 0 {
-		l.add("           %s", strings.Join(details, "; "))
-	}
+	l.details(c.Since, time.Time{}, c.Writer, "", now)
 }
 
 // passed says of rules why they do not select the pod.
@@ -79,7 +70,7 @@ func (l *Lines) passed(rules []view.Passed) {
 }
 
 // pod is what is known besides gates.
-func (l *Lines) pod(s view.PodStory, now time.Time) {
+func (l *Lines) pod(s view.PodExplanation, now time.Time) {
 	l.heading("Pod")
 	l.add("  Ready is %s, %s old", s.Ready, view.Age(s.Created, now))
 	if len(s.OtherGates) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Story is everything about one node.
-func Story(s view.Story, now time.Time) Lines {
+// Explanation is everything about one node.
+func Explanation(s view.Explanation, now time.Time) Lines {
 	var lines Lines
 	lines.add("%s.", s.Headline)
 	for _, c := range s.Chapters {
@@ -62,27 +62,31 @@ func (l *Lines) requirement(r view.Requirement, now time.Time) {
 	if r.Absent {
 		return
 	}
-	var details []string
-	note := func(format string, args ...any) { details = append(details, fmt.Sprintf(format, args...)) }
-	if !r.Since.IsZero() {
-		note("so for %s", view.Age(r.Since, now))
+	l.details(r.Since, r.Heartbeat, r.Writer, strings.TrimSpace(r.Reason+" "+r.Message), now)
+}
+
+// details is a line about a condition: since when, last heartbeat, writer and message, as far as they are known.
+func (l *Lines) details(since, heartbeat time.Time, writer, message string, now time.Time) {
+	var parts []string
+	if !since.IsZero() {
+		parts = append(parts, "so for "+view.Age(since, now))
 	}
-	if !r.Heartbeat.IsZero() {
-		note("last heard of %s ago", view.Age(r.Heartbeat, now))
+	if !heartbeat.IsZero() {
+		parts = append(parts, "last heard of "+view.Age(heartbeat, now)+" ago")
 	}
-	if r.Writer != "" {
-		note("written by %s", r.Writer)
+	if writer != "" {
+		parts = append(parts, "written by "+writer)
 	}
-	if said := strings.TrimSpace(r.Reason + " " + r.Message); said != "" {
-		note("%s", said)
+	if message != "" {
+		parts = append(parts, message)
 	}
-	if len(details) > 0 {
-		l.add("           %s", strings.Join(details, "; "))
+	if len(parts) > 0 {
+		l.add("           %s", strings.Join(parts, "; "))
 	}
 }
 
 // node is what keeps pods away besides rules.
-func (l *Lines) node(s view.Story, now time.Time) {
+func (l *Lines) node(s view.Explanation, now time.Time) {
 	l.heading("Node")
 	text := "Ready is " + string(s.Ready)
 	if s.Unschedulable {

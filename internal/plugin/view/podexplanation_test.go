@@ -13,8 +13,8 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-func podStory(pod *corev1.Pod, place view.Place, rules []*podv1alpha1.PodReadinessRule) view.PodStory {
-	return view.NewPodBook(rules).Story(pod, place, nil, nil, noon)
+func podExplanation(pod *corev1.Pod, place view.Place, rules []*podv1alpha1.PodReadinessRule) view.PodExplanation {
+	return view.NewPodBook(rules).Explanation(pod, place, nil, nil, noon)
 }
 
 func TestHeadlineOfAPod(t *testing.T) {
@@ -53,7 +53,7 @@ func TestHeadlineOfAPod(t *testing.T) {
 		"two rules":        {web(gateless), podRules(podRule("network", ofPods("db")), podRule("other", goes)), "no rule selects shop/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podStory(c.pod, here(""), c.rules).Headline; got != c.want {
+			if got := podExplanation(c.pod, here(""), c.rules).Headline; got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -77,9 +77,9 @@ func TestTheChapterOfAGate(t *testing.T) {
 		"opted out":          {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			story := podStory(c.pod, here(""), c.rules)
-			if len(story.Chapters) != 1 || story.Chapters[0].Text != c.want {
-				t.Errorf("got  %+v\nwant %q", story.Chapters, c.want)
+			explanation := podExplanation(c.pod, here(""), c.rules)
+			if len(explanation.Chapters) != 1 || explanation.Chapters[0].Text != c.want {
+				t.Errorf("got  %+v\nwant %q", explanation.Chapters, c.want)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{"The latch does not run (ImagePullBackOff no such image), so the containers of the pod do not start: kubectl describe pod web -n shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next := podStory(c.pod, c.place, c.rules).Next
+			next := podExplanation(c.pod, c.place, c.rules).Next
 			if len(c.want) == 0 {
 				if len(next) > 0 {
 					t.Errorf("got %q, want none", next)
@@ -164,13 +164,13 @@ func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
 	hold := func(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()))
 	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (nobody has set condition " + programmed + ")"))
-	next := podStory(pod, here(False), podRules(rule)).Next
+	next := podExplanation(pod, here(False), podRules(rule)).Next
 	want := []string{"Component flannel has not said yes", "Component policy has not said yes", "Rule network asks for startHold, and this pod has no latch: it was created before"}
 	if !slices.EqualFunc(next, want, strings.HasPrefix) {
 		t.Errorf("got %q", next)
 	}
 	latched(pod)
-	if next := podStory(pod, here(False), podRules(rule)).Next; !slices.EqualFunc(next, want[:2], strings.HasPrefix) {
+	if next := podExplanation(pod, here(False), podRules(rule)).Next; !slices.EqualFunc(next, want[:2], strings.HasPrefix) {
 		t.Errorf("with a latch: got %q", next)
 	}
 }
@@ -219,24 +219,24 @@ func TestTheLatchOfAPod(t *testing.T) {
 		"passed":            {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has let the pod's containers start"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if latch := podStory(c.pod, here(""), network).Latch; latch.State != c.state || latch.Text != c.want {
+			if latch := podExplanation(c.pod, here(""), network).Latch; latch.State != c.state || latch.Text != c.want {
 				t.Errorf("got %s, %q, want %s, %q", latch.State, latch.Text, c.state, c.want)
 			}
 		})
 	}
 }
 
-// While the latch is closed, the story of an open gate reports it, and what to do.
+// While the latch is closed, the explanation of an open gate reports it, and what to do.
 func TestExplanationOfAClosedLatch(t *testing.T) {
-	story := podStory(web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(running)), here(""), podRules(podRule("network", holds)))
-	if want := "shop/web has waited 40s for its latch: gate open, latch still closed"; story.Headline != want {
-		t.Errorf("the headline is %q, want %q", story.Headline, want)
+	explanation := podExplanation(web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(running)), here(""), podRules(podRule("network", holds)))
+	if want := "shop/web has waited 40s for its latch: gate open, latch still closed"; explanation.Headline != want {
+		t.Errorf("the headline is %q, want %q", explanation.Headline, want)
 	}
-	if c := story.Chapters[0]; !strings.Contains(c.Text, "is open for 40s, and the latch of the pod is still closed") {
+	if c := explanation.Chapters[0]; !strings.Contains(c.Text, "is open for 40s, and the latch of the pod is still closed") {
 		t.Errorf("the gate %q", c.Text)
 	}
-	if len(story.Next) != 1 || !strings.Contains(story.Next[0], "writes the key again") || !strings.Contains(story.Next[0], "kubectl logs web -n shop -c readygate-latch") {
-		t.Errorf("what to do: %q", story.Next)
+	if len(explanation.Next) != 1 || !strings.Contains(explanation.Next[0], "writes the key again") || !strings.Contains(explanation.Next[0], "kubectl logs web -n shop -c readygate-latch") {
+		t.Errorf("what to do: %q", explanation.Next)
 	}
 }
 
@@ -247,15 +247,15 @@ func TestPodExplanationListsOnlyNetworkEvents(t *testing.T) {
 			LastTimestamp: metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute)),
 		}
 	}
-	story := view.NewPodBook(nil).Story(web(), here(""), []corev1.Event{
+	explanation := view.NewPodBook(nil).Explanation(web(), here(""), []corev1.Event{
 		event(1, podv1alpha1.EventLate, podv1alpha1.Reporter, "web"), event(3, "FailedCreatePodSandBox", "kubelet", "web"),
 		event(2, "Pulled", "kubelet", "web"), event(4, podv1alpha1.EventLate, podv1alpha1.Reporter, "other"),
 	}, []string{"the node: you may not"}, noon)
 	var got []string
-	for _, e := range story.Events {
+	for _, e := range explanation.Events {
 		got = append(got, e.Reason)
 	}
-	if strings.Join(got, " ") != "FailedCreatePodSandBox NetworkNotReady" || len(story.Unseen) != 1 {
-		t.Errorf("told %v, not seen %v", got, story.Unseen)
+	if strings.Join(got, " ") != "FailedCreatePodSandBox NetworkNotReady" || len(explanation.Unseen) != 1 {
+		t.Errorf("told %v, not seen %v", got, explanation.Unseen)
 	}
 }

@@ -1,13 +1,13 @@
-// The story of one node or pod, in a panel beside the fleet: the same as `kubectl readiness why`.
+// The explanation of one node or pod, in a panel beside the fleet: the same as `kubectl readiness why`.
 
-import { tellPod } from "./podstory.js";
+import { tellPod } from "./podexplanation.js";
 import { clock, duration, el, stateNames, withCommand, write } from "./text.js";
 
 const refresh = 10000; // milliseconds: ages in sentences are the server's
 
-export class Story {
+export class Explanation {
   #fleet;
-  #subject; // whom the story is about; undefined while none is told
+  #subject; // the subject of the explanation; undefined while none is shown
   #panel = document.getElementById("panel");
   #body = document.getElementById("panel-body");
   #state = "";
@@ -28,11 +28,11 @@ export class Story {
   open(name, closed) {
     this.#open({
       name,
-      path: `api/nodes/${encodeURIComponent(name)}/story`,
+      path: `api/nodes/${encodeURIComponent(name)}/explanation`,
       in: (change) => change.nodes.includes(name) || change.gone.includes(name),
       state: () => this.#fleet.nodes.get(name)?.state,
       say: (state) => (state ? `now ${stateNames[state]}` : "gone"),
-      tell: (story) => this.#tell(story),
+      tell: (explanation) => this.#tell(explanation),
       closed,
     });
   }
@@ -42,11 +42,11 @@ export class Story {
     const [namespace, name] = key.split("/");
     this.#open({
       name: key,
-      path: `api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/story`,
+      path: `api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/explanation`,
       in: (change) => change.pods.includes(key),
       state: () => this.#fleet.pods.has(key),
       say: (waits) => (waits ? "waiting for its network" : "no longer waiting"),
-      tell: (story) => tellPod(story, (at) => this.#time(at)),
+      tell: (explanation) => tellPod(explanation, (at) => this.#time(at)),
       closed,
     });
   }
@@ -102,19 +102,19 @@ export class Story {
       this.#body.replaceChildren(...(answer.ok ? subject.tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
     } catch (error) {
       if (request.signal.aborted || this.#shown) return; // what is shown is better than nothing
-      this.#body.replaceChildren(el("p", { class: "problem" }, `The story cannot be read: ${error.message}. It is tried again.`));
+      this.#body.replaceChildren(el("p", { class: "problem" }, `The explanation cannot be read: ${error.message}. It is tried again.`));
     }
   }
 
-  #tell(story) {
+  #tell(explanation) {
     return [
-      el("p", { class: "headline foreign", "data-state": story.state }, story.headline),
-      ...this.#section("What to do", (story.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),
-      ...(story.chapters ?? []).map((chapter) => this.#chapter(chapter)),
-      ...this.#section("Events", (story.events ?? []).toReversed().map((event) => this.#event(event)), "ul"),
-      ...this.#section("Could not be seen", (story.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
-      el("p", { class: "soft foreign" }, `Ready is ${story.ready}`, story.unschedulable ? ", cordoned" : "", ", joined ", this.#time(story.created),
-        story.otherTaints?.length ? `, other taints: ${story.otherTaints.join(", ")}` : ""),
+      el("p", { class: "headline foreign", "data-state": explanation.state }, explanation.headline),
+      ...this.#section("What to do", (explanation.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),
+      ...(explanation.chapters ?? []).map((chapter) => this.#chapter(chapter)),
+      ...this.#section("Events", (explanation.events ?? []).toReversed().map((event) => this.#event(event)), "ul"),
+      ...this.#section("Could not be seen", (explanation.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
+      el("p", { class: "soft foreign" }, `Ready is ${explanation.ready}`, explanation.unschedulable ? ", cordoned" : "", ", joined ", this.#time(explanation.created),
+        explanation.otherTaints?.length ? `, other taints: ${explanation.otherTaints.join(", ")}` : ""),
     ];
   }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// PodStory is all there is to say about one pod, and what to do next.
-type PodStory struct {
+// PodExplanation is all there is to say about one pod, and what to do next.
+type PodExplanation struct {
 	Pod
 
 	// Headline is the answer in one sentence.
@@ -55,57 +55,60 @@ type GateChapter struct {
 	unasked bool
 }
 
-// Story is the whole story of the pod. What could not be seen is part of it.
-func (b *PodBook) Story(obj *corev1.Pod, place Place, events []corev1.Event, unseen []string, now time.Time) PodStory {
+// Explanation is the whole explanation of the pod. What could not be seen is part of it.
+func (b *PodBook) Explanation(obj *corev1.Pod, place Place, events []corev1.Event, unseen []string, now time.Time) PodExplanation {
 	subject := subjectOf(obj, place)
-	story := PodStory{
+	explanation := PodExplanation{
 		Pod: b.Pod(obj, place, now), Latch: latchOf(obj, subject.Node.BootID), Phase: obj.Status.Phase, Ready: corev1.ConditionUnknown,
-		Excluded: excluded(obj), Events: podEvents(obj, events), Unseen: unseen,
+		Excluded: excluded(obj), Unseen: unseen,
+		Events: eventsAbout("Pod", obj, events, func(e *corev1.Event) bool {
+			return reportedBy(e, v1alpha1.Reporter, nodev1alpha1.Reporter) || slices.Contains(networkEvents, e.Reason)
+		}),
 	}
 	if ready := podCondition(obj, string(corev1.PodReady)); ready != nil {
-		story.Ready = ready.Status
+		explanation.Ready = ready.Status
 	}
-	story.Chapters = b.gateChapters(obj, place, story.Gates, now)
-	story.OtherGates = otherGates(obj, story.Gates)
-	if story.Excluded == "" && !slices.ContainsFunc(b.rules, func(r *podrule.Rule) bool { return r.Active() && r.Selects(obj, place.Namespace) }) {
-		story.Passed = b.passed(obj, place)
+	explanation.Chapters = b.gateChapters(obj, place, explanation.Gates, now)
+	explanation.OtherGates = otherGates(obj, explanation.Gates)
+	if explanation.Excluded == "" && !slices.ContainsFunc(b.rules, func(r *podrule.Rule) bool { return r.Active() && r.Selects(obj, place.Namespace) }) {
+		explanation.Passed = b.passed(obj, place)
 	}
-	story.Headline = story.headline(now)
-	story.Next = b.advice(&story)
-	story.Gates = nil // the chapters have them
-	return story
+	explanation.Headline = explanation.headline(now)
+	explanation.Next = b.advice(&explanation)
+	explanation.Gates = nil // the chapters have them
+	return explanation
 }
 
 // gateChapters are the gates with what each component says now, be the gate open or not.
 func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now time.Time) []GateChapter {
-	decided := b.decide(obj, place, now)
-	asked := podrule.Decide(b.rules, subjectOf(unanswered(obj, gates), place), unheard, now)
+	// What the agent of the node makes of the pod, or the manager if there is no agent.
+	decided := podrule.Decide(b.rules, subjectOf(obj, place), unknownProbe, now)
+	if place.Agent.gone() {
+		decided = podrule.Orphan(b.rules, subjectOf(obj, place), now)
+	}
+	asked := podrule.Decide(b.rules, subjectOf(unanswered(obj, gates), place), unknownProbe, now)
 	writers := podrule.Writers(obj.ManagedFields)
-	var chapters []GateChapter
+	var waiting, others []GateChapter
 	for _, gate := range gates {
 		chapter := GateChapter{Gate: gate}
 		if v := verdictOn(&asked, gate.Name); v != nil {
-			heard := obj
+			answered := obj
 			if gate.Foreign { // its condition is not what the agent wrote
-				heard = unanswered(obj, gates)
+				answered = unanswered(obj, gates)
 			}
-			chapter.Components, chapter.unasked = componentsOf(v, heard, place), !asks(v)
+			chapter.Components, chapter.unasked = componentsOf(v, answered, place), !asks(v)
 		}
 		for i := range chapter.Components {
 			b.attribute(&chapter.Components[i], obj, place, writers)
 		}
 		chapter.tell(verdictOn(&decided, gate.Name), place, now)
-		chapters = append(chapters, chapter)
+		if chapter.Waits() {
+			waiting = append(waiting, chapter)
+		} else {
+			others = append(others, chapter)
+		}
 	}
-	slices.SortStableFunc(chapters, func(a, b GateChapter) int { return boolRank(!a.Waits()) - boolRank(!b.Waits()) })
-	return chapters
-}
-
-func boolRank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return append(waiting, others...)
 }
 
 func verdictOn(d *podrule.Decision, gate string) *podrule.Verdict {
@@ -114,14 +117,6 @@ func verdictOn(d *podrule.Decision, gate string) *podrule.Verdict {
 		return nil
 	}
 	return &d.Verdicts[i]
-}
-
-// decide is what the agent of the node makes of the pod, or the manager where there is none.
-func (b *PodBook) decide(obj *corev1.Pod, place Place, now time.Time) podrule.Decision {
-	if place.Agent.gone() {
-		return podrule.Orphan(b.rules, subjectOf(obj, place), now)
-	}
-	return podrule.Decide(b.rules, subjectOf(obj, place), unheard, now)
 }
 
 // unanswered is the pod as if nobody had decided of these gates: all components are asked then.
@@ -144,7 +139,7 @@ func (b *PodBook) attribute(c *Component, obj *corev1.Pod, place Place, writers 
 			c.Since, c.Writer = is.LastTransitionTime.Time, writers[string(is.Type)]
 		}
 	case spec[i].NodeCondition != nil && place.Node != nil:
-		if is := conditionOf(place.Node, spec[i].NodeCondition.Type); is != nil {
+		if is := condition(place.Node.Status.Conditions, spec[i].NodeCondition.Type); is != nil {
 			c.Since, c.Writer = is.LastTransitionTime.Time, podrule.Writers(place.Node.ManagedFields)[string(is.Type)]
 		}
 	}
@@ -189,7 +184,7 @@ func otherGates(obj *corev1.Pod, gates []Gate) []string {
 }
 
 // headline is the answer in one sentence.
-func (s *PodStory) headline(now time.Time) string {
+func (s *PodExplanation) headline(now time.Time) string {
 	switch s.State {
 	case PodOver:
 		if s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed {
@@ -202,8 +197,8 @@ func (s *PodStory) headline(now time.Time) string {
 		return fmt.Sprintf("%s does not carry the gate of rule %s, which selects it: %s", s.Key(), s.Ungated[0].Rule, s.Ungated[0].Why)
 	case PodOpen:
 		for i := range s.Chapters {
-			if why := s.Chapters[i].forced(); why != "" {
-				return s.Key() + " may have no network, and its gate is open: " + why
+			if c := &s.Chapters[i]; c.Open && (c.Reason == v1alpha1.ReasonDeadline || c.Reason == v1alpha1.ReasonAgentGone) && c.Message != "" {
+				return s.Key() + " may have no network, and its gate is open: " + c.Message
 			}
 		}
 		return s.Key() + " does not wait: every gate that rules gave it is open"
@@ -212,7 +207,7 @@ func (s *PodStory) headline(now time.Time) string {
 }
 
 // waits says for how long the pod waits, and for what.
-func (s *PodStory) waits(now time.Time) string {
+func (s *PodExplanation) waits(now time.Time) string {
 	var parts []string
 	for i := range s.Chapters {
 		if c := &s.Chapters[i]; c.Waits() && !slices.Contains(parts, c.For) {
@@ -229,7 +224,7 @@ func (s *PodStory) waits(now time.Time) string {
 	return text + strings.Join(parts, "; and for ")
 }
 
-func (s *PodStory) unselected() string {
+func (s *PodExplanation) unselected() string {
 	switch {
 	case s.Excluded != "":
 		return "no rule selects " + s.Key() + ": " + s.Excluded
@@ -243,20 +238,3 @@ func (s *PodStory) unselected() string {
 
 // networkEvents are reasons of events of others that tell of a pod's network.
 var networkEvents = []string{"FailedCreatePodSandBox", "SandboxChanged", "NetworkNotReady"}
-
-// podEvents are the events of the pod that tell of its gates and of its network.
-func podEvents(obj *corev1.Pod, events []corev1.Event) []Event {
-	var told []Event
-	for _, e := range events {
-		about := e.InvolvedObject
-		if about.Kind != "Pod" || about.Namespace != obj.Namespace || about.Name != obj.Name || about.UID != "" && about.UID != obj.UID {
-			continue
-		}
-		ours := slices.ContainsFunc([]string{e.ReportingController, e.Source.Component}, func(by string) bool { return by == v1alpha1.Reporter || by == nodev1alpha1.Reporter })
-		if ours || slices.Contains(networkEvents, e.Reason) {
-			told = append(told, Event{At: lastOf(e), Type: e.Type, Reason: e.Reason, Note: e.Message, Count: countOf(e)})
-		}
-	}
-	slices.SortStableFunc(told, func(a, b Event) int { return a.At.Compare(b.At) })
-	return told
-}
