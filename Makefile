@@ -96,7 +96,8 @@ bench: kube build ## Run the benchmarks: hot paths, node creation, the reporter,
 ifeq ($(SHORT),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 	$(GO) test -run '^$$' -bench . -benchtime 4x ./test/integration
-	$(GO) run ./test/reporterbench --for $(or $(REPORTER_TIME),10m)
+	$(GO) test -run '^$$' -bench Footprint -benchtime $(or $(REPORTER_TIME),10m) -timeout 0 ./test/reporter
+	$(GO) test -run '^$$' -bench Delay -benchtime 200x -timeout 0 ./test/reporter
 	bin/scale/scale run --plan full --out $(or $(OUT),bin/scale/results.json)
 	@$(MAKE) bench-pods
 else

@@ -17,18 +17,15 @@ func Load(given *rest.Config, path string) (*rest.Config, error) {
 	if given != nil {
 		return rest.CopyConfig(given), nil
 	}
-	found, err := findConfig(path)
+	load := config.GetConfig
+	if path != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", path) }
+	}
+	found, err := load()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster (use --kubeconfig, KUBECONFIG or run in a cluster): %w", err)
 	}
 	return found, nil
-}
-
-func findConfig(path string) (*rest.Config, error) {
-	if path != "" {
-		return clientcmd.BuildConfigFromFlags("", path)
-	}
-	return config.GetConfig()
 }
 
 // InClusterNamespace returns the namespace of the pod that this process runs in. The error names the flag that

@@ -84,7 +84,11 @@ type latch struct {
 }
 
 func (l *latch) wait(ctx context.Context) error {
-	poll := time.NewTicker(l.period())
+	period := watchedPollPeriod
+	if l.Changes == nil {
+		period = pollPeriod
+	}
+	poll := time.NewTicker(period)
 	defer poll.Stop()
 	for {
 		if ctx.Err() != nil { // before anything else: a pod that is ended is not to start
@@ -101,14 +105,6 @@ func (l *latch) wait(ctx context.Context) error {
 		case <-poll.C:
 		}
 	}
-}
-
-// period is how often the key is read, changes aside.
-func (l *latch) period() time.Duration {
-	if l.Changes == nil {
-		return pollPeriod
-	}
-	return watchedPollPeriod
 }
 
 func (l *latch) waited() time.Duration { return time.Since(l.started) }

@@ -27,12 +27,11 @@ func (l *latch) purpose() string {
 
 // question is what a user runs to see why the pod waits.
 func (l *latch) question() string {
-	question := "kubectl readiness why pod/"
-	if l.Pod != "" {
-		question += l.Pod
-	} else {
-		question += "NAME"
+	pod := l.Pod
+	if pod == "" {
+		pod = "NAME"
 	}
+	question := "kubectl readiness why pod/" + pod
 	if l.Namespace != "" {
 		question += " --namespace=" + l.Namespace
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/sharedread"
@@ -58,9 +59,8 @@ type Agent struct {
 	Sources *Sources
 	// Ask asks a component.
 	Ask func(context.Context, podrule.Probe) podrule.Answer
-	// Boot is the boot ID of the node, empty if it is not known, and Booted says when that was.
+	// Boot is the boot ID of the node, empty if it is not known.
 	Boot    string
-	Booted  func() time.Time
 	Workers int
 	Events  events.EventRecorder
 	Metrics *Metrics
@@ -95,24 +95,26 @@ type memory struct {
 	decision podrule.Decision
 	// written is when the agent last wrote the latch key of the pod.
 	written time.Time
-	// told are the rules that the pod's lateness was told of.
-	told []string
+	// reported are the events of the pod: rules whose deadline it has missed, and other kinds.
+	reported []string
 	// history is written by one worker at a time: a pod is in the queue once.
 	history podrule.History
 }
 
-// Run decides until the context ends. It begins when all sources are known: who knows no rules would
-// open every gate.
-func (a *Agent) Run(ctx context.Context) error {
+// start watches the sources and returns when all are known: an agent that knows no rules would open every gate.
+func (a *Agent) start(ctx context.Context) error {
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryLast),
 		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "pods"})
-	a.prober = newProber(a.Ask, a.Clock, a.Metrics, func(pod types.NamespacedName) { a.queue.Add(pod) })
+	a.prober = newProber(a.Ask, a.Metrics, func(pod types.NamespacedName) { a.queue.Add(pod) })
 	a.overlay = cache.NewIntegerResourceVersionMutationCacheWithOptions(log.FromContext(ctx), a.Sources.Pods.GetStore(), cache.MutationCacheOptions{TTL: time.Minute, MaxCacheSize: maxPods})
-	if err := a.Sources.start(ctx, a.queue.Add, a.all); err != nil {
-		return err
-	}
+	err := a.Sources.start(ctx, a.queue.Add, a.all)
 	a.settles = a.Clock.Now().Add(settling)
+	return err
+}
+
+// run decides until the context ends.
+func (a *Agent) run(ctx context.Context) {
 	log.FromContext(ctx).Info("Deciding", "rules", len(a.Sources.Rules()), "pods", len(a.Sources.Pods.GetStore().ListKeys()))
 	var workers sync.WaitGroup
 	for range a.Workers {
@@ -125,7 +127,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.queue.ShutDown()
 	workers.Wait()
 	a.prober.stop()
-	return nil
 }
 
 // all asks for a look at every pod of a namespace, or of all.
@@ -149,17 +150,16 @@ func (a *Agent) next(ctx context.Context) bool {
 	}
 	defer a.queue.Done(key)
 	again, err := a.look(ctx, key)
-	switch {
-	case err != nil:
+	if err != nil {
 		if ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "Pod not written; will try again", "pod", key)
 		}
 		a.queue.AddRateLimited(key)
-	default:
-		a.queue.Forget(key)
-		if again > 0 {
-			a.queue.AddAfter(key, again)
-		}
+		return true
+	}
+	a.queue.Forget(key)
+	if again > 0 {
+		a.queue.AddAfter(key, again)
 	}
 	return true
 }
@@ -197,7 +197,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 		}
 	}
 	subject.History.Record(subject, &d, now)
-	a.tell(subject.Pod, &d)
+	a.report(subject.Pod, &d)
 	if d.Until.IsZero() {
 		return 0, nil
 	}
@@ -205,7 +205,7 @@ func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Durati
 }
 
 func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *podrule.Subject {
-	return &podrule.Subject{Pod: pod, Namespace: namespace, Node: podrule.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: a.Booted(), Settles: a.settles}}
+	return &podrule.Subject{Pod: pod, Namespace: namespace, Node: podrule.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: boot.Time(), Settles: a.settles}}
 }
 
 // latches are the number of pods, other than this one, whose key was written lately and whose latch is
@@ -228,7 +228,7 @@ func (a *Agent) latches(pod types.NamespacedName, now time.Time) (closed int, sl
 	return closed, slowest
 }
 
-// timeLatch notes how long the latch of a pod ran after its key was written. A key that was touched tells
+// timeLatch notes how long the latch of a pod ran after its key was written. A key that was touched shows
 // nothing: the latch may have ended because of any of the writes. The caller has the lock.
 func (a *Agent) timeLatch(pod *corev1.Pod, m *memory) {
 	key, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation])
@@ -283,10 +283,10 @@ func (a *Agent) write(ctx context.Context, s *podrule.Subject, d *podrule.Decisi
 		return err
 	})
 	switch {
-	case podrule.Missed(err): // the watch tells
+	case podrule.Missed(err): // the watch delivers the change
 		return nil
 	case podrule.Full(err): // so it does when there is room
-		a.tellFull(s.Pod)
+		a.reportFull(s.Pod)
 		return nil
 	case err != nil:
 		return fmt.Errorf("writing the gates of the pod: %w", err)
@@ -311,7 +311,7 @@ func unanswered(err error) bool {
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
-// opened tells of gates that the write has opened, and closed.
+// opened logs the gates that the write has opened and closed, and emits their metrics and events.
 func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *podrule.Decision, now time.Time) {
 	for _, condition := range d.Patch.Conditions {
 		log.FromContext(ctx).Info("Gate written", "pod", keyOf(pod), "gate", condition.Type, "status", condition.Status, "reason", condition.Reason)
@@ -323,40 +323,42 @@ func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *podrule.Decision
 		case v1alpha1.ReasonAllReady:
 			a.Metrics.ready(pod, &d.Verdicts[i], a.prober.times(keyOf(pod)), now)
 		case v1alpha1.ReasonDeadline:
-			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventOpened, v1alpha1.ActionOpen, "%s", text.Cut(condition.Message, text.Event))
+			a.warn(pod, v1alpha1.EventOpened, v1alpha1.ActionOpen, condition.Message)
 		}
 	}
 }
 
-// tellFull tells, once, of a pod that takes no key.
-func (a *Agent) tellFull(pod *corev1.Pod) {
-	if a.tellFirst(keyOf(pod), v1alpha1.LatchAnnotation) { // no rule has such a name
-		a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventFull, v1alpha1.ActionUnlatch,
-			"the annotations of the pod are full, and the latch that holds its containers is opened by one, %s: remove some", v1alpha1.LatchAnnotation)
+// reportFull reports, once, a pod that takes no key.
+func (a *Agent) reportFull(pod *corev1.Pod) {
+	if a.isFirst(pod, v1alpha1.LatchAnnotation) { // no rule has such a name
+		a.warn(pod, v1alpha1.EventFull, v1alpha1.ActionUnlatch,
+			fmt.Sprintf("the annotations of the pod are full, and the latch that holds its containers is opened by one, %s: remove some", v1alpha1.LatchAnnotation))
 	}
 }
 
-// tell tells of a pod that waits for too long, once for each rule, and of one whose gate another account
-// has set to True, once.
-func (a *Agent) tell(pod *corev1.Pod, d *podrule.Decision) {
-	if d.LatchStuck && a.tellFirst(keyOf(pod), v1alpha1.EventLatchClosed) { // a rule name has no upper case
-		a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLatchClosed, v1alpha1.ActionUnlatch,
-			"%s since %s: podgate wrote annotation %s again and again, and the latch has not ended; see the kubelet's log on node %s and the log of container %s",
-			podrule.LatchClosedWords, d.LatchClosed.UTC().Format(time.RFC3339), v1alpha1.LatchAnnotation, pod.Spec.NodeName, v1alpha1.LatchName)
+// report reports a pod that waits for too long, once for each rule, one whose gate another account has set to
+// True, once, and one whose latch stays closed, once.
+func (a *Agent) report(pod *corev1.Pod, d *podrule.Decision) {
+	if d.LatchStuck && a.isFirst(pod, v1alpha1.EventLatchClosed) { // a rule name has no upper case
+		a.warn(pod, v1alpha1.EventLatchClosed, v1alpha1.ActionUnlatch,
+			fmt.Sprintf("%s since %s: podgate wrote annotation %s again and again, and the latch has not ended; see the kubelet's log on node %s and the log of container %s",
+				podrule.LatchClosedWords, d.LatchClosed.UTC().Format(time.RFC3339), v1alpha1.LatchAnnotation, pod.Spec.NodeName, v1alpha1.LatchName))
 	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if v.Undecided() && a.tellFirst(keyOf(pod), v1alpha1.EventForeign) { // no rule has such a name
-			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventForeign, v1alpha1.ActionSetBack, "%s", text.Cut(foreignWords(pod, v), text.Event))
+		if v.Undecided() && a.isFirst(pod, v1alpha1.EventForeign) { // no rule has such a name
+			a.warn(pod, v1alpha1.EventForeign, v1alpha1.ActionSetBack, foreignWords(pod, v))
 		}
 		for _, rule := range v.Late {
-			if v.Open || !a.tellFirst(keyOf(pod), rule.Name) {
-				continue
+			if !v.Open && a.isFirst(pod, rule.Name) {
+				a.warn(pod, v1alpha1.EventLate, v1alpha1.ActionAwait, fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message))
 			}
-			a.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLate, v1alpha1.ActionAwait,
-				"%s", text.Cut(fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message), text.Event))
 		}
 	}
+}
+
+func (a *Agent) warn(pod *corev1.Pod, reason, action, note string) {
+	a.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, action, "%s", text.Cut(note, text.Event))
 }
 
 // foreignWords describe a True that another account has written. Its name is what that client chose.
@@ -369,15 +371,16 @@ func foreignWords(pod *corev1.Pod, v *podrule.Verdict) string {
 		v.Gate, writer, pod.Name, pod.Namespace, v.Message)
 }
 
-// tellFirst says whether this is the first time, and remembers it.
-func (a *Agent) tellFirst(pod types.NamespacedName, rule string) bool {
+// isFirst reports whether the pod has no event of this kind yet, and remembers it. The kind is the name of a rule,
+// or one that no rule can have.
+func (a *Agent) isFirst(pod *corev1.Pod, kind string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m := a.pods[pod]
-	if m == nil || slices.Contains(m.told, rule) {
+	m := a.pods[keyOf(pod)]
+	if m == nil || slices.Contains(m.reported, kind) {
 		return false
 	}
-	m.told = append(m.told, rule)
+	m.reported = append(m.reported, kind)
 	return true
 }
 

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/internal/core/agents"
 )
@@ -22,7 +22,7 @@ const reportDelay = 2 * time.Second
 
 // leaseWriter writes the lease of an agent. All exported fields are required.
 type leaseWriter struct {
-	Leases coordinationclient.LeasesGetter
+	Leases coordinationclient.LeaseInterface
 	Node   string
 	// Holder is the holder of the lease, e.g. the name of the agent's pod.
 	Holder string
@@ -30,59 +30,41 @@ type leaseWriter struct {
 	Owner func() *metav1.OwnerReference
 	// Report returns what the agent observes now.
 	Report func() agents.Report
-	Clock  clock.WithTicker
-	// Failed is called with the error of a failed write.
-	Failed func(error)
+	// Changed requests a write if the report has changed. It has a buffer for one request.
+	Changed chan struct{}
 
-	changed chan struct{}
 	written string
-}
-
-// newLeaseWriter returns a writer with the given fields.
-func newLeaseWriter(w leaseWriter) *leaseWriter {
-	w.changed = make(chan struct{}, 1)
-	return &w
-}
-
-// Changed requests a write if the report has changed.
-func (w *leaseWriter) Changed() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
 }
 
 // Run renews the lease until the context ends. It does not release the lease: pods of an agent that is
 // replaced are not orphans.
 func (w *leaseWriter) Run(ctx context.Context) {
-	renew := w.Clock.NewTicker(agents.Renews)
+	renew := time.NewTicker(agents.Renews)
 	defer renew.Stop()
-	for {
+	for ctx.Err() == nil {
 		if err := w.write(ctx); err != nil && ctx.Err() == nil {
-			w.Failed(err)
+			log.FromContext(ctx).Error(err, "The lease was not written: after a while the node counts as one without an agent")
 		}
-		if !w.wait(ctx, renew.C()) {
-			return
-		}
+		w.wait(ctx, renew.C)
 	}
 }
 
-// wait returns true when the lease must be written again, and false when the context ends.
-func (w *leaseWriter) wait(ctx context.Context, renew <-chan time.Time) bool {
+// wait returns when the lease must be written again, or the context has ended.
+func (w *leaseWriter) wait(ctx context.Context, renew <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
-			return false
+			return
 		case <-renew:
-			return true
-		case <-w.changed:
+			return
+		case <-w.Changed:
 			select {
 			case <-ctx.Done():
-				return false
-			case <-w.Clock.After(reportDelay):
+				return
+			case <-time.After(reportDelay):
 			}
 			if w.report() != w.written {
-				return true
+				return
 			}
 		}
 	}
@@ -103,33 +85,26 @@ const writeTimeout = 10 * time.Second
 func (w *leaseWriter) write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	report, now := w.report(), metav1.NewMicroTime(w.Clock.Now())
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{agents.ReportAnnotation: report}, "labels": agents.Labels()},
-		"spec":     coordinationv1.LeaseSpec{HolderIdentity: &w.Holder, LeaseDurationSeconds: ptr.To(int32(agents.Lasts / time.Second)), RenewTime: &now},
-	})
+	name, report, now := agents.Name(w.Node), w.report(), metav1.NewMicroTime(time.Now())
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Labels: agents.Labels(), Annotations: map[string]string{agents.ReportAnnotation: report}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &w.Holder, LeaseDurationSeconds: ptr.To(int32(agents.Lasts / time.Second)), RenewTime: &now},
+	}
+	patch, err := json.Marshal(lease) // names no field that is empty
 	if err != nil {
 		return err
 	}
-	_, err = w.Leases.Leases(agents.Namespace).Patch(ctx, agents.Name(w.Node), types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = w.Leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		err = w.create(ctx, report, now)
+		lease.Name, lease.Spec.AcquireTime = name, &now
+		if owner := w.Owner(); owner != nil {
+			lease.OwnerReferences = []metav1.OwnerReference{*owner}
+		}
+		_, err = w.Leases.Create(ctx, lease, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("writing the lease %s: %w", agents.Name(w.Node), err)
+		return fmt.Errorf("writing the lease %s: %w", name, err)
 	}
 	w.written = report
 	return nil
-}
-
-func (w *leaseWriter) create(ctx context.Context, report string, now metav1.MicroTime) error {
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: agents.Name(w.Node), Namespace: agents.Namespace, Labels: agents.Labels(), Annotations: map[string]string{agents.ReportAnnotation: report}},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &w.Holder, LeaseDurationSeconds: ptr.To(int32(agents.Lasts / time.Second)), AcquireTime: &now, RenewTime: &now},
-	}
-	if owner := w.Owner(); owner != nil {
-		lease.OwnerReferences = []metav1.OwnerReference{*owner}
-	}
-	_, err := w.Leases.Leases(agents.Namespace).Create(ctx, lease, metav1.CreateOptions{})
-	return err
 }

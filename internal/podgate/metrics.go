@@ -79,7 +79,7 @@ func (m *Metrics) ready(pod *corev1.Pod, v *podrule.Verdict, asked map[podrule.P
 	}
 }
 
-// collector tells how many pods wait, as of now.
+// collector counts the pods that wait, as of now.
 type collector struct{ agent *Agent }
 
 var (

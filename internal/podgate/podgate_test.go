@@ -9,19 +9,6 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-func TestBootTime(t *testing.T) {
-	for stat, want := range map[string]time.Time{
-		"cpu 1 2 3\nbtime 1000000000\nprocesses 5\n": time.Unix(1e9, 0),
-		"cpu 1 2 3\n":     {},
-		"btime soon\n":    {},
-		"notbtime 1000\n": {},
-	} {
-		if got := bootTime(stat); !got.Equal(want) {
-			t.Errorf("%q tells %v", stat, got)
-		}
-	}
-}
-
 // Nothing that a decision looks at is lost when a pod is cut down.
 func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 	class := "kata"

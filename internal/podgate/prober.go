@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/readygate/readygate/internal/core/podrule"
 )
@@ -29,9 +28,8 @@ const (
 // other. It is safe for concurrent use.
 type prober struct {
 	ask     func(context.Context, podrule.Probe) podrule.Answer
-	clock   clock.WithTicker
 	metrics *Metrics
-	// changed is told of pods of which an answer has changed.
+	// changed is called for pods of which an answer has changed.
 	changed func(types.NamespacedName)
 	places  map[podrule.Kind]chan struct{}
 
@@ -63,8 +61,8 @@ type question struct {
 	yes time.Time
 }
 
-func newProber(ask func(context.Context, podrule.Probe) podrule.Answer, clock clock.WithTicker, metrics *Metrics, changed func(types.NamespacedName)) *prober {
-	p := &prober{ask: ask, clock: clock, metrics: metrics, changed: changed, places: map[podrule.Kind]chan struct{}{}, pods: map[types.NamespacedName]*questions{}}
+func newProber(ask func(context.Context, podrule.Probe) podrule.Answer, metrics *Metrics, changed func(types.NamespacedName)) *prober {
+	p := &prober{ask: ask, metrics: metrics, changed: changed, places: map[podrule.Kind]chan struct{}{}, pods: map[types.NamespacedName]*questions{}}
 	for _, kind := range []podrule.Kind{podrule.File, podrule.HTTP, podrule.Reach} {
 		p.places[kind] = make(chan struct{}, asking)
 	}
@@ -184,7 +182,7 @@ func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe pod
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.clock.After(pause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -208,7 +206,7 @@ func (p *prober) heard(q *question, answer podrule.Answer) bool {
 	defer p.mu.Unlock()
 	changed := !q.known || q.answer != answer
 	if answer.Yes && !q.answer.Yes {
-		q.yes = p.clock.Now()
+		q.yes = time.Now()
 	}
 	q.answer, q.known = answer, true
 	return changed

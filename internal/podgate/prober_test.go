@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/readygate/readygate/internal/core/podrule"
 )
@@ -34,7 +33,7 @@ func try(t *testing.T, f func(*trial)) {
 			defer tr.mu.Unlock()
 			tr.asked++
 			return tr.says
-		}, clock.RealClock{}, NewMetrics(prometheus.NewRegistry()), func(types.NamespacedName) {
+		}, NewMetrics(prometheus.NewRegistry()), func(types.NamespacedName) {
 			tr.mu.Lock()
 			defer tr.mu.Unlock()
 			tr.changes++

@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/agents"
 	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/podgate/probe"
@@ -67,53 +68,43 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return err
 	}
+	changed := make(chan struct{}, 1)
 	agent := &Agent{
-		API: api, Sources: sources, Ask: (&probe.Asker{Root: o.HostRoot}).Ask, Boot: bootID(), Booted: (&boot{}).time, Workers: o.Workers,
+		API: api, Sources: sources, Ask: (&probe.Asker{Root: o.HostRoot}).Ask, Boot: boot.ID(), Workers: o.Workers,
 		Events: broadcaster.NewRecorder(scheme.Scheme, v1alpha1.Reporter), Metrics: NewMetrics(o.Registry), Clock: clock.RealClock{},
-	}
-	keeper := newLeaseWriter(leaseWriter{
-		Leases: api.CoordinationV1(), Node: o.Node, Holder: o.holder(), Owner: sources.Owner, Report: func() agents.Report { return report(agent) }, Clock: clock.RealClock{},
-		Failed: func(err error) {
-			logger.Error(err, "The lease was not written: after a while the node counts as one without an agent")
+		Changed: func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
 		},
-	})
-	agent.Changed = keeper.Changed
+	}
 	o.Registry.MustRegister(collector{agent})
+	lease := &leaseWriter{
+		Leases: api.CoordinationV1().Leases(agents.Namespace), Node: o.Node, Holder: o.holder(), Owner: sources.Owner,
+		Report: func() agents.Report { return report(agent) }, Changed: changed,
+	}
 
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	defer func() {
-		cancel()
-		all.Wait()
-	}()
-	failed := make(chan error, 3)
-	for _, s := range []server{
-		{o.MetricsAddr, promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{})},
-		{o.HealthAddr, health(sources)},
-	} {
-		listener, err := s.listen()
-		if err != nil {
+	all, running := errgroup.WithContext(ctx)
+	all.Go(func() error {
+		return serve(running, o.MetricsAddr, promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
+	})
+	all.Go(func() error { return serve(running, o.HealthAddr, health(sources)) })
+	all.Go(func() error {
+		if err := agent.start(running); err != nil {
 			return err
 		}
-		if listener != nil {
-			all.Go(func() { failed <- s.serve(ctx, listener) })
-		}
-	}
-	all.Go(func() {
-		if waitFor(ctx, sources) { // what is not known is not told
-			keeper.Run(ctx)
-		}
-	})
-	all.Go(func() { failed <- agent.Run(ctx) })
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-failed:
-		if ctx.Err() != nil {
+		all.Go(func() error { // a lease is not written before the agent knows what it reports
+			lease.Run(running)
 			return nil
-		}
+		})
+		agent.run(running)
+		return nil
+	})
+	if err := all.Wait(); ctx.Err() == nil {
 		return err
 	}
+	return nil
 }
 
 func (o *Options) holder() string {
@@ -136,18 +127,6 @@ func report(agent *Agent) agents.Report {
 	return report
 }
 
-// waitFor waits until all sources are known.
-func waitFor(ctx context.Context, sources *Sources) bool {
-	for sources.Synced() != nil {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return true
-}
-
 // health says that the agent lives, and whether it knows what it needs.
 func health(sources *Sources) http.Handler {
 	mux := http.NewServeMux()
@@ -162,26 +141,16 @@ func health(sources *Sources) http.Handler {
 	return mux
 }
 
-// server serves something at an address.
-type server struct {
-	address string
-	handler http.Handler
-}
-
-// listen takes the address; nil if it is off.
-func (s server) listen() (net.Listener, error) {
-	if s.address == "" || s.address == "0" {
-		return nil, nil
+// serve serves at an address until the context ends; nowhere if the address is off.
+func serve(ctx context.Context, address string, handler http.Handler) error {
+	if address == "" || address == "0" {
+		return nil
 	}
-	listener, err := net.Listen("tcp", s.address)
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w; the agent is in the node's network, where somebody else may have that port: choose another one with the flags that end in -bind-address", err)
+		return fmt.Errorf("%w; the agent is in the node's network, where another process may have that port: choose another one with the flags that end in -bind-address", err)
 	}
-	return listener, nil
-}
-
-func (s server) serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

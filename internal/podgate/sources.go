@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -29,15 +28,15 @@ import (
 type Sources struct {
 	Pods, node, rules, namespaces cache.SharedIndexInformer
 
-	listRules func(context.Context, metav1.ListOptions) (*v1alpha1.PodReadinessRuleList, error)
+	// rulesClient lists and watches rules, also past the cache.
+	rulesClient *cache.ListWatch
 
-	mu       sync.RWMutex
-	compiled []*podrule.Rule
+	compiled atomic.Pointer[[]*podrule.Rule]
 }
 
 // NewSources watches for the agent of a node.
 func NewSources(config *rest.Config, api kubernetes.Interface, node string) (*Sources, error) {
-	rules, err := rulesClient(config)
+	rules, err := newRulesClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -45,45 +44,26 @@ func NewSources(config *rest.Config, api kubernetes.Interface, node string) (*So
 	if err != nil {
 		return nil, err
 	}
-	s := &Sources{listRules: func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.PodReadinessRuleList, error) {
-		list := &v1alpha1.PodReadinessRuleList{}
-		return list, rules.Get().Resource(rulesResource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(list)
-	}}
-	s.Pods = informer(&corev1.Pod{}, fields.OneTermEqualSelector("spec.nodeName", node),
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		},
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return api.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, o)
-		})
-	s.node = informer(&corev1.Node{}, fields.OneTermEqualSelector(metav1.ObjectNameField, node),
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.CoreV1().Nodes().List(ctx, o)
-		},
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return api.CoreV1().Nodes().Watch(ctx, o)
-		})
-	namespaces := meta.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
-	s.namespaces = informer(&metav1.PartialObjectMetadata{}, fields.Everything(),
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	core, namespaces := api.CoreV1().RESTClient(), meta.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	s := &Sources{rulesClient: rules}
+	s.compiled.Store(new([]*podrule.Rule))
+	s.Pods = informer(&corev1.Pod{}, cache.NewListWatchFromClient(core, "pods", metav1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", node)))
+	s.node = informer(&corev1.Node{}, cache.NewListWatchFromClient(core, "nodes", metav1.NamespaceAll, fields.OneTermEqualSelector(metav1.ObjectNameField, node)))
+	s.rules = informer(&v1alpha1.PodReadinessRule{}, rules)
+	s.namespaces = informer(&metav1.PartialObjectMetadata{}, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return namespaces.List(ctx, o)
 		},
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return namespaces.Watch(ctx, o)
-		})
-	s.rules = informer(&v1alpha1.PodReadinessRule{}, fields.Everything(),
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return s.listRules(ctx, o) },
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.Watch = true
-			return rules.Get().Resource(rulesResource).VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
-		})
+		WatchFuncWithContext: namespaces.Watch,
+	})
 	return s, errors.Join(s.Pods.SetTransform(stripped), s.node.SetTransform(stripped), s.namespaces.SetTransform(stripped), s.rules.SetTransform(stripped))
 }
 
-const rulesResource = "podreadinessrules"
+func informer(kind runtime.Object, source cache.ListerWatcher) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(source, kind, 0, cache.Indexers{})
+}
 
-// rulesClient reads rules.
-func rulesClient(config *rest.Config) (*rest.RESTClient, error) {
+func newRulesClient(config *rest.Config) (*cache.ListWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -92,25 +72,11 @@ func rulesClient(config *rest.Config) (*rest.RESTClient, error) {
 	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
-}
-
-func informer(kind runtime.Object, selector fields.Selector, list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) cache.SharedIndexInformer {
-	narrow := func(o *metav1.ListOptions) {
-		if !selector.Empty() {
-			o.FieldSelector = selector.String()
-		}
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
 	}
-	return cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			narrow(&o)
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			narrow(&o)
-			return follow(ctx, o)
-		},
-	}, kind, 0, cache.Indexers{})
+	return cache.NewListWatchFromClient(client, "podreadinessrules", metav1.NamespaceAll, fields.Everything()), nil
 }
 
 // stripped is an object without what no decision needs.
@@ -185,18 +151,15 @@ func gateWriters(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
 	return kept
 }
 
-// start watches, and tells of pods that changed and of changes that concern all pods. It returns when
-// everything is known.
+// start watches. It calls one for a pod that changed, and all for a change that concerns the pods of a namespace,
+// or of all. It returns when everything is known.
 func (s *Sources) start(ctx context.Context, one func(types.NamespacedName), all func(in string)) error {
-	pods := cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { one(keyOf(obj.(*corev1.Pod))) },
-		UpdateFunc: func(_, obj any) { one(keyOf(obj.(*corev1.Pod))) },
-		DeleteFunc: func(obj any) {
-			if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				one(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
-			}
-		},
+	pod := func(obj any) {
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			one(types.NamespacedName(name))
+		}
 	}
+	pods := cache.ResourceEventHandlerFuncs{AddFunc: pod, UpdateFunc: func(_, obj any) { pod(obj) }, DeleteFunc: pod}
 	every := func(string) { all(metav1.NamespaceAll) }
 	rules := onChange(func(string) {
 		s.compile()
@@ -270,27 +233,21 @@ func (s *Sources) compile() {
 		objs = append(objs, obj.(*v1alpha1.PodReadinessRule))
 	}
 	compiled := podrule.NewRules(objs)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.compiled = compiled
+	s.compiled.Store(&compiled)
 }
 
 // Rules are all rules, oldest first.
-func (s *Sources) Rules() []*podrule.Rule {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.compiled
-}
+func (s *Sources) Rules() []*podrule.Rule { return *s.compiled.Load() }
 
 // LiveRules are all rules as the API server has them now.
 func (s *Sources) LiveRules(ctx context.Context) ([]*podrule.Rule, error) {
-	list, err := s.listRules(ctx, metav1.ListOptions{})
+	list, err := s.rulesClient.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	objs := make([]*v1alpha1.PodReadinessRule, len(list.Items))
-	for i := range list.Items {
-		objs[i] = &list.Items[i]
+	var objs []*v1alpha1.PodReadinessRule
+	for i := range list.(*v1alpha1.PodReadinessRuleList).Items {
+		objs = append(objs, &list.(*v1alpha1.PodReadinessRuleList).Items[i])
 	}
 	return podrule.NewRules(objs), nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // board is what the checks have found so far and what of it has been written. Check loops
-// write on it, the writer reads it.
+// write on it, the writer and the server read it.
 type board struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by condition type
@@ -20,7 +20,7 @@ type board struct {
 
 // entry is one condition.
 type entry struct {
-	text  string // of the task that it is about
+	task  *task
 	track *Track
 	// since is the lastTransitionTime: when the condition got that status.
 	since       time.Time
@@ -41,7 +41,7 @@ func newBoard(boot time.Time) *board {
 func (b *board) put(t *task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := &entry{text: t.text, track: NewTrack(t.thresholds)}
+	e := &entry{task: t, track: NewTrack(t.thresholds)}
 	if before, replaced := b.entries[t.conditionType]; replaced {
 		if before.track.Status() == nodestatus.True {
 			e.track.Adopt(before.track.Basis())
@@ -60,31 +60,37 @@ func (b *board) remove(conditionType string) {
 	delete(b.entries, conditionType)
 }
 
-// observe takes an observation of a check into account. It reports whether something must be
-// written because of it, and how long the check should pause.
-func (b *board) observe(t *task, observation check.Observation, took time.Duration, now time.Time) (news bool, pause time.Duration) {
+// outcome is what an observation led to.
+type outcome struct {
+	status   string // of the condition; Unknown before the first decision
+	failures int    // in a row, of a condition that is still True
+	news     bool   // something must be written
+	pause    time.Duration
+}
+
+// observe takes an observation of a check into account.
+func (b *board) observe(t *task, observation check.Observation, took time.Duration, now time.Time) outcome {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, found := b.entries[t.conditionType]
-	if !found || e.text != t.text {
-		return false, t.interval // a run of a check that has been replaced meanwhile
+	switch {
+	case !found:
+		return outcome{status: nodestatus.Unknown, pause: t.interval}
+	case e.task != t: // a run of a check that has been replaced meanwhile
+		return outcome{status: e.track.Status(), failures: e.track.Failures(), pause: t.interval}
 	}
 	e.track.Observe(observation, now)
-	e.turn(now)
-	if news = e.track.Decided() && e.statement() != e.written; news {
+	if status := e.track.Status(); e.track.Decided() && status != e.sinceStatus {
+		e.since, e.sinceStatus = now, status
+	}
+	news := e.track.Decided() && e.statement() != e.written
+	if news {
 		b.notify()
 	}
 	if !t.costly {
 		took = 0
 	}
-	return news, e.track.Pause(t.interval, took)
-}
-
-// turn notes the time of a transition.
-func (e *entry) turn(now time.Time) {
-	if status := e.track.Status(); e.track.Decided() && status != e.sinceStatus {
-		e.since, e.sinceStatus = now, status
-	}
+	return outcome{e.track.Status(), e.track.Failures(), news, e.track.Pause(t.interval, took)}
 }
 
 func (e *entry) statement() statement {
@@ -184,14 +190,29 @@ func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 
 // anyNotTrue reports whether a condition is not True, and so may become True soon.
 func (b *board) anyNotTrue() bool {
+	return b.find(func(e *entry) bool { return e.track.Status() != nodestatus.True }) != nil
+}
+
+// unreadyPeers is a peers check whose condition is not True; nil if there is none.
+func (b *board) unreadyPeers() *task {
+	return b.find(func(e *entry) bool { return e.task.kind == "peers" && e.track.Status() != nodestatus.True })
+}
+
+// anyRejected reports whether a condition is left out of writes.
+func (b *board) anyRejected(now time.Time) bool {
+	return b.find(func(e *entry) bool { return now.Before(e.rejectedUntil) }) != nil
+}
+
+// find is the task of an entry for which is returns true; nil if there is none.
+func (b *board) find(is func(*entry) bool) *task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.entries {
-		if e.track.Status() != nodestatus.True {
-			return true
+		if is(e) {
+			return e.task
 		}
 	}
-	return false
+	return nil
 }
 
 // reject leaves a condition out of writes until this time, so that the other conditions are written.
@@ -201,18 +222,6 @@ func (b *board) reject(conditionType string, until time.Time) {
 	if e, found := b.entries[conditionType]; found {
 		e.rejectedUntil = until
 	}
-}
-
-// anyRejected reports whether a condition is left out of writes.
-func (b *board) anyRejected(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, e := range b.entries {
-		if now.Before(e.rejectedUntil) {
-			return true
-		}
-	}
-	return false
 }
 
 // wrote notes what was written, also for a check that goes and comes back.
@@ -227,15 +236,4 @@ func (b *board) wrote(conditions []nodestatus.Condition) {
 			b.learned.SetCondition(condition)
 		}
 	}
-}
-
-// status is the status of a condition, Unknown before the first decision, and how many
-// failures in a row a True one has seen.
-func (b *board) status(conditionType string) (status string, failures int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e, found := b.entries[conditionType]; found {
-		return e.track.Status(), e.track.Failures()
-	}
-	return nodestatus.Unknown, 0
 }

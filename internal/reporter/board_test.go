@@ -173,8 +173,8 @@ func TestAReplacedCheckKeepsItsStatus(t *testing.T) {
 	b.observe(boardTask, boardBad, 0, at(2))
 	b.observe(boardTask, boardBad, 0, at(20))
 	b.observe(boardTask, boardBad, 0, at(40))
-	if got, _ := b.status("example.com/A"); got != nodestatus.True {
-		t.Fatalf("it is %s", got)
+	if got, _ := only(t, b); got.Status != nodestatus.True {
+		t.Fatalf("it is %s", got.Status)
 	}
 	b.observe(&second, boardGood, 0, at(41))
 	if got, urgency := only(t, b); got.Status != nodestatus.True || urgency != nothing || !got.LastTransitionTime.Equal(at(1)) {

@@ -3,6 +3,7 @@ package reporter
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -29,11 +30,8 @@ func conditionTypeFits(name string) error {
 		return fmt.Errorf("has %d characters, must have at most %d, %s", len(name), maxConditionType, example)
 	case !conditionTypeForm.MatchString(name):
 		return fmt.Errorf("is %q, must be a name with an optional domain before it, %s", name, example)
-	}
-	for _, theirs := range kubernetesTypes {
-		if strings.EqualFold(name, theirs) {
-			return fmt.Errorf("is %q, which Kubernetes itself writes; must be a type of your own, %s", name, example)
-		}
+	case slices.ContainsFunc(kubernetesTypes, func(theirs string) bool { return strings.EqualFold(name, theirs) }):
+		return fmt.Errorf("is %q, which Kubernetes itself writes; must be a type of your own, %s", name, example)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"bytes"
+	"cmp"
 	gojson "encoding/json"
 	"errors"
 	"fmt"
@@ -151,13 +152,12 @@ func (c *CheckConfig) validate() error {
 	if err := conditionTypeFits(c.ConditionType); err != nil {
 		return fmt.Errorf("conditionType %w", err)
 	}
-	if err := c.Interval.AtLeast(minInterval, "interval", "15s"); err != nil {
-		return err
-	}
-	if err := c.Timeout.AtLeast(time.Millisecond, "timeout", "2s"); err != nil {
-		return err
-	}
-	if err := c.HoldDown.AtLeast(0, "holdDown", "15s"); err != nil {
+	err := cmp.Or(
+		c.Interval.AtLeast(minInterval, "interval", "15s"),
+		c.Timeout.AtLeast(time.Millisecond, "timeout", "2s"),
+		c.HoldDown.AtLeast(0, "holdDown", "15s"),
+	)
+	if err != nil {
 		return err
 	}
 	for _, field := range []struct {

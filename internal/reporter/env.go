@@ -123,17 +123,8 @@ func durationIn(variable func(string) string, name string, otherwise, least time
 	if text == "" {
 		return otherwise, nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("%s is %q, must be a duration in h, m, s or ms, e.g. %s=%v", name, text, name, otherwise)
-	}
-	if d > check.MaxDuration {
-		return 0, fmt.Errorf("%s is %v, must be at most %v, e.g. %s=%v", name, d, check.MaxDuration, name, otherwise)
-	}
-	if d < least {
-		return 0, fmt.Errorf("%s is %v, must be at least %v, e.g. %s=%v", name, d, least, name, otherwise)
-	}
-	return d, nil
+	d := check.ParseDuration(text)
+	return d.Duration, d.AtLeast(least, name, fmt.Sprintf("%s=%v", name, otherwise))
 }
 
 // errNoCheck is returned if neither a file nor variables name a check.

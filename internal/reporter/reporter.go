@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/reporter/check"
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
@@ -30,22 +31,13 @@ type Reporter struct {
 	client      *nodestatus.Client
 	heartbeat   atomic.Int64
 	config      *Config // at the start
-	tasks       []task  // at the start
+	tasks       []*task // at the start
 
-	mu       sync.Mutex
-	loops    map[string]*loop // by condition type
+	running  map[string]*task // by condition type
 	finished sync.WaitGroup
 
 	content   []byte // of the file, as it was last looked at
 	fileError string // about it
-}
-
-// loop is a check that is being run.
-type loop struct {
-	kind    string // of the check, as http
-	text    string
-	recheck chan struct{}
-	stop    context.CancelFunc
 }
 
 // New is a reporter, not running yet. Everything that is wrong with its configuration is
@@ -60,7 +52,7 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 	}
 	booted := environment.Booted
 	if booted.IsZero() {
-		booted = bootTime()
+		booted = boot.Time()
 	}
 	r := &Reporter{
 		node:        node,
@@ -70,7 +62,7 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 		metrics:     NewMetrics(),
 		board:       newBoard(booted),
 		client:      nodestatus.NewClient(connection, node),
-		loops:       map[string]*loop{},
+		running:     map[string]*task{},
 	}
 	r.client.AsNode = environment.AsNode
 	var err error
@@ -79,7 +71,7 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 }
 
 // load reads what to check: the configuration file, or the variables.
-func (r *Reporter) load() (*Config, []task, error) {
+func (r *Reporter) load() (*Config, []*task, error) {
 	config, err := r.read()
 	if err != nil {
 		return nil, nil, err
@@ -161,41 +153,39 @@ func (r *Reporter) reload(ctx context.Context) {
 	r.follow(ctx, config, tasks)
 }
 
-// follow starts and ends loops so that they are those of the tasks. A task that is as it was
+// follow starts and stops checks so that those of the tasks run. A task that is as it was
 // before goes on undisturbed.
-func (r *Reporter) follow(ctx context.Context, config *Config, tasks []task) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *Reporter) follow(ctx context.Context, config *Config, tasks []*task) {
 	r.heartbeat.Store(int64(valueOr(config.HeartbeatPeriod, r.environment.Heartbeat)))
 	r.board.notify() // the period may be shorter now
-	for conditionType, running := range r.loops {
-		if !slices.ContainsFunc(tasks, func(t task) bool { return t.conditionType == conditionType }) {
+	for conditionType, running := range r.running {
+		if !slices.ContainsFunc(tasks, func(t *task) bool { return t.conditionType == conditionType }) {
 			running.stop()
-			delete(r.loops, conditionType)
+			delete(r.running, conditionType)
 			r.board.remove(conditionType)
 			r.metrics.forget(conditionType)
 			slog.InfoContext(ctx, "no longer checked; the condition stays as it is", "condition", conditionType)
 		}
 	}
 	for _, t := range tasks {
-		if running, found := r.loops[t.conditionType]; found {
+		if running, found := r.running[t.conditionType]; found {
 			if running.text == t.text {
 				continue
 			}
 			running.stop()
 		}
-		r.board.put(&t)
-		loopCtx, stop := context.WithCancel(ctx)
-		l := &loop{kind: t.kind, text: t.text, recheck: make(chan struct{}, 1), stop: stop}
-		r.loops[t.conditionType] = l
-		r.finished.Go(func() { r.check(loopCtx, t, l.recheck) })
+		r.board.put(t)
+		r.running[t.conditionType] = t
+		var taskCtx context.Context
+		taskCtx, t.stop = context.WithCancel(ctx)
+		r.finished.Go(func() { r.check(taskCtx, t) })
 	}
 }
 
 // check runs one check again and again.
-func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
+func (r *Reporter) check(ctx context.Context, t *task) {
 	guard := &check.Guard{Check: t.check, Timeout: t.timeout}
-	before, failedBefore := nodestatus.Unknown, 0
+	before := outcome{status: nodestatus.Unknown}
 	for {
 		began := time.Now()
 		observation := guard.Run(ctx)
@@ -203,43 +193,28 @@ func (r *Reporter) check(ctx context.Context, t task, recheck <-chan struct{}) {
 			return
 		}
 		took := time.Since(began)
-		news, wait := r.board.observe(&t, observation, took, time.Now())
-		status, failures := r.board.status(t.conditionType)
-		r.metrics.observed(t.conditionType, status, observation.Result, took, news)
+		now := r.board.observe(t, observation, took, time.Now())
+		r.metrics.observed(t.conditionType, now.status, observation.Result, took, now.news)
 		log := slog.With("condition", t.conditionType, "reason", observation.Reason, "message", observation.Message)
 		switch {
-		case failures == 1:
+		case now.failures == 1:
 			log.InfoContext(ctx, "fails, but stays True for now", "failures", t.thresholds.Failure, "for", t.thresholds.HoldDown)
-		case before != status:
-			log.InfoContext(ctx, "observed", "status", status)
-		case failedBefore > 0 && failures == 0:
-			log.InfoContext(ctx, "recovered before it was False", "failures", failedBefore)
+		case before.status != now.status:
+			log.InfoContext(ctx, "observed", "status", now.status)
+		case before.failures > 0 && now.failures == 0:
+			log.InfoContext(ctx, "recovered before it was False", "failures", before.failures)
 		}
-		before, failedBefore = status, failures
-		pause(ctx, jitter(wait), recheck)
+		before = now
+		pause(ctx, jitter(now.pause), t.recheck)
 	}
 }
 
 // recheck makes every check run now.
 func (r *Reporter) recheck() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.loops {
+	for _, t := range r.running {
 		select {
-		case l.recheck <- struct{}{}:
+		case t.recheck <- struct{}{}:
 		default: // it is about to
 		}
 	}
-}
-
-// unreadyPeer is a condition of a peers check that is not True; empty if there is none.
-func (r *Reporter) unreadyPeer() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for conditionType, l := range r.loops {
-		if status, _ := r.board.status(conditionType); l.kind == "peers" && status != nodestatus.True {
-			return conditionType
-		}
-	}
-	return ""
 }

@@ -61,8 +61,8 @@ func (r *Reporter) handler() http.Handler {
 		_, _ = io.WriteString(w, "ok\n") // the client is gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if unready := r.unreadyPeer(); unready != "" {
-			http.Error(w, unready+" is not True: other reporters are not to rely on this one", http.StatusServiceUnavailable)
+		if unready := r.board.unreadyPeers(); unready != nil {
+			http.Error(w, unready.conditionType+" is not True: other reporters are not to rely on this one", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok\n")

@@ -1,9 +1,12 @@
 package reporter
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/internal/reporter/check"
 )
@@ -18,11 +21,13 @@ type task struct {
 	timeout       time.Duration
 	thresholds    Thresholds
 	text          string // what it was made of: the same text is the same task
+	recheck       chan struct{}
+	stop          context.CancelFunc // set when it runs
 }
 
 // tasks compiles the checks of a configuration. An error names the field that is wrong.
-func (c *Config) tasks(env check.Env) ([]task, error) {
-	var all []task
+func (c *Config) tasks(env check.Env) ([]*task, error) {
+	var all []*task
 	for i := range c.Checks {
 		one, err := c.Checks[i].task(env)
 		if err != nil {
@@ -33,22 +38,30 @@ func (c *Config) tasks(env check.Env) ([]task, error) {
 	return all, nil
 }
 
-func (c *CheckConfig) task(env check.Env) (task, error) {
-	t := task{
+func (c *CheckConfig) task(env check.Env) (*task, error) {
+	timeout, holdDown := DefaultTimeout, defaultHoldDown
+	switch {
+	case c.CNI != nil:
+		timeout = defaultCNITimeout
+	case c.Peers != nil:
+		timeout, holdDown = defaultPeersTimeout, defaultPeersHoldDown
+	}
+	t := &task{
 		conditionType: c.ConditionType,
 		kind:          c.Kind(),
 		costly:        c.Costly(),
 		interval:      valueOr(c.Interval, DefaultInterval),
-		timeout:       valueOr(c.Timeout, c.defaultTimeout()),
+		timeout:       valueOr(c.Timeout, timeout),
 		thresholds: Thresholds{
-			Success:  count(c.SuccessThreshold, defaultSuccess),
-			Failure:  count(c.FailureThreshold, defaultFailure),
-			HoldDown: valueOr(c.HoldDown, c.defaultHoldDown()),
+			Success:  ptr.Deref(c.SuccessThreshold, defaultSuccess),
+			Failure:  ptr.Deref(c.FailureThreshold, defaultFailure),
+			HoldDown: valueOr(c.HoldDown, holdDown),
 		},
+		recheck: make(chan struct{}, 1),
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
-		return task{}, err
+		return nil, err
 	}
 	t.text = string(text)
 	env.Timeout, env.HoldDown = t.timeout, t.thresholds.HoldDown
@@ -56,33 +69,9 @@ func (c *CheckConfig) task(env check.Env) (task, error) {
 	return t, err
 }
 
-func (c *CheckConfig) defaultTimeout() time.Duration {
-	switch {
-	case c.CNI != nil:
-		return defaultCNITimeout
-	case c.Peers != nil:
-		return defaultPeersTimeout
-	}
-	return DefaultTimeout
-}
-
-func (c *CheckConfig) defaultHoldDown() time.Duration {
-	if c.Peers != nil {
-		return defaultPeersHoldDown
-	}
-	return defaultHoldDown
-}
-
 func valueOr(given *check.Duration, otherwise time.Duration) time.Duration {
 	if given == nil {
 		return otherwise
 	}
 	return given.Duration
-}
-
-func count(given *int, otherwise int) int {
-	if given == nil {
-		return otherwise
-	}
-	return *given
 }

@@ -114,7 +114,7 @@ func (w *writer) idle(ctx context.Context, wait time.Duration) bool {
 		pause(ctx, cold, w.board.wake)
 		return true
 	}
-	node, err := w.client.Touch(ctx)
+	node, err := w.client.Report(ctx, nil)
 	if err != nil {
 		w.failed(ctx, err)
 		return !isNotFound(err)

@@ -17,7 +17,7 @@ var shared = testenv.Shared{Setup: func(context.Context, *testenv.Shared) error 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 // cluster returns the control plane that tests share.
-func cluster(t *testing.T) *testenv.Cluster { return shared.Get(t) }
+func cluster(t testing.TB) *testenv.Cluster { return shared.Get(t) }
 
 // nameOf is a name that no other test uses.
 var nameOf = testenv.NameOf

@@ -28,7 +28,7 @@ func newReporter(t *testing.T, c *testenv.Cluster, id string) admission.Reporter
 	return r
 }
 
-func newAccount(t *testing.T, c *testenv.Cluster, namespace, account string) {
+func newAccount(t testing.TB, c *testenv.Cluster, namespace, account string) {
 	t.Helper()
 	c.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})
 }
@@ -39,7 +39,7 @@ func userOf(namespace, account string) string {
 }
 
 // grant binds a cluster role to a user.
-func grant(t *testing.T, c *testenv.Cluster, role, user string) {
+func grant(t testing.TB, c *testenv.Cluster, role, user string) {
 	t.Helper()
 	c.Create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -49,7 +49,7 @@ func grant(t *testing.T, c *testenv.Cluster, role, user string) {
 }
 
 // guideRole is the role that the guide grants to reporters.
-func guideRole(t *testing.T, c *testenv.Cluster, name string) string {
+func guideRole(t testing.TB, c *testenv.Cluster, name string) string {
 	t.Helper()
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch", "update"}},

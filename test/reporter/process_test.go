@@ -30,7 +30,7 @@ type endpoint struct {
 	hits atomic.Int32
 }
 
-func newEndpoint(t *testing.T, code int) *endpoint {
+func newEndpoint(t testing.TB, code int) *endpoint {
 	t.Helper()
 	e := &endpoint{}
 	e.answer(code)
@@ -53,12 +53,12 @@ type station struct {
 }
 
 // newStation grants the account what the guide grants it.
-func newStation(t *testing.T, c *testenv.Cluster) *station {
+func newStation(t testing.TB, c *testenv.Cluster) *station {
 	t.Helper()
 	return newStationNamed(t, c, nameOf(t))
 }
 
-func newStationNamed(t *testing.T, c *testenv.Cluster, id string) *station {
+func newStationNamed(t testing.TB, c *testenv.Cluster, id string) *station {
 	t.Helper()
 	s := newPowerlessStation(t, c, id)
 	grant(t, c, guideRole(t, c, s.node), userOf(s.namespace, s.account))
@@ -66,7 +66,7 @@ func newStationNamed(t *testing.T, c *testenv.Cluster, id string) *station {
 }
 
 // newPowerlessStation has an account that may do nothing.
-func newPowerlessStation(t *testing.T, c *testenv.Cluster, id string) *station {
+func newPowerlessStation(t testing.TB, c *testenv.Cluster, id string) *station {
 	t.Helper()
 	s := &station{Cluster: c, node: id, namespace: id, account: "cni-reporter"}
 	c.Create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: id}})
@@ -78,7 +78,7 @@ func newPowerlessStation(t *testing.T, c *testenv.Cluster, id string) *station {
 }
 
 // start starts the reporter as the DaemonSet guide has it: without NODE_NAME.
-func (s *station) start(t *testing.T, e *endpoint, env ...string) *testenv.Process {
+func (s *station) start(t testing.TB, e *endpoint, env ...string) *testenv.Process {
 	t.Helper()
 	return testenv.StartReporter(t, s.kubeconfig, append([]string{"CONDITION_TYPE=" + networkReady, "CHECK_ENDPOINT=" + e.URL}, env...))
 }
@@ -93,7 +93,7 @@ func (s *station) condition(ctx context.Context, conditionType string) (*corev1.
 }
 
 // eventually waits until the condition is as the check wants it, and returns it.
-func (s *station) eventually(t *testing.T, conditionType, what string, check func(*corev1.NodeCondition) bool) *corev1.NodeCondition {
+func (s *station) eventually(t testing.TB, conditionType, what string, check func(*corev1.NodeCondition) bool) *corev1.NodeCondition {
 	t.Helper()
 	var found *corev1.NodeCondition
 	testenv.Eventually(t, conditionType+": "+what, func(ctx context.Context) (err error) {

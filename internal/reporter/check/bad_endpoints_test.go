@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readygate/readygate/internal/neterror"
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
@@ -301,7 +302,7 @@ func TestMessagesOfRacingErrorsAreStable(t *testing.T) {
 		"anything else":                       {errors.New("127.0.0.1:4711 is odd"), "no answer that can be understood"},
 	} {
 		wrapped := &url.Error{Op: "Get", URL: "http://there", Err: fmt.Errorf("wrapped: %w", test.err)}
-		if got := check.Explain(wrapped, time.Second); got != test.want {
+		if got := neterror.Explain(wrapped, time.Second); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

@@ -26,39 +26,21 @@ type CNI struct {
 // Canary configures the canary.
 type Canary struct {
 	// target is what must respond: an IP address, e.g. 10.96.0.10, or host:port, where a
-	// newStatusError is an answer as well. Absent: the gateway that the plugins name.
+	// refusal is an answer as well. Absent: the gateway that the plugins name.
 	Target string `json:"target,omitempty"`
 	// stateDir is a directory of the host that keeps what is to be taken back after a crash.
 	// Absent: /var/lib/readygate/canary.
 	StateDir string `json:"stateDir,omitempty"`
 }
 
-// reasonOf turns what failed into the reason of a condition.
-var reasonOf = map[cni.Reason]string{
-	cni.NoConfig:       "NetworkConfigMissing",
-	cni.BadConfig:      "NetworkConfigWrong",
-	cni.PluginMissing:  "NetworkPluginMissing",
-	cni.StatusNotReady: "NetworkNotReady",
-	cni.StatusFailed:   "NetworkStatusFailed",
-	cni.AddFailed:      "CanaryNotConnected",
-	cni.NoAddress:      "CanaryNotConnected",
-	cni.NoAnswer:       "CanaryUnanswered",
-	cni.DelFailed:      "CanaryNotDisconnected",
-	cni.NotPermitted:   "CanaryNotPermitted",
-	cni.ScratchFailed:  "CanaryNotPermitted",
-	cni.Busy:           "CanaryBusy",
-	cni.BadTarget:      "CanaryTargetUnknown",
-}
-
 func (c *CNI) check(Env) (Check, error) {
-	for i, dir := range append([]string{c.ConfDir}, c.BinDirs...) {
-		if dir == "" && i == 0 || filepath.IsAbs(dir) {
-			continue
+	if dir := c.ConfDir; dir != "" && !filepath.IsAbs(dir) {
+		return nil, wrong("confDir", "is %q, must be an absolute path, e.g. /etc/cni/net.d", dir)
+	}
+	for i, dir := range c.BinDirs {
+		if !filepath.IsAbs(dir) {
+			return nil, wrong(fmt.Sprintf("binDirs[%d]", i), "is %q, must be an absolute path, e.g. /opt/cni/bin", dir)
 		}
-		if i == 0 {
-			return nil, wrong("confDir", "is %q, must be an absolute path, e.g. /etc/cni/net.d", dir)
-		}
-		return nil, wrong(fmt.Sprintf("binDirs[%d]", i-1), "is %q, must be an absolute path, e.g. /opt/cni/bin", dir)
 	}
 	plugins := cni.Plugins{ConfDir: c.ConfDir, BinDirs: c.BinDirs}
 	if c.Canary == nil {
@@ -106,7 +88,7 @@ func networkFailure(err error) Observation {
 		return failed("NetworkUnknown", "the check was ended")
 	}
 	if failure.Reason == cni.StatusNotReady || failure.Reason == cni.NoConfig {
-		return unhealthy(reasonOf[failure.Reason], failure.Detail)
+		return unhealthy(string(failure.Reason), failure.Detail)
 	}
-	return failed(reasonOf[failure.Reason], failure.Detail)
+	return failed(string(failure.Reason), failure.Detail)
 }

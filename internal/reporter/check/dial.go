@@ -14,10 +14,14 @@ type dialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 
 // newDialer opens the connections of one run; closeAll closes all of them, also those that are being
 // opened. A transport of net/http keeps connections that were established after their request was
-// cancelled, and with HTTP/2 others too. The number of the write that sends the request is passed in.
-func newDialer(ctx context.Context, requestWrite int32) (dial dialFunc, closeAll func()) {
+// cancelled, and with HTTP/2 others too. The number of the write that sends the request is passed in, and
+// the path of a socket to connect to; empty: connections go to the address that is dialled.
+func newDialer(ctx context.Context, requestWrite int32, socket string) (dial dialFunc, closeAll func()) {
 	run, closeAll := context.WithCancel(context.WithoutCancel(ctx))
 	return func(_ context.Context, network, address string) (net.Conn, error) {
+		if socket != "" {
+			network, address = "unix", socket
+		}
 		conn, err := (&net.Dialer{}).DialContext(run, network, address)
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 	for name, question := range map[string]int32{"that is the first write": 1, "that is the second write": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dial, closeAll := check.NewDialer(t.Context(), question)
+			dial, closeAll := check.NewDialer(t.Context(), question, "")
 			defer closeAll()
 			conn, err := dial(t.Context(), "tcp", accept(t, greet("hello")))
 			if err != nil {
@@ -48,7 +48,7 @@ func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 func TestTheResponseOfAClosedConnectionIsRead(t *testing.T) {
 	t.Parallel()
 	address := accept(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "bye") })
-	dial, closeAll := check.NewDialer(t.Context(), 1)
+	dial, closeAll := check.NewDialer(t.Context(), 1, "")
 	defer closeAll()
 	conn, err := dial(t.Context(), "tcp", address)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestTheResponseOfAClosedConnectionIsRead(t *testing.T) {
 
 func TestClosingEndsOpenAndOpeningConnections(t *testing.T) {
 	t.Parallel()
-	dial, closeAll := check.NewDialer(t.Context(), 1)
+	dial, closeAll := check.NewDialer(t.Context(), 1, "")
 	conn, err := dial(t.Context(), "tcp", accept(t, hang))
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -21,16 +22,23 @@ func For(d time.Duration) *Duration { return &Duration{Duration: d} }
 // MarshalJSON writes the duration as a text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
+// ParseDuration reads a duration from a text with a unit.
+func ParseDuration(text string) *Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return &Duration{unread: strconv.Quote(text)}
+	}
+	return For(d)
+}
+
 // UnmarshalJSON reads the duration from a text with a unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
-	err := json.Unmarshal(data, &text)
-	if err == nil {
-		d.Duration, err = time.ParseDuration(text)
-	}
-	if err != nil {
+	if err := json.Unmarshal(data, &text); err != nil {
 		d.unread = string(data)
+		return nil
 	}
+	*d = *ParseDuration(text)
 	return nil
 }
 

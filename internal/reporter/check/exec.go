@@ -61,12 +61,9 @@ func (c execCheck) Run(ctx context.Context) Observation {
 	case errors.As(err, &exit):
 		return unhealthy(ReasonCommandFailed, name+" is ended by a signal")
 	}
-	return failed(ReasonCommandNotRun, fmt.Sprintf("%s cannot be run: %s", name, explainExec(err)))
-}
-
-func explainExec(err error) string {
-	if errors.Is(err, exec.ErrNotFound) {
-		return "not found"
+	why := "not found"
+	if !errors.Is(err, exec.ErrNotFound) {
+		why = explainFile(err)
 	}
-	return explainFile(err)
+	return failed(ReasonCommandNotRun, fmt.Sprintf("%s cannot be run: %s", name, why))
 }

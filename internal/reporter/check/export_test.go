@@ -19,9 +19,3 @@ var IsNoEndpoint = isNoEndpoint
 
 // NewDialer opens the connections of one run.
 var NewDialer = newDialer
-
-// Explain is the words for an error of the network.
-var Explain = explain
-
-// ReasonOf turns what failed into the reason of a condition.
-var ReasonOf = reasonOf

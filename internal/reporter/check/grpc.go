@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -30,16 +29,15 @@ type GRPC struct {
 // response one number, and a gRPC library would double the size of the reporter.
 type grpcCheck struct {
 	spec    *GRPC
-	network string
-	address string
+	socket  string // empty: there is none
 	request []byte
 	env     Env
 }
 
 func (g *GRPC) check(env Env) (Check, error) {
-	c := &grpcCheck{spec: g, network: "tcp", address: g.Address, request: healthRequest(g.Service), env: env}
+	c := &grpcCheck{spec: g, request: healthRequest(g.Service), env: env}
 	if path, isSocket := strings.CutPrefix(g.Address, "unix://"); isSocket {
-		c.network, c.address = "unix", path
+		c.socket = path
 		if !filepath.IsAbs(path) {
 			return nil, wrong("address", "is %q, must name an absolute path, e.g. unix:///run/agent.sock", g.Address)
 		}
@@ -68,63 +66,58 @@ func (c *grpcCheck) Run(ctx context.Context) Observation {
 	if c.spec.TLS != nil {
 		requestWrite = 1 // which is a matter of TLS
 	}
-	dial, closeAll := newDialer(ctx, requestWrite)
+	dial, closeAll := newDialer(ctx, requestWrite, c.socket)
 	defer closeAll()
 	client, err := c.client(dial)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
 	}
-	response, err := c.ask(ctx, client)
+	response, answer, err := c.ask(ctx, client)
 	if err != nil {
-		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.spec.Address, explain(err, c.env.Timeout)))
-	}
-	defer response.Body.Close() //nolint:errcheck // only read
-	// A HealthCheckResponse has a few bytes; the trailers come after it.
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-	if err != nil {
-		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.spec.Address, explain(err, c.env.Timeout)))
+		return noAnswer(c.spec.Address, err, c.env)
 	}
 	return c.evaluate(response, answer)
 }
 
 func (c *grpcCheck) client(dial dialFunc) (*http.Client, error) {
-	transport := &http.Transport{DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, Protocols: new(http.Protocols)}
-	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dial(ctx, c.network, c.address)
+	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP2(c.spec.TLS != nil)
+	transport.Protocols.SetUnencryptedHTTP2(c.spec.TLS == nil)
+	var err error
+	if c.spec.TLS != nil {
+		transport.TLSClientConfig, err = c.spec.TLS.config()
 	}
-	if c.spec.TLS == nil {
-		transport.Protocols.SetUnencryptedHTTP2(true)
-		return &http.Client{Transport: transport, CheckRedirect: noRedirect}, nil
-	}
-	transport.Protocols.SetHTTP2(true)
-	config, err := c.spec.TLS.config()
-	if err != nil {
-		return nil, err
-	}
-	transport.TLSClientConfig = config
-	return &http.Client{Transport: transport, CheckRedirect: noRedirect}, nil
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect}, err
 }
 
 // noRedirect is for clients that take a redirect as the response.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Response, error) {
-	scheme, host := "http", c.address
+// ask sends the request, and returns the response with its body.
+func (c *grpcCheck) ask(ctx context.Context, client *http.Client) (*http.Response, []byte, error) {
+	scheme, host := "http", c.spec.Address
 	if c.spec.TLS != nil {
 		scheme = "https"
 	}
-	if c.network == "unix" {
+	if c.socket != "" {
 		host = "localhost"
 	}
 	call := url.URL{Scheme: scheme, Host: host, Path: "/grpc.health.v1.Health/Check"}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, call.String(), bytes.NewReader(c.request))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	request.Header.Set("Content-Type", "application/grpc")
 	request.Header.Set("Te", "trailers")
 	request.Header.Set("User-Agent", userAgent())
-	return client.Do(request)
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	// A HealthCheckResponse has a few bytes; the trailers come after it.
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	return response, answer, err
 }
 
 // Codes of gRPC with a message of their own.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -36,10 +35,10 @@ type HTTP struct {
 // maxRedirects is how often an endpoint may send the check elsewhere on the same host.
 const maxRedirects = 5
 
-// errOtherHost ends a check that was redirected to another host: that is not the component of this node.
-var errOtherHost = errors.New("redirects to another host")
+// redirectError ends a check that was redirected to another host, which is not the component of this node, or too often.
+type redirectError string
 
-var errManyRedirects = errors.New("redirects too often")
+func (e redirectError) Error() string { return string(e) }
 
 type httpCheck struct {
 	spec   *HTTP
@@ -135,18 +134,19 @@ func (c *httpCheck) Run(ctx context.Context) Observation {
 			request.Host = value
 		}
 	}
-	dial, closeAll := newDialer(ctx, 1)
+	dial, closeAll := newDialer(ctx, 1, c.spec.UnixSocket)
 	defer closeAll()
 	client, err := c.client(request.URL, dial)
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
 	}
 	response, err := client.Do(request)
+	var redirect redirectError
 	switch {
-	case errors.Is(err, errOtherHost) || errors.Is(err, errManyRedirects):
-		return unhealthy(ReasonEndpointNotReady, fmt.Sprintf("%s %v", c.shown, explain(err, c.env.Timeout)))
+	case errors.As(err, &redirect):
+		return unhealthy(ReasonEndpointNotReady, fmt.Sprintf("%s %v", c.shown, redirect))
 	case err != nil:
-		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.shown, explain(err, c.env.Timeout)))
+		return noAnswer(c.shown, err, c.env)
 	}
 	_ = response.Body.Close() // it is not read
 	answer := fmt.Sprintf("%s answers %d", c.shown, response.StatusCode)
@@ -164,11 +164,6 @@ func userAgent() string { return "readygate-reporter/" + version.Version }
 
 func (c *httpCheck) client(first *url.URL, dial dialFunc) (*http.Client, error) {
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10}
-	if c.spec.UnixSocket != "" {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dial(ctx, "unix", c.spec.UnixSocket)
-		}
-	}
 	if first.Scheme == "https" {
 		config, err := c.spec.config()
 		if err != nil {
@@ -181,9 +176,9 @@ func (c *httpCheck) client(first *url.URL, dial dialFunc) (*http.Client, error) 
 		case c.isGood(request.Response.StatusCode):
 			return http.ErrUseLastResponse // the redirect is what the user asked for
 		case request.URL.Host != first.Host || request.URL.Scheme != first.Scheme:
-			return errOtherHost
+			return redirectError("redirects to another host")
 		case len(via) > maxRedirects:
-			return errManyRedirects
+			return redirectError("redirects too often")
 		}
 		return nil
 	}}, nil

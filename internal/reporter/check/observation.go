@@ -1,5 +1,7 @@
 package check
 
+import "github.com/readygate/readygate/internal/neterror"
+
 // Result is the kind of an observation.
 type Result string
 
@@ -75,4 +77,9 @@ func unhealthy(reason, message string) Observation {
 
 func failed(reason, message string) Observation {
 	return Observation{Result: Error, Reason: reason, Message: message}
+}
+
+// noAnswer is what a check finds whose request to the target failed.
+func noAnswer(target string, err error, env Env) Observation {
+	return failed(ReasonEndpointConnectionError, target+": "+neterror.Explain(err, env.Timeout))
 }

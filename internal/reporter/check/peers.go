@@ -194,7 +194,7 @@ func (c *peersCheck) ask(ctx context.Context, at string) (string, error) {
 		return "", err
 	}
 	request.Header.Set("User-Agent", userAgent())
-	dial, closeAll := newDialer(tryCtx, 1)
+	dial, closeAll := newDialer(tryCtx, 1, "")
 	defer closeAll()
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}, CheckRedirect: noRedirect}
 	response, err := client.Do(request)

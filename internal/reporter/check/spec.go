@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -53,28 +54,8 @@ type kind interface {
 
 // kinds are the kinds that are set, by the name of the field.
 func (s Spec) kinds() map[string]kind {
-	set := map[string]kind{}
-	if s.HTTP != nil {
-		set["http"] = s.HTTP
-	}
-	if s.TCP != nil {
-		set["tcp"] = s.TCP
-	}
-	if s.GRPC != nil {
-		set["grpc"] = s.GRPC
-	}
-	if s.File != nil {
-		set["file"] = s.File
-	}
-	if s.Exec != nil {
-		set["exec"] = s.Exec
-	}
-	if s.CNI != nil {
-		set["cni"] = s.CNI
-	}
-	if s.Peers != nil {
-		set["peers"] = s.Peers
-	}
+	set := map[string]kind{"http": s.HTTP, "tcp": s.TCP, "grpc": s.GRPC, "file": s.File, "exec": s.Exec, "cni": s.CNI, "peers": s.Peers}
+	maps.DeleteFunc(set, func(_ string, k kind) bool { return reflect.ValueOf(k).IsNil() })
 	return set
 }
 

@@ -47,7 +47,7 @@ func portInRange(text string) error {
 func (c tcpCheck) Run(ctx context.Context) Observation {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
 	if err != nil {
-		return failed(ReasonEndpointConnectionError, fmt.Sprintf("%s: %s", c.address, explain(err, c.env.Timeout)))
+		return noAnswer(c.address, err, c.env)
 	}
 	_ = conn.Close() // that it was there is all
 	return healthy(ReasonEndpointOK, c.address+" accepts connections")

@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -39,12 +40,7 @@ type Canary struct {
 	Target string
 }
 
-func (c *Canary) stateDir() string {
-	if c.StateDir == "" {
-		return "/var/lib/readygate/canary"
-	}
-	return c.StateDir
-}
+func (c *Canary) stateDir() string { return cmp.Or(c.StateDir, "/var/lib/readygate/canary") }
 
 // Validate returns an error if Target is invalid.
 func (c *Canary) Validate() error {
@@ -73,5 +69,5 @@ func args(id string) [][2]string {
 }
 
 func scratchFailed(doing string, err error) error {
-	return failure(ScratchFailed, "%s: %s", doing, scrub(fmt.Sprint(err)))
+	return failure(NotPermitted, "%s: %s", doing, scrub(fmt.Sprint(err)))
 }

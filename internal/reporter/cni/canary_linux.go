@@ -53,7 +53,7 @@ func (c *Canary) try(ctx context.Context, list *libcni.NetworkConfigList, r *rec
 	}
 	result, err := c.libcni().AddNetworkList(ctx, list, r.runtime())
 	if err != nil {
-		return pluginFailure(ctx, AddFailed, "ADD", err)
+		return pluginFailure(ctx, NotConnected, "ADD", err)
 	}
 	r.added = true
 	targets, err := c.targets(ctx, result)
@@ -97,17 +97,7 @@ func (c *Canary) cleanUp(ctx context.Context, s *state, r *record) error {
 	return s.end(r.ID)
 }
 
-// Sweep takes back what killed runs left, until the end of ctx. Call it at start; Run does it
-// too. With nothing left it does nothing.
-func (c *Canary) Sweep(ctx context.Context) error {
-	s, err := openState(ctx, c.stateDir())
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	return c.sweep(ctx, s)
-}
-
+// sweep takes back what killed runs left, until the end of ctx. With nothing left it does nothing.
 func (c *Canary) sweep(ctx context.Context, s *state) error {
 	records, err := s.left()
 	var failures []error
@@ -137,7 +127,7 @@ func (c *Canary) targets(ctx context.Context, result types.Result) ([]target, er
 	}
 	attached, err := types100.NewResultFromResult(result)
 	if err != nil {
-		return nil, failure(AddFailed, "ADD gave a result that cannot be read: %s", scrub(err.Error()))
+		return nil, failure(NotConnected, "ADD gave a result that cannot be read: %s", scrub(err.Error()))
 	}
 	return gateways(attached), nil
 }

@@ -135,11 +135,11 @@ func TestAFailedCanaryIsRemoved(t *testing.T) {
 		"nobody has the address of the target": {target: "10.77.0.200", reason: cni.NoAnswer, says: "10.77.0.200 does not answer"},
 		"nobody is at the port of the target":  {target: "10.77.0.200:80", reason: cni.NoAnswer, says: "10.77.0.200:80 does not answer"},
 		"the gateway is gone":                  {edit: []func(_, _ map[string]any){noGateway}, reason: cni.NoAnswer, says: "gateway 10.77.0.1 does not answer"},
-		"all addresses are taken":              {edit: []func(_, _ map[string]any){oneAddress}, taken: true, reason: cni.AddFailed, says: `ADD of plugin "bridge" failed: failed to allocate for range 0: no IP addresses available`},
-		"no address was given":                 {edit: []func(_, _ map[string]any){noAddress}, reason: cni.NoAddress, says: "interface eth0 has no address"},
-		"a plugin fails after another":         {then: on("ADD", says("no, $ID in $NETNS")), reason: cni.AddFailed, says: `ADD of plugin "fake" failed: no, the canary in its namespace`},
-		"a plugin writes no result":            {then: on("ADD", action{Stdout: "junk"}), reason: cni.AddFailed, says: "invalid character"},
-		"a plugin hangs":                       {then: on("ADD", action{Sleep: time.Minute}), reason: cni.AddFailed, says: `ADD of plugin "fake" did not end in time`},
+		"all addresses are taken":              {edit: []func(_, _ map[string]any){oneAddress}, taken: true, reason: cni.NotConnected, says: `ADD of plugin "bridge" failed: failed to allocate for range 0: no IP addresses available`},
+		"no address was given":                 {edit: []func(_, _ map[string]any){noAddress}, reason: cni.NotConnected, says: "interface eth0 has no address"},
+		"a plugin fails after another":         {then: on("ADD", says("no, $ID in $NETNS")), reason: cni.NotConnected, says: `ADD of plugin "fake" failed: no, the canary in its namespace`},
+		"a plugin writes no result":            {then: on("ADD", action{Stdout: "junk"}), reason: cni.NotConnected, says: "invalid character"},
+		"a plugin hangs":                       {then: on("ADD", action{Sleep: time.Minute}), reason: cni.NotConnected, says: `ADD of plugin "fake" did not end in time`},
 		"the host is not known":                {target: "no.such.host.invalid:80", reason: cni.BadTarget, says: "cannot be looked up"},
 	}
 	for name, tc := range cases {
@@ -296,8 +296,8 @@ func TestAStateDirectoryThatCannotBeUsedIsNamed(t *testing.T) {
 	write(t, p.ConfDir, "10.conflist", list(t, "1.0.0", fake{Type: fakeName}))
 	write(t, p.ConfDir, "file", "")
 	c := &cni.Canary{Plugins: p, StateDir: filepath.Join(shorten(t, p.ConfDir), "file")}
-	refused(t, c.Run(within(t, 10*time.Second)), cni.ScratchFailed, "file: not a directory")
-	refused(t, c.Sweep(within(t, 10*time.Second)), cni.ScratchFailed, "file: not a directory")
+	refused(t, c.Run(within(t, 10*time.Second)), cni.NotPermitted, "file: not a directory")
+	refused(t, c.Sweep(within(t, 10*time.Second)), cni.NotPermitted, "file: not a directory")
 }
 
 func TestABadTargetIsRefusedAtOnce(t *testing.T) {

@@ -8,8 +8,3 @@ import "context"
 func (*Canary) Run(context.Context) error {
 	return failure(NotPermitted, "a canary needs network namespaces: only on Linux")
 }
-
-// Sweep returns an error.
-func (*Canary) Sweep(context.Context) error {
-	return failure(NotPermitted, "a canary needs network namespaces: only on Linux")
-}

@@ -4,7 +4,7 @@
 //     that does not implement the verb succeeds, and configuration lists of an old cniVersion are not checked at
 //     all.
 //   - Canary.Run does what the container runtime does for a pod: a real ADD in a namespace of its own, a check
-//     from inside, and a real DEL. It writes what it will do to disk first, so that Canary.Sweep can remove what a
+//     from inside, and a real DEL. It writes what it will do to disk first, so that the next run can remove what a
 //     killed process left.
 //
 // A failure is an *Error with a stable reason and text. The package knows nothing of Kubernetes and must never

@@ -4,48 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/readygate/readygate/internal/text"
 )
 
-// Reason is what failed, as a stable CamelCase word.
+// Reason is what failed, as the reason of a node condition.
 type Reason string
 
 const (
 	// NoConfig means: there is no file in ConfDir, or it cannot be read. The network add-on has not
 	// come up yet, or was never installed.
-	NoConfig Reason = "NoConfig"
+	NoConfig Reason = "NetworkConfigMissing"
 	// BadConfig means: the first file in ConfDir is not one that a container runtime can use.
-	BadConfig Reason = "BadConfig"
+	BadConfig Reason = "NetworkConfigWrong"
 	// PluginMissing means: a plugin that the configuration names is not in BinDirs, or cannot be run.
-	PluginMissing Reason = "PluginMissing"
+	PluginMissing Reason = "NetworkPluginMissing"
 	// StatusNotReady means: a plugin returned CNI error 50, that it cannot take pods, or with 51
 	// that the pods it has are cut off in part.
-	StatusNotReady Reason = "StatusNotReady"
+	StatusNotReady Reason = "NetworkNotReady"
 	// StatusFailed means: a plugin gave another error, or no answer, when it was asked for its status.
-	StatusFailed Reason = "StatusFailed"
-	// AddFailed means: a plugin could not attach the canary to the network.
-	AddFailed Reason = "AddFailed"
-	// NoAddress means: ADD succeeded, but the interface is missing, down or without an address.
-	NoAddress Reason = "NoAddress"
+	StatusFailed Reason = "NetworkStatusFailed"
+	// NotConnected means: a plugin could not attach the canary to the network; or ADD succeeded, but the
+	// interface is missing, down or without an address.
+	NotConnected Reason = "CanaryNotConnected"
 	// NoAnswer means: the canary has an address, but the gateway, or Target, does not answer it.
-	NoAnswer Reason = "NoAnswer"
+	NoAnswer Reason = "CanaryUnanswered"
 	// DelFailed means: a plugin could not take back what it had given. It is asked again before the
 	// next canary; until then there is none.
-	DelFailed Reason = "DelFailed"
-	// NotPermitted means: this process may not do what a canary needs; or this is not Linux.
-	NotPermitted Reason = "NotPermitted"
-	// ScratchFailed means: what the canary itself needs, its state directory or its namespace,
-	// cannot be made. It does not depend on the plugins.
-	ScratchFailed Reason = "ScratchFailed"
+	DelFailed Reason = "CanaryNotDisconnected"
+	// NotPermitted means: what the canary itself needs, its state directory or its namespace, cannot be
+	// made, mostly because this process may not; or this is not Linux. It does not depend on the plugins.
+	NotPermitted Reason = "CanaryNotPermitted"
 	// Busy means: another canary holds the state directory. It does not depend on the plugins.
-	Busy Reason = "Busy"
+	Busy Reason = "CanaryBusy"
 	// BadTarget means: Target is no address, or its host has none.
-	BadTarget Reason = "BadTarget"
+	BadTarget Reason = "CanaryTargetUnknown"
 )
 
 // maxDetail keeps the whole text of an Error below 200 bytes.
-const maxDetail = 180
+const maxDetail = 175
 
 // Error is what failed. The same failure has the same text each time: it holds no times, random
 // names or ports, so that a condition made of it does not change with every attempt.
@@ -57,20 +54,7 @@ type Error struct {
 func (e *Error) Error() string { return string(e.Reason) + ": " + e.Detail }
 
 func failure(reason Reason, format string, args ...any) *Error {
-	return &Error{Reason: reason, Detail: clip(fmt.Sprintf(format, args...), maxDetail)}
-}
-
-// clip cuts a text to so many bytes, and shows that it did.
-func clip(text string, limit int) string {
-	const more = "…"
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(more)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return strings.TrimSpace(text[:cut]) + more
+	return &Error{Reason: reason, Detail: text.Cut(fmt.Sprintf(format, args...), maxDetail)}
 }
 
 // pluginFailure is what a verb ended with. A caller that goes away is no failure of the plugins.

@@ -38,15 +38,10 @@ func endPlugins(ctx context.Context, id string) {
 
 // pluginsOf are the processes that were started for the container.
 func pluginsOf(id string) []int {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = proc.Close() }()
-	names, _ := proc.Readdirnames(-1)
+	processes, _ := os.ReadDir("/proc")
 	var pids []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() && isPluginOf(pid, id) {
+	for _, process := range processes {
+		if pid, err := strconv.Atoi(process.Name()); err == nil && pid != os.Getpid() && isPluginOf(pid, id) {
 			pids = append(pids, pid)
 		}
 	}

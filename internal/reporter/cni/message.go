@@ -3,6 +3,8 @@ package cni
 import (
 	"regexp"
 	"strings"
+
+	"github.com/readygate/readygate/internal/text"
 )
 
 // maxMessage is how much of a plugin's own words a text repeats.
@@ -30,7 +32,7 @@ var unstable = []struct {
 
 // scrub makes the words of a plugin fit for a text: one line, short, the same each time.
 func scrub(message string) string {
-	message = clip(strings.ToValidUTF8(message, "?"), 4<<10)
+	message = text.Cut(strings.ToValidUTF8(message, "?"), 4<<10)
 	for _, part := range unstable {
 		message = part.what.ReplaceAllString(message, part.with)
 	}
@@ -40,5 +42,5 @@ func scrub(message string) string {
 		}
 		return r
 	}, message)
-	return clip(strings.Join(strings.Fields(message), " "), maxMessage)
+	return text.Cut(strings.Join(strings.Fields(message), " "), maxMessage)
 }

@@ -95,10 +95,10 @@ func notPermitted(doing, needs string, err error) error {
 func addressed(name string) (int, error) {
 	nic, err := net.InterfaceByName(name)
 	if err != nil {
-		return 0, failure(NoAddress, "ADD succeeded, but there is no interface %s", name)
+		return 0, failure(NotConnected, "ADD succeeded, but there is no interface %s", name)
 	}
 	if nic.Flags&net.FlagUp == 0 {
-		return 0, failure(NoAddress, "ADD succeeded, but interface %s is down", name)
+		return 0, failure(NotConnected, "ADD succeeded, but interface %s is down", name)
 	}
 	addrs, err := nic.Addrs()
 	if err != nil {
@@ -109,5 +109,5 @@ func addressed(name string) (int, error) {
 			return nic.Index, nil
 		}
 	}
-	return 0, failure(NoAddress, "ADD succeeded, but interface %s has no address", name)
+	return 0, failure(NotConnected, "ADD succeeded, but interface %s has no address", name)
 }

@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -21,12 +22,7 @@ type Plugins struct {
 	BinDirs []string
 }
 
-func (p Plugins) confDir() string {
-	if p.ConfDir == "" {
-		return "/etc/cni/net.d"
-	}
-	return p.ConfDir
-}
+func (p Plugins) confDir() string { return cmp.Or(p.ConfDir, "/etc/cni/net.d") }
 
 func (p Plugins) binDirs() []string {
 	if len(p.BinDirs) == 0 {

@@ -73,17 +73,13 @@ func openState(ctx context.Context, dir string) (*state, error) {
 		select {
 		case <-ctx.Done():
 			_ = lock.Close()
-			return nil, busy(ctx, dir)
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, fmt.Errorf("waiting for another canary: %w", ctx.Err())
+			}
+			return nil, failure(Busy, "another canary is running with the state directory %s", dir)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-func busy(ctx context.Context, dir string) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("waiting for another canary: %w", ctx.Err())
-	}
-	return failure(Busy, "another canary is running with the state directory %s", dir)
 }
 
 func (s *state) close() { _ = s.lock.Close() }

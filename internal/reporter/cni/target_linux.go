@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,35 +47,29 @@ func parseTarget(ctx context.Context, text string) (target, error) {
 
 // gateways are those of the addresses; where these name none, those of the default routes.
 func gateways(result *types100.Result) []target {
-	var ips []net.IP
+	var targets []target
 	for _, ip := range result.IPs {
-		ips = append(ips, ip.Gateway)
+		targets = appendGateway(targets, ip.Gateway)
 	}
-	targets := asTargets(ips)
 	if len(targets) > 0 {
 		return targets
 	}
-	ips = nil
 	for _, route := range result.Routes {
 		if ones, _ := route.Dst.Mask.Size(); ones == 0 {
-			ips = append(ips, route.GW)
+			targets = appendGateway(targets, route.GW)
 		}
-	}
-	return asTargets(ips)
-}
-
-func asTargets(ips []net.IP) []target {
-	var targets []target
-	seen := map[netip.Addr]bool{}
-	for _, ip := range ips {
-		addr, ok := netip.AddrFromSlice(ip)
-		if addr = addr.Unmap(); !ok || addr.IsUnspecified() || seen[addr] {
-			continue
-		}
-		seen[addr] = true
-		targets = append(targets, target{name: "gateway " + addr.String(), addrs: []netip.Addr{addr}})
 	}
 	return targets
+}
+
+// appendGateway appends an address that was named, and is not a target yet.
+func appendGateway(targets []target, ip net.IP) []target {
+	addr, ok := netip.AddrFromSlice(ip)
+	addr = addr.Unmap()
+	if !ok || addr.IsUnspecified() || slices.ContainsFunc(targets, func(t target) bool { return t.addrs[0] == addr }) {
+		return targets
+	}
+	return append(targets, target{name: "gateway " + addr.String(), addrs: []netip.Addr{addr}})
 }
 
 // await asks until there is an answer. It must be called inside the namespace; index is that of
@@ -100,10 +95,14 @@ func (t target) await(ctx context.Context, index int) error {
 }
 
 // ask asks once, and takes tryEvery if there is no answer.
-func (t target) ask(ctx context.Context, addr netip.Addr) (bool, error) {
+func (t target) ask(ctx context.Context, addr netip.Addr) (answered bool, err error) {
 	pause := time.NewTimer(tryEvery)
 	defer pause.Stop()
-	answered, err := t.askNow(ctx, addr)
+	if t.port == 0 {
+		answered, err = ping(ctx, addr)
+	} else {
+		answered = connects(ctx, netip.AddrPortFrom(addr, t.port))
+	}
 	if answered || err != nil {
 		return answered, err
 	}
@@ -112,13 +111,6 @@ func (t target) ask(ctx context.Context, addr netip.Addr) (bool, error) {
 	case <-pause.C:
 	}
 	return false, nil
-}
-
-func (t target) askNow(ctx context.Context, addr netip.Addr) (bool, error) {
-	if t.port == 0 {
-		return ping(ctx, addr)
-	}
-	return connects(ctx, netip.AddrPortFrom(addr, t.port)), nil
 }
 
 // connects reports whether the address responds; a refused connection is a response.

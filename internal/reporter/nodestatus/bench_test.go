@@ -9,14 +9,14 @@ func BenchmarkTouch(b *testing.B) {
 	b.Run("kept", func(b *testing.B) {
 		client := s.client(b)
 		for b.Loop() {
-			if _, err := client.Touch(b.Context()); err != nil {
+			if _, err := client.Report(b.Context(), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("new", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.client(b).Touch(b.Context()); err != nil {
+			if _, err := s.client(b).Report(b.Context(), nil); err != nil {
 				b.Fatal(err)
 			}
 			s.CloseClientConnections()

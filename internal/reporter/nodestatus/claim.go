@@ -19,10 +19,6 @@ func (c Connection) NodeOf() string {
 	if len(parts) != 3 {
 		return ""
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return ""
-	}
 	var claims struct {
 		Kubernetes struct {
 			Node struct {
@@ -30,7 +26,8 @@ func (c Connection) NodeOf() string {
 			} `json:"node"`
 		} `json:"kubernetes.io"`
 	}
-	if json.Unmarshal(payload, &claims) != nil {
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
 		return ""
 	}
 	return claims.Kubernetes.Node.Name

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/readygate/readygate/internal/version"
@@ -29,7 +28,7 @@ const (
 	asMetadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 )
 
-// Client writes the status of one node.
+// Client writes the status of one node. It is used by one goroutine.
 type Client struct {
 	// Node is the name of the node.
 	Node string
@@ -38,9 +37,7 @@ type Client struct {
 	AsNode bool
 
 	connection Connection
-
-	mu   sync.Mutex
-	http *http.Client
+	http       *http.Client
 }
 
 // NewClient is a client for a node.
@@ -53,15 +50,10 @@ func (c *Client) Learn(ctx context.Context) (Node, error) {
 	return c.patch(ctx, asNode, []byte("{}"))
 }
 
-// Touch returns the node's metadata, by a PATCH that changes nothing. It keeps the connection
-// open, which the API server closes when it is idle for 90 s, and shows whether the node is
-// still the same.
-func (c *Client) Touch(ctx context.Context) (Node, error) {
-	return c.patch(ctx, asMetadata, []byte("{}"))
-}
-
 // Report writes the conditions, and returns the metadata of the node that they were written
-// to. Conditions of other types, and the rest of the status, are left alone.
+// to. Conditions of other types, and the rest of the status, are left alone. Without conditions
+// it changes nothing, keeps the connection open, which the API server closes when it is idle for
+// 90 s, and shows whether the node is still the same.
 func (c *Client) Report(ctx context.Context, conditions []Condition) (Node, error) {
 	body, err := json.Marshal(Node{Status: Status{Conditions: conditions}})
 	if err != nil {
@@ -131,8 +123,6 @@ func (c *Client) request(ctx context.Context, accept string, body []byte) (*http
 
 // client is the HTTP client; it keeps one connection open.
 func (c *Client) client() (*http.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.http == nil {
 		transport, err := c.connection.transport()
 		if err != nil {
@@ -148,8 +138,6 @@ func (c *Client) client() (*http.Client, error) {
 // dropConnection closes the connection, so that the next request opens another one, with authorities and client
 // certificates as they are on disk by then.
 func (c *Client) dropConnection() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.http != nil {
 		c.http.CloseIdleConnections()
 		c.http = nil

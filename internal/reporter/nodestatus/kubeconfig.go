@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -13,22 +14,31 @@ import (
 
 // kubeconfig is the part of a kubeconfig that a reporter can use.
 type kubeconfig struct {
-	CurrentContext string `json:"current-context"`
-	Contexts       []struct {
-		Name    string `json:"name"`
-		Context struct {
-			Cluster string `json:"cluster"`
-			User    string `json:"user"`
-		} `json:"context"`
-	} `json:"contexts"`
-	Clusters []struct {
-		Name    string  `json:"name"`
-		Cluster cluster `json:"cluster"`
-	} `json:"clusters"`
-	Users []struct {
-		Name string `json:"name"`
-		User user   `json:"user"`
-	} `json:"users"`
+	CurrentContext string  `json:"current-context"`
+	Contexts       entries `json:"contexts"`
+	Clusters       entries `json:"clusters"`
+	Users          entries `json:"users"`
+}
+
+type entries []entry
+
+// entry has a name, and the one of the other fields that the name of its list says.
+type entry struct {
+	Name    string `json:"name"`
+	Context struct {
+		Cluster string `json:"cluster"`
+		User    string `json:"user"`
+	} `json:"context"`
+	Cluster cluster `json:"cluster"`
+	User    user    `json:"user"`
+}
+
+func (all entries) find(name string) (entry, bool) {
+	i := slices.IndexFunc(all, func(e entry) bool { return e.Name == name })
+	if i < 0 {
+		return entry{}, false
+	}
+	return all[i], true
 }
 
 type cluster struct {
@@ -69,45 +79,26 @@ func FromKubeconfig(path string) (Connection, error) {
 }
 
 func (k kubeconfig) connection(dir string) (Connection, error) {
-	for _, context := range k.Contexts {
-		if context.Name != k.CurrentContext {
-			continue
-		}
-		to, found := k.cluster(context.Context.Cluster)
-		if !found || to.Server == "" {
-			return Connection{}, fmt.Errorf("the context %q names the cluster %q, which has no server", context.Name, context.Context.Cluster)
-		}
-		as, found := k.user(context.Context.User)
-		if !found {
-			return Connection{}, fmt.Errorf("the context %q names the user %q, which is not there", context.Name, context.Context.User)
-		}
-		if server, err := url.Parse(to.Server); err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
-			return Connection{}, fmt.Errorf("the server of cluster %q is %q, must be a URL, e.g. https://10.0.0.1:6443", context.Context.Cluster, to.Server)
-		}
-		if as.Exec != nil || as.Provider != nil {
-			return Connection{}, errors.New("the user logs in by a command, which a reporter cannot: use a token, tokenFile or client-certificate")
-		}
-		return connect(dir, to, as), nil
+	current, found := k.Contexts.find(k.CurrentContext)
+	if !found {
+		return Connection{}, fmt.Errorf("current-context is %q, which is not there", k.CurrentContext)
 	}
-	return Connection{}, fmt.Errorf("current-context is %q, which is not there", k.CurrentContext)
-}
-
-func (k kubeconfig) cluster(name string) (cluster, bool) {
-	for _, one := range k.Clusters {
-		if one.Name == name {
-			return one.Cluster, true
-		}
+	names := current.Context
+	to, _ := k.Clusters.find(names.Cluster)
+	if to.Cluster.Server == "" {
+		return Connection{}, fmt.Errorf("the context %q names the cluster %q, which has no server", current.Name, names.Cluster)
 	}
-	return cluster{}, false
-}
-
-func (k kubeconfig) user(name string) (user, bool) {
-	for _, one := range k.Users {
-		if one.Name == name {
-			return one.User, true
-		}
+	as, found := k.Users.find(names.User)
+	if !found {
+		return Connection{}, fmt.Errorf("the context %q names the user %q, which is not there", current.Name, names.User)
 	}
-	return user{}, false
+	if server, err := url.Parse(to.Cluster.Server); err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
+		return Connection{}, fmt.Errorf("the server of cluster %q is %q, must be a URL, e.g. https://10.0.0.1:6443", names.Cluster, to.Cluster.Server)
+	}
+	if as.User.Exec != nil || as.User.Provider != nil {
+		return Connection{}, errors.New("the user logs in by a command, which a reporter cannot: use a token, tokenFile or client-certificate")
+	}
+	return connect(dir, to.Cluster, as.User), nil
 }
 
 // connect reads paths as kubectl does: relative ones begin at the kubeconfig.

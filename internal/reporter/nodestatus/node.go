@@ -1,6 +1,9 @@
 package nodestatus
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Node is what the reporter needs of a node.
 type Node struct {
@@ -37,21 +40,21 @@ const (
 
 // SetCondition replaces the condition of the same type, or adds it.
 func (n *Node) SetCondition(condition Condition) {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == condition.Type {
-			n.Status.Conditions[i] = condition
-			return
-		}
+	if i := n.index(condition.Type); i >= 0 {
+		n.Status.Conditions[i] = condition
+		return
 	}
 	n.Status.Conditions = append(n.Status.Conditions, condition)
 }
 
 // Condition is the node's condition of a type.
 func (n Node) Condition(conditionType string) (Condition, bool) {
-	for _, condition := range n.Status.Conditions {
-		if condition.Type == conditionType {
-			return condition, true
-		}
+	if i := n.index(conditionType); i >= 0 {
+		return n.Status.Conditions[i], true
 	}
 	return Condition{}, false
+}
+
+func (n Node) index(conditionType string) int {
+	return slices.IndexFunc(n.Status.Conditions, func(c Condition) bool { return c.Type == conditionType })
 }
