@@ -15,8 +15,6 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-
-	"github.com/readygate/readygate/hack/images/internal/recipe"
 )
 
 // The images of the product, made of the real binaries, run: as the user of the image, and,
@@ -29,7 +27,7 @@ func TestProductImagesRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	product, err := recipe.Read("images.yaml")
+	product, err := readRecipe("images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +35,7 @@ func TestProductImagesRun(t *testing.T) {
 	if err := os.Symlink(filepath.Join(project, "LICENSE"), "LICENSE"); err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range product.Sources(runtime.GOARCH) {
+	for _, source := range product.sources(runtime.GOARCH) {
 		out, err := filepath.Abs(source)
 		if err != nil {
 			t.Fatal(err)
@@ -50,11 +48,11 @@ func TestProductImagesRun(t *testing.T) {
 	}
 	images(t, "build", "--recipe", filepath.Join(project, "hack/images/images.yaml"), "--out", "out", "--tag", "v0.1.0", "--arch", runtime.GOARCH)
 	for _, image := range product.Images {
-		t.Run(image.ShortName(), func(t *testing.T) { runImage(t, image, only(t, filepath.Join("out", image.ShortName()+".tar"))) })
+		t.Run(image.shortName(), func(t *testing.T) { runImage(t, image, only(t, filepath.Join("out", image.shortName()+".tar"))) })
 	}
 }
 
-func runImage(t *testing.T, made recipe.Image, image v1.Image) {
+func runImage(t *testing.T, made image, image v1.Image) {
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +64,7 @@ func runImage(t *testing.T, made recipe.Image, image v1.Image) {
 	extract(t, image, root)
 	binaries := []string{config.Config.Entrypoint[0]}
 	for _, file := range made.Files {
-		if file.PerArch() && !slices.Contains(binaries, file.To) {
+		if file.perArch() && !slices.Contains(binaries, file.To) {
 			binaries = append(binaries, file.To)
 		}
 	}

@@ -51,15 +51,12 @@ func writeChart(dir string) error {
 	dir = filepath.Join(dir, "files")
 	var failed error
 	for file, objects := range chartPolicies() {
-		failed = errors.Join(failed, write(dir, file, func() ([][]byte, error) { return admission.YAML(objects...) }))
+		failed = errors.Join(failed, writeObjects(filepath.Join(dir, file), "", objects...))
 	}
 	names, err := fs.Glob(crds.Files, "*.yaml")
 	failed = errors.Join(failed, err)
 	for _, name := range names {
-		failed = errors.Join(failed, write(filepath.Join(dir, "crds"), name, func() ([][]byte, error) {
-			document, err := definition(name)
-			return [][]byte{document}, err
-		}))
+		failed = errors.Join(failed, writeCRDs(filepath.Join(dir, "crds", name), name))
 	}
 	return failed
 }

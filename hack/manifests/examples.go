@@ -44,17 +44,11 @@ func examplePolicies() map[string][]runtime.Object {
 func writeExamples(dir string) error {
 	var failed error
 	for file, objects := range examplePolicies() {
-		failed = errors.Join(failed, write(filepath.Join(dir, filepath.Dir(file)), filepath.Base(file), func() ([][]byte, error) {
-			documents, err := admission.YAML(objects...)
-			if err == nil {
-				comment := generated
-				if !strings.HasPrefix(file, "pod-network/") {
-					comment += forReporter
-				}
-				documents[0] = append([]byte(comment+"\n"), documents[0]...)
-			}
-			return documents, err
-		}))
+		comment := generated
+		if !strings.HasPrefix(file, "pod-network/") {
+			comment += forReporter
+		}
+		failed = errors.Join(failed, writeObjects(filepath.Join(dir, file), comment+"\n", objects...))
 	}
 	return failed
 }

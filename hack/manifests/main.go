@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/internal/core/admission"
 )
@@ -27,8 +29,7 @@ func main() {
 	case len(os.Args) == 3 && os.Args[1] == "--plain":
 		err = writePlain(os.Stdin, os.Args[2], false)
 	case len(os.Args) == 2:
-		dir := os.Args[1]
-		err = errors.Join(write(dir, "crds.yaml", definitions), write(dir, "policies.yaml", func() ([][]byte, error) { return admission.YAML(admission.Installed()...) }))
+		err = errors.Join(writeCRDs(filepath.Join(os.Args[1], "crds.yaml"), "*.yaml"), writeObjects(filepath.Join(os.Args[1], "policies.yaml"), "", admission.Installed()...))
 	default:
 		fmt.Fprintln(os.Stderr, "usage: manifests dist; or manifests --examples examples; or manifests --chart charts/readygate; "+
 			"or manifests --plain [--namespace] FILE <RENDERED")
@@ -40,36 +41,37 @@ func main() {
 	}
 }
 
-func write(dir, name string, content func() ([][]byte, error)) error {
-	documents, err := content()
-	if err != nil {
+func write(path string, documents ...[]byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, name)
 	fmt.Println("manifests:", path)
 	return os.WriteFile(path, bytes.Join(documents, []byte("---\n")), 0o644)
 }
 
-func definitions() ([][]byte, error) {
-	names, err := fs.Glob(crds.Files, "*.yaml")
+// writeObjects writes a comment, which may be empty, and the objects.
+func writeObjects(path, comment string, objects ...runtime.Object) error {
+	documents, err := admission.YAML(objects...)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	documents[0] = append([]byte(comment), documents[0]...)
+	return write(path, documents...)
+}
+
+// writeCRDs writes the CRDs whose files match.
+func writeCRDs(path, pattern string) error {
+	names, err := fs.Glob(crds.Files, pattern)
+	if err != nil {
+		return err
 	}
 	var documents [][]byte
 	for _, name := range names {
-		document, err := definition(name)
+		data, err := crds.Files.ReadFile(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		documents = append(documents, document)
+		documents = append(documents, bytes.TrimPrefix(data, []byte("---\n")))
 	}
-	return documents, nil
-}
-
-func definition(name string) ([]byte, error) {
-	data, err := crds.Files.ReadFile(name)
-	return bytes.TrimPrefix(data, []byte("---\n")), err
+	return write(path, documents...)
 }

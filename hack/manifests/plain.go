@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,20 +17,21 @@ import (
 
 // writePlain writes a rendered chart without what only Helm reads, for kubectl.
 func writePlain(rendered io.Reader, path string, withNamespace bool) error {
-	return write(filepath.Dir(path), filepath.Base(path), func() ([][]byte, error) {
-		var documents [][]byte
-		if withNamespace {
-			var err error
-			if documents, err = admission.YAML(namespace()); err != nil {
-				return nil, err
-			}
+	documents, err := plainDocuments(rendered)
+	if err != nil {
+		return err
+	}
+	if len(documents) == 0 {
+		return errors.New("the input has no object: pipe what helm template prints into this command")
+	}
+	if withNamespace {
+		first, err := admission.YAML(namespace())
+		if err != nil {
+			return err
 		}
-		plain, err := plainDocuments(rendered)
-		if err == nil && len(plain) == 0 {
-			err = errors.New("the input has no object: pipe what helm template prints into this command")
-		}
-		return append(documents, plain...), err
-	})
+		documents = append(first, documents...)
+	}
+	return write(path, documents...)
 }
 
 // namespace is that of the manager. Its pods use the network of the node, so where Pod

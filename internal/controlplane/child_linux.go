@@ -22,7 +22,10 @@ var starter = sync.OnceValue(func() chan func() {
 
 // StartChild starts a child that the kernel ends when this process ends, however it ends.
 func StartChild(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setpgid = syscall.SIGKILL, true
 	result := make(chan error)
 	starter() <- func() { result <- cmd.Start() }
 	return <-result

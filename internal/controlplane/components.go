@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 )
 
@@ -21,11 +20,15 @@ func (c *ControlPlane) StartScheduler(ctx context.Context) error {
 // StartControllerManager starts kube-controller-manager and returns when it is healthy. Each
 // of its controllers has a service account of its own, as in a real cluster. Stop ends it.
 func (c *ControlPlane) StartControllerManager(ctx context.Context) error {
-	return c.startComponent(ctx, "kube-controller-manager", "/healthz", slices.Concat([]string{
+	args := []string{
 		"--use-service-account-credentials",
 		"--service-account-private-key-file", c.file("apiserver.key"),
-		"--root-ca-file", c.file("ca.crt"),
-	}, c.opts.Network.controllerManagerArgs(), c.opts.ControllerManagerArgs)...)
+		"--root-ca-file", c.CA(),
+	}
+	if n := c.opts.Network; n != nil { // every node gets a part of the pods' range
+		args = append(args, "--allocate-node-cidrs", "--cluster-cidr", n.Pods)
+	}
+	return c.startComponent(ctx, "kube-controller-manager", "/healthz", append(args, c.opts.ControllerManagerArgs...)...)
 }
 
 // startComponent starts what takes the flags of Kubernetes components, as the user whose
@@ -58,11 +61,11 @@ func (c *ControlPlane) kubeconfig(component, user string, groups ...string) (str
 
 // run starts a component and returns when it answers at this URL that it is healthy.
 func (c *ControlPlane) run(ctx context.Context, name, health string, args ...string) error {
-	p := c.process(name, name+".log", args...)
-	c.others = append(c.others, p)
-	if err := p.start(); err != nil {
+	p, err := c.process(name, name+".log", args...)
+	if err != nil {
 		return err
 	}
+	c.others = append(c.others, p)
 	client := c.httpClient()
 	defer client.CloseIdleConnections()
 	return p.await(ctx, func(ctx context.Context) error {

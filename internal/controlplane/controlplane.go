@@ -3,11 +3,13 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -31,6 +33,18 @@ type Options struct {
 	Network *Network
 }
 
+// Network is a network that nodes with real kubelets share with the control plane. The API
+// server then listens on all its addresses, reaches kubelets, and gives pods their tokens.
+type Network struct {
+	// Address is that of the control plane in this network, e.g. 10.88.0.1.
+	Address string
+	// Services is the range of Services, and ServiceAddress its first address, which is that of
+	// the API server, e.g. 10.96.0.0/16 and 10.96.0.1.
+	Services, ServiceAddress string
+	// Pods is the range that every node gets a /24 of, e.g. 10.244.0.0/16.
+	Pods string
+}
+
 // ControlPlane is a running etcd and API server, and what was started beside them.
 type ControlPlane struct {
 	// APIServer is the address of the API server, e.g. 127.0.0.1:34567. It stays the same
@@ -40,10 +54,11 @@ type ControlPlane struct {
 	opts      Options
 	dir       string
 	ca        *authority
-	etcd      *process
 	etcdURL   string
-	apiserver *process
-	others    []*process // replicas and components, in the order of their start
+	port      int        // of the API server
+	etcd      *Process   // nil until it is started
+	apiserver *Process   // the same
+	others    []*Process // replicas and components, in the order of their start
 }
 
 // Start starts etcd and an API server and returns when the API server is ready. Stop ends
@@ -61,10 +76,11 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 }
 
 func (c *ControlPlane) start(ctx context.Context) error {
-	for _, write := range []func() error{c.writeKeys, c.writeAuditPolicy} {
-		if err := write(); err != nil {
-			return err
-		}
+	if err := c.writeKeys(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.file("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
+		return err
 	}
 	ports, err := FreePorts(3)
 	if err != nil {
@@ -75,96 +91,51 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		host = c.opts.Network.Address
 	}
 	client, peer := loopbackURL(ports[0]), loopbackURL(ports[1])
-	c.etcdURL = client
-	c.etcd = c.process("etcd", "etcd.log",
+	c.etcdURL, c.port = client, ports[2]
+	c.APIServer = net.JoinHostPort(host, strconv.Itoa(c.port))
+	c.etcd, err = c.process("etcd", "etcd.log",
 		"--data-dir", c.file("etcd"), "--name", "default", "--log-level", "error", "--unsafe-no-fsync",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
-	c.APIServer = net.JoinHostPort(host, strconv.Itoa(ports[2]))
-	c.apiserver = c.newAPIServer(ports[2], "apiserver.log", c.AuditLog())
-	if err := c.etcd.start(); err != nil {
+	if err != nil {
 		return err
 	}
 	return c.StartAPIServer(ctx)
 }
 
-// newAPIServer is an API server, not started yet, on this port of loopback.
-func (c *ControlPlane) newAPIServer(port int, log, auditLog string, args ...string) *process {
-	return c.process("kube-apiserver", log, slices.Concat([]string{
-		"--etcd-servers", c.etcdURL,
-		"--secure-port", strconv.Itoa(port),
-		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
-		"--client-ca-file", c.file("ca.crt"),
-		"--service-account-issuer", "https://kubernetes.default.svc",
-		"--service-account-key-file", c.file("apiserver.key"),
-		"--service-account-signing-key-file", c.file("apiserver.key"),
-		"--authorization-mode", "Node,RBAC",
-		"--enable-admission-plugins", "NodeRestriction",
-		"--audit-policy-file", c.file("audit-policy.yaml"), "--audit-log-path", auditLog,
-		"--audit-log-mode", "blocking", "--audit-log-maxsize", "0", // never rotated: it is read while it grows
-	}, c.opts.Network.apiServerArgs(c), c.opts.APIServerArgs, args)...)
-}
-
 // Stop ends every process and removes every file of the control plane.
 func (c *ControlPlane) Stop() error {
-	errs := []error{c.StopOthers()}
-	for _, p := range []*process{c.apiserver, c.etcd} {
+	err := c.StopOthers()
+	for _, p := range []*Process{c.apiserver, c.etcd} {
 		if p != nil {
-			errs = append(errs, p.kill())
+			err = errors.Join(err, p.Kill())
 		}
 	}
-	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
 // StopOthers ends everything but etcd and the API server that Start started.
 func (c *ControlPlane) StopOthers() error {
 	var errs []error
 	for _, p := range c.others {
-		errs = append(errs, p.kill())
+		errs = append(errs, p.Kill())
 	}
 	c.others = nil
 	return errors.Join(errs...)
 }
 
-// StartAPIServer starts the API server where it was before and waits until it is ready.
-func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
-	if err := c.apiserver.start(); err != nil {
-		return err
-	}
-	admin, err := c.Admin()
-	if err != nil {
-		return err
-	}
-	return waitReady(ctx, c.apiserver, admin)
-}
-
-// KillAPIServer ends the API server without warning.
-func (c *ControlPlane) KillAPIServer() error {
-	return c.apiserver.kill()
-}
-
-// AuditLog is the path of the API server's audit log: one line for each finished request,
-// with user, verb, resource and code.
-func (c *ControlPlane) AuditLog() string {
-	return c.file("audit.log")
-}
-
-// EtcdMetrics is the URL of etcd's metrics, which tell what was written.
-func (c *ControlPlane) EtcdMetrics() string { return c.etcdURL + "/metrics" }
+// EtcdURL is where etcd serves its API and /metrics.
+func (c *ControlPlane) EtcdURL() string { return c.etcdURL }
 
 // Config is a client configuration for a user of these groups. Without a group, the user
 // may do what RBAC grants it.
 func (c *ControlPlane) Config(user string, groups ...string) (*rest.Config, error) {
-	return c.configAt(c.APIServer, user, groups)
-}
-
-func (c *ControlPlane) configAt(address, user string, groups []string) (*rest.Config, error) {
 	cert, key, err := c.ca.clientCert(user, groups)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
-		Host:            "https://" + address,
+		Host:            "https://" + c.APIServer,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key},
 		QPS:             -1,
 	}, nil
@@ -188,8 +159,21 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
-func (c *ControlPlane) process(binary, log string, args ...string) *process {
-	return &process{path: filepath.Join(c.opts.Binaries, binary), args: args, log: c.file(log)}
+// CA is the path of the certificate authority's certificate, which kubelets trust.
+func (c *ControlPlane) CA() string { return c.file("ca.crt") }
+
+func (c *ControlPlane) process(binary, log string, args ...string) (*Process, error) {
+	cmd := exec.Command(filepath.Join(c.opts.Binaries, binary), args...)
+	// Control planes of tests are small, and with the default of 100 garbage collection takes a fifth of their CPU
+	// time. Those of benchmarks and of the demo have the default.
+	if testing.Testing() && os.Getenv("GOGC") == "" {
+		cmd.Env = append(os.Environ(), "GOGC=400")
+	}
+	p, err := StartProcess(cmd, c.file(log))
+	if err != nil {
+		return nil, fmt.Errorf("%w (is it built? make kube)", err)
+	}
+	return p, nil
 }
 
 const (

@@ -48,15 +48,6 @@ func (a *authority) clientCert(user string, groups []string) ([]byte, []byte, er
 	})
 }
 
-func (a *authority) serverCert(addresses ...net.IP) ([]byte, []byte, error) {
-	return a.issue(x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: append(addresses, net.ParseIP(loopback)),
-		DNSNames:    []string{"localhost", "kubernetes.default.svc"},
-	})
-}
-
 func (a *authority) issue(template x509.Certificate) ([]byte, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -82,7 +73,16 @@ func (c *ControlPlane) writeKeys() error {
 	if c.ca, err = newAuthority(); err != nil {
 		return fmt.Errorf("making a certificate authority: %w", err)
 	}
-	serverCert, serverKey, err := c.ca.serverCert(c.opts.Network.addresses()...)
+	addresses := []net.IP{net.ParseIP(loopback)}
+	if n := c.opts.Network; n != nil {
+		addresses = append(addresses, net.ParseIP(n.Address), net.ParseIP(n.ServiceAddress))
+	}
+	serverCert, serverKey, err := c.ca.issue(x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: addresses,
+		DNSNames:    []string{"localhost", "kubernetes.default.svc"},
+	})
 	if err != nil {
 		return err
 	}

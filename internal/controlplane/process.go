@@ -1,91 +1,102 @@
 package controlplane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
-	"testing"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// process is a child that can be started again after it ended. It never outlives us where
-// the system can promise that.
-type process struct {
-	path string
-	args []string
-	log  string
+const startTimeout = 2 * time.Minute
 
-	mu   sync.Mutex
+// Process is a child with a log file. It does not outlive this process if the system supports that.
+type Process struct {
 	cmd  *exec.Cmd
+	log  string
 	done chan struct{}
 }
 
-func (p *process) start() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// StartProcess starts a command and appends its output to a log file.
+func StartProcess(cmd *exec.Cmd, log string) (*Process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer out.Close() //nolint:errcheck // the child has its own copy
-	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	// Control planes of tests are small, and with the default of 100 garbage collection takes a fifth of their CPU
-	// time. Those of benchmarks and of the demo have the default.
-	if testing.Testing() && os.Getenv("GOGC") == "" {
-		cmd.Env = append(os.Environ(), "GOGC=400")
-	}
 	if err := StartChild(cmd); err != nil {
-		return fmt.Errorf("starting %s (is it built? make kube): %w", filepath.Base(p.path), err)
+		return nil, fmt.Errorf("starting %s: %w", filepath.Base(cmd.Path), err)
 	}
-	p.cmd, p.done = cmd, make(chan struct{})
-	go func(done chan struct{}) {
+	p := &Process{cmd: cmd, log: log, done: make(chan struct{})}
+	go func() {
 		_ = cmd.Wait() // how it ended is read from ProcessState
-		close(done)
-	}(p.done)
-	return nil
+		close(p.done)
+	}()
+	return p, nil
 }
 
-// kill ends the process at once and returns when it is gone. It is no error if it has
-// ended before or was never started.
-func (p *process) kill() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return nil
-	}
+// Pid is the id of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Signal sends the process a signal. It may have ended before.
+func (p *Process) Signal(signal os.Signal) { _ = p.cmd.Process.Signal(signal) }
+
+// Kill ends the process without warning, and returns when it is gone. It is no error if it has ended before.
+func (p *Process) Kill() error {
 	err := p.cmd.Process.Kill()
-	<-p.done
-	p.cmd = nil
 	if errors.Is(err, os.ErrProcessDone) {
-		return nil
+		err = nil
 	}
+	<-p.done
 	return err
 }
 
-// exited says whether the process has ended, and how.
-func (p *process) exited() (bool, string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return true, "was not started"
-	}
+// Terminate asks the process to stop and returns when it has, with its exit code.
+func (p *Process) Terminate() int {
+	p.Signal(syscall.SIGTERM)
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Log is the output so far.
+func (p *Process) Log() string {
+	data, _ := os.ReadFile(p.log)
+	return string(data)
+}
+
+// Alive returns an error with the end of the log if the process has ended.
+func (p *Process) Alive() error {
 	select {
 	case <-p.done:
-		return true, "ended with " + p.cmd.ProcessState.String()
+		const size = 4096
+		log := p.Log()
+		return fmt.Errorf("%s ended with %v:\n%s", filepath.Base(p.cmd.Path), p.cmd.ProcessState, log[max(0, len(log)-size):])
 	default:
-		return false, ""
+		return nil
 	}
 }
 
-// tail is the end of what the process printed.
-func (p *process) tail() string {
-	const size = 4096
-	data, err := os.ReadFile(p.log)
+// await returns when the check passes, or soon after the process has ended.
+func (p *Process) await(ctx context.Context, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := p.Alive(); err != nil {
+			return false, err
+		}
+		last = check(ctx)
+		return last == nil, nil
+	})
 	if err != nil {
-		return err.Error()
+		return fmt.Errorf("waiting for %s: %w (last answer: %v)", filepath.Base(p.cmd.Path), err, last)
 	}
-	return string(data[max(0, len(data)-size):])
+	return nil
 }

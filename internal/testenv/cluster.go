@@ -48,7 +48,7 @@ type Cluster struct {
 	Client client.WithWatch
 	Config *rest.Config
 
-	bare, installed inventory // of the control plane, before and after the CRDs and the manager's role
+	installed map[string][]byte // what etcd stores, by key, after the CRDs and the manager's role; set by StartCluster
 
 	mu         sync.Mutex
 	auditStart int64                 // size of the audit log when the current test began to use the control plane
@@ -76,25 +76,16 @@ var setScheme = sync.OnceValue(func() error {
 
 // NewCluster starts a control plane that the caller stops.
 func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
-	c, err := startBare(ctx, apiServerArgs...)
+	plane, err := controlplane.Start(ctx, controlplane.Options{Binaries: Binaries(), APIServerArgs: apiServerArgs})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.install(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
+	c, err := Connect(plane)
+	if err == nil {
+		err = c.install(ctx)
 	}
-	return c, nil
-}
-
-// startBare starts a control plane on which nothing is installed.
-func startBare(ctx context.Context, apiServerArgs ...string) (*Cluster, error) {
-	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: Binaries(), APIServerArgs: apiServerArgs})
 	if err != nil {
-		return nil, err
-	}
-	c, err := Connect(cp)
-	if err != nil {
-		return nil, errors.Join(err, cp.Stop())
+		return nil, errors.Join(err, plane.Stop())
 	}
 	return c, nil
 }
@@ -130,11 +121,7 @@ func (c *Cluster) As(t testing.TB, user string, groups ...string) client.Client 
 // client of it that may do everything.
 func (c *Cluster) Replica(t testing.TB, args ...string) client.WithWatch {
 	t.Helper()
-	replica, err := c.StartReplica(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := replica.Admin()
+	config, err := c.StartReplica(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +154,12 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 			return err
 		}
 	}
+	return c.awaitCRDs(ctx)
+}
+
+func (c *Cluster) awaitCRDs(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil, nil
+		return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) == nil && c.Client.List(ctx, &podv1alpha1.PodReadinessRuleList{}) == nil, nil
 	})
 }
 

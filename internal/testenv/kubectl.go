@@ -55,6 +55,7 @@ func (k *Kubectl) Run(t testing.TB, args ...string) string {
 // itself, and the manager may write the status in between.
 func (k *Kubectl) Replace(t testing.TB, file string) {
 	t.Helper()
+	isConflict := func(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
 	err := retry.OnError(retry.DefaultRetry, isConflict, func() error {
 		_, err := k.Try(t.Context(), "replace", "-f", file)
 		return err
@@ -64,12 +65,14 @@ func (k *Kubectl) Replace(t testing.TB, file string) {
 	}
 }
 
-func isConflict(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
-
 // Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
 func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	return k.must(t, dir, "sh", args...)
+	out, err := k.run(t.Context(), dir, "sh", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // ApplyPolicies runs the command by which an administrator applies the policies of the rules, as conditions
@@ -86,12 +89,7 @@ func (k *Kubectl) ApplyPolicies(t testing.TB) string {
 // Tool runs another program that reads the same kubeconfig, such as helm. It must succeed.
 func (k *Kubectl) Tool(t testing.TB, path string, args ...string) string {
 	t.Helper()
-	return k.must(t, k.Home, path, args...)
-}
-
-func (k *Kubectl) must(t testing.TB, dir, path string, args ...string) string {
-	t.Helper()
-	out, err := k.run(t.Context(), dir, path, args...)
+	out, err := k.run(t.Context(), k.Home, path, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

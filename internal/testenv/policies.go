@@ -10,7 +10,7 @@ import (
 )
 
 // InstallPolicies installs the policies that an administrator installs. The API server sees
-// them about a second later: a rule says so with its condition TaintedAtCreation.
+// them about a second later: the condition TaintedAtCreation of a rule reports it.
 func (c *Cluster) InstallPolicies(ctx context.Context) error {
 	for _, obj := range admission.Installed() {
 		if err := c.Client.Create(ctx, obj.(client.Object)); err != nil {

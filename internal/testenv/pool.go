@@ -16,32 +16,22 @@ var idle struct {
 	clusters []*Cluster
 }
 
-// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs,
-// the manager's role, and events about objects of earlier tests. It starts one, or takes one that an earlier test
+// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs
+// and the manager's role. It starts one, or takes one that an earlier test
 // of the package has given back.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := takeIdle()
 	if c == nil {
-		c = startReusable(t)
+		var err error
+		if c, err = NewCluster(t.Context()); err != nil {
+			t.Fatalf("starting a control plane: %v", err)
+		}
+		if c.installed, err = c.stored(t.Context()); err != nil {
+			t.Fatal(errors.Join(err, c.Stop()))
+		}
 	}
 	t.Cleanup(func() { c.giveBack(t) })
-	return c
-}
-
-// startReusable starts a control plane and records what is on it before any test.
-func startReusable(t testing.TB) *Cluster {
-	t.Helper()
-	c, err := startBare(t.Context())
-	if err != nil {
-		t.Fatalf("starting a control plane: %v", err)
-	}
-	if c.bare, err = c.inventory(t.Context()); err == nil {
-		err = c.installAndList(t.Context())
-	}
-	if err != nil {
-		t.Fatal(errors.Join(err, c.Stop()))
-	}
 	return c
 }
 

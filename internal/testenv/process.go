@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/readygate/readygate/internal/controlplane"
@@ -56,13 +55,13 @@ func CleanUp() {
 
 // Process is a real binary of ours, running.
 type Process struct {
+	*controlplane.Process
 	// Health and Metrics are the addresses of its endpoints.
 	Health, Metrics string
-
-	cmd  *exec.Cmd
-	done chan struct{}
-	log  string
 }
+
+// Kill ends the process without warning. It may have ended before.
+func (p *Process) Kill() { _ = p.Process.Kill() }
 
 // Start builds a binary of ours and starts it, with variables besides those of the test. It is
 // gone when the test ends.
@@ -72,22 +71,13 @@ func Start(t testing.TB, name string, env []string, args ...string) *Process {
 	if err != nil {
 		t.Fatalf("building %s: %v", name, err)
 	}
-	p := &Process{done: make(chan struct{}), log: filepath.Join(t.TempDir(), name+".log")}
-	out, err := os.Create(p.log)
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	child, err := controlplane.StartProcess(cmd, filepath.Join(t.TempDir(), name+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close() //nolint:errcheck // the child has its own copy
-	p.cmd = exec.Command(binary, args...)
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	if err := controlplane.StartChild(p.cmd); err != nil {
-		t.Fatalf("starting %s: %v", name, err)
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.done)
-	}()
+	p := &Process{Process: child}
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -95,34 +85,6 @@ func Start(t testing.TB, name string, env []string, args ...string) *Process {
 		}
 	})
 	return p
-}
-
-// Kill ends the process without warning.
-func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // it may have ended before
-	<-p.done
-}
-
-// Pid is the id of the process.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
-
-// Signal sends the process a signal.
-func (p *Process) Signal(signal os.Signal) { _ = p.cmd.Process.Signal(signal) }
-
-// Terminate asks the process to stop and returns when it has, with its exit code.
-func (p *Process) Terminate() int {
-	p.Signal(syscall.SIGTERM)
-	<-p.done
-	return p.cmd.ProcessState.ExitCode()
-}
-
-// Done is closed when the process has ended.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Log is what the process has printed so far.
-func (p *Process) Log() string {
-	data, _ := os.ReadFile(p.log)
-	return string(data)
 }
 
 // tail is the end of a log: what a failure needs, and no more than leaves the failure in sight.

@@ -92,7 +92,7 @@ func StartProxy(upstream *rest.Config) (*Proxy, error) {
 	}
 	p := &Proxy{}
 	silent := log.New(io.Discard, "", 0)
-	pass := &httputil.ReverseProxy{
+	pass := httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // watches stream
@@ -157,7 +157,7 @@ func (p *Proxy) MostUnderWay(of func(Arrival) bool) int {
 	return most
 }
 
-func (p *Proxy) handler(next http.Handler) http.Handler {
+func (p *Proxy) handler(pass httputil.ReverseProxy) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i, fault := p.begin(r)
 		end := sync.OnceFunc(func() { p.end(i) })
@@ -173,7 +173,12 @@ func (p *Proxy) handler(next http.Handler) http.Handler {
 			fault.Hold(r.Context())
 		}
 		if fault.Code == 0 {
-			next.ServeHTTP(&beginning{ResponseWriter: w, answers: end}, r)
+			pass := pass
+			pass.ModifyResponse = func(*http.Response) error {
+				end() // the answer begins
+				return nil
+			}
+			pass.ServeHTTP(w, r)
 			return
 		}
 		if fault.RetryAfter > 0 {
@@ -207,18 +212,3 @@ func (p *Proxy) end(i int) {
 	defer p.mu.Unlock()
 	p.course = append(p.course, ^i)
 }
-
-// beginning tells when an answer begins.
-type beginning struct {
-	http.ResponseWriter
-	answers func()
-}
-
-// WriteHeader begins the answer.
-func (b *beginning) WriteHeader(code int) {
-	b.answers()
-	b.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap lets the answer be flushed.
-func (b *beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }

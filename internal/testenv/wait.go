@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,19 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// patience is how long something may take that always comes: long, because machines that
-// run tests are slow at times, and a test that passes does not wait.
-const patience = 3 * time.Minute
+// eventuallyTimeout is long, because machines that run tests are slow at times, and a test that passes does not wait.
+const eventuallyTimeout = 3 * time.Minute
 
 // Eventually waits until the check has nothing to complain about.
 func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, eventuallyTimeout, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if last == nil || ctx.Err() == nil { // what fails because time is up says nothing
 			last = err
@@ -38,35 +39,33 @@ func Eventually(t testing.TB, what string, check func(ctx context.Context) error
 // EventuallyNode waits until the node satisfies the check, and returns it.
 func (c *Cluster) EventuallyNode(t testing.TB, name, what string, check func(*corev1.Node) bool) *corev1.Node {
 	t.Helper()
-	var node corev1.Node
-	Eventually(t, fmt.Sprintf("node %s: %s", name, what), func(ctx context.Context) error {
-		node = corev1.Node{}
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
-			return err
-		}
-		if !check(&node) {
-			return fmt.Errorf("taints %v, annotations %v", node.Spec.Taints, node.Annotations)
-		}
-		return nil
+	return eventually(t, c, &corev1.Node{}, name, what, check, func(n *corev1.Node) string {
+		return fmt.Sprintf("taints %v, annotations %v", n.Spec.Taints, n.Annotations)
 	})
-	return &node
 }
 
 // EventuallyRule waits until the rule satisfies the check, and returns it.
 func (c *Cluster) EventuallyRule(t testing.TB, name, what string, check func(*v1alpha1.NodeReadinessRule) bool) *v1alpha1.NodeReadinessRule {
 	t.Helper()
-	var rule v1alpha1.NodeReadinessRule
-	Eventually(t, fmt.Sprintf("rule %s: %s", name, what), func(ctx context.Context) error {
-		rule = v1alpha1.NodeReadinessRule{}
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &rule); err != nil {
+	return eventually(t, c, &v1alpha1.NodeReadinessRule{}, name, what, check, func(r *v1alpha1.NodeReadinessRule) string {
+		return fmt.Sprintf("status %+v", r.Status)
+	})
+}
+
+func eventually[T client.Object](t testing.TB, c *Cluster, empty T, name, what string, check func(T) bool, describe func(T) string) T {
+	t.Helper()
+	var obj T
+	Eventually(t, fmt.Sprintf("%T %s: %s", empty, name, what), func(ctx context.Context) error {
+		obj = empty.DeepCopyObject().(T)
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, obj); err != nil {
 			return err
 		}
-		if !check(&rule) {
-			return fmt.Errorf("status %+v", rule.Status)
+		if !check(obj) {
+			return errors.New(describe(obj))
 		}
 		return nil
 	})
-	return &rule
+	return obj
 }
 
 // Is says whether a rule's condition has this status and reason, for the rule as it is now.

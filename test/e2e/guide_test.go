@@ -31,7 +31,7 @@ func TestNodesWithTheKubeletsFlag(t *testing.T) {
 	releasedWhenTheNetworkWorks(t, l, history, nodes)
 }
 
-// Scenario 1 with a label that kubelets set, and no flag at all: the API server has nodes created with
+// Scenario 1 with a label that kubelets set, and no flag at all: the API server creates nodes with
 // the taint. The manager runs on a node that the rule does not select.
 func TestNodesTaintedAtCreation(t *testing.T) {
 	l := lab.Start(t)
@@ -45,7 +45,7 @@ func TestNodesTaintedAtCreation(t *testing.T) {
 	history := l.Watch(t)
 	nodes := l.JoinThree(t, worker)
 	for _, n := range nodes {
-		createdHeld(t, history, n.Name)
+		taintedAtCreation(t, history, n.Name)
 	}
 	l.InstallFlannel(t)
 	releasedWhenTheNetworkWorks(t, l, history, nodes)

@@ -44,7 +44,7 @@ func completed(t *testing.T, l *lab.Lab) func(*corev1.Node) bool {
 }
 
 // Scenario 4: managers are killed, then the machine of the one that leads loses power. Another takes
-// over; nodes that join meanwhile are created with the taint, and released; nothing that was is lost.
+// over; nodes that join meanwhile are tainted at creation, and released; nothing that was is lost.
 func TestNodesAreHeldAndReleasedAcrossManagerFailures(t *testing.T) {
 	l := start(t)
 	history := l.Watch(t)
@@ -107,19 +107,19 @@ func leader(t *testing.T, l *lab.Lab) (pod, node string) {
 	return pod, node
 }
 
-// joinsHeldAndIsReleased joins a node. It is created with the taint, whoever is dead, and then released.
+// joinsHeldAndIsReleased joins a node. It is tainted at creation, also while leaders are dead, and then released.
 func joinsHeldAndIsReleased(t *testing.T, l *lab.Lab, history *lab.History, name string) {
 	t.Helper()
 	l.Join(t, name, worker)
-	createdHeld(t, history, name)
+	taintedAtCreation(t, history, name)
 	l.EventuallyNode(t, name, "released", completed(t, l))
 }
 
-// createdHeld waits for the node to be there: it has the taint from the first moment.
-func createdHeld(t *testing.T, history *lab.History, name string) {
+// taintedAtCreation waits for the node to be there: it has the taint from the first moment.
+func taintedAtCreation(t *testing.T, history *lab.History, name string) {
 	t.Helper()
 	testenv.Eventually(t, name+" in the watch", seen(history, name))
 	if first := history.Of(name)[0]; !held(flannelTaint)(first.Node) {
-		t.Errorf("%s was not created with the taint: %s", name, lab.Describe(first.Node))
+		t.Errorf("%s was not tainted at creation: %s", name, lab.Describe(first.Node))
 	}
 }

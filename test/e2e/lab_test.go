@@ -22,9 +22,9 @@ func TestLabNodesJoinAndRecover(t *testing.T) {
 	talk(t, l, working(t, l, "web", 3))
 	l.Step(t, "pods of different nodes talk")
 
-	nodes[1].Cut(t)
+	nodes[1].Disconnect(t)
 	l.EventuallyNode(t, "n2", "lost", is(string(corev1.NodeReady), corev1.ConditionUnknown))
-	nodes[1].Mend(t)
+	nodes[1].Connect(t)
 	l.EventuallyNode(t, "n2", "back", ready)
 	l.Step(t, "n2 was cut off, and is back")
 

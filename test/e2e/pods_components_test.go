@@ -54,7 +54,7 @@ func waitForBoth(t *testing.T, l *lab.Lab) {
 	eventuallyPod(t, l, "early", "waiting for flannel alone", waitsFor("flannel", "policy"))
 	l.Step(t, "a pod that is programmed waits for flannel")
 
-	l.Helm.Run(t, "upgrade", release, chart(), "--namespace", namespace, "--set", "podgate.enabled=true", "--values", testdata("flannel-values.yaml"))
+	l.Helm(t, "upgrade", release, chart(), "--namespace", namespace, "--set", "podgate.enabled=true", "--values", testdata("flannel-values.yaml"))
 	l.EventuallyNodes(t, "reported", is(flannelCondition, corev1.ConditionTrue), "n1", "n2")
 	eventuallyPod(t, l, "early", "ready", isOpen(podv1alpha1.ReasonAllReady))
 	l.Step(t, "a reporter of flannel was installed: the pod is ready")

@@ -278,7 +278,7 @@ func uninstalled(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	applyFaultRules(t, l)
 	waiting := []*corev1.Pod{wait(t, l, "web", 4), wait(t, l, "held", 3)}
-	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
+	l.Helm(t, "uninstall", release, "--namespace", namespace)
 	l.Step(t, "uninstalled; rules are kept")
 	for _, pod := range waiting {
 		eventuallyPod(t, l, pod.Name, "opened", isOpen(podv1alpha1.ReasonRuleDeleted))

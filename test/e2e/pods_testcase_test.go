@@ -281,7 +281,7 @@ func pids(n *lab.Node, uid types.UID, command string) []int {
 }
 
 // readyAfter creates an object and returns how long it takes until so many pods of the app are
-// ready. Each pod is shown to created as soon as it is there, if that is not nil.
+// ready. Each pod is passed to created as soon as it is there, if that is not nil.
 func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods int, created func(*corev1.Pod)) time.Duration {
 	t.Helper()
 	events := podEvents(t, l, app)

@@ -40,12 +40,12 @@ func TestNodesRejoinAfterPowerLossAndReinstallation(t *testing.T) {
 	l.Kubectl.Run(t, "wait", "--for=delete", "node/n2", "--timeout=60s")
 	again := l.Watch(t)
 	l.Node("n2").Boot(t)
-	createdHeld(t, again, "n2")
+	taintedAtCreation(t, again, "n2")
 	back := l.EventuallyNode(t, "n2", "released", completed(t, l))
 	if back.UID == old.UID || back.UID == types.UID("") {
 		t.Error("n2 is the node it was before it was deleted")
 	}
-	l.Step(t, "n2 was deleted and joined again: created with the taint, and released")
+	l.Step(t, "n2 was deleted and joined again: tainted at creation, and released")
 
 	l.Get(t, &before, "", "n3")
 	l.Node("n3").Reboot(t)

@@ -37,7 +37,7 @@ const (
 // install installs the chart, and does not wait: there may be no node yet.
 func install(t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
-	l.Helm.Run(t, append([]string{"install", release, chart(), "--namespace", namespace, "--create-namespace"}, args...)...)
+	l.Helm(t, append([]string{"install", release, chart(), "--namespace", namespace, "--create-namespace"}, args...)...)
 }
 
 func chart() string { return filepath.Join(testenv.Root(), "charts", "readygate") }
@@ -68,7 +68,7 @@ func managed(t *testing.T, l *lab.Lab) {
 	l.Kubectl.Run(t, "wait", "deployment/readygate-manager", "-n", namespace, "--for=condition=Available", "--timeout=90s")
 }
 
-// covered waits until nodes of the rule are created with its taint.
+// covered waits until the API server adds the taint of the rule to new nodes.
 func covered(t *testing.T, l *lab.Lab, rule string) {
 	t.Helper()
 	l.EventuallyRule(t, rule, "tainted at creation", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))

@@ -26,7 +26,7 @@ func TestUninstall(t *testing.T) {
 	l.Kubectl.Run(t, "taint", "node", "n1", "example.com/mine=yes:PreferNoSchedule")
 	l.Kubectl.Run(t, "annotate", "node", "n1", "example.com/mine=yes")
 
-	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
+	l.Helm(t, "uninstall", release, "--namespace", namespace)
 	l.Step(t, "uninstalled; CRD and rules are kept")
 	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName, "customresourcedefinition.apiextensions.k8s.io/"+podv1alpha1.CRDName)
 	for _, rule := range rules(t, l) {
@@ -52,7 +52,7 @@ func TestUninstall(t *testing.T) {
 	history.Always(t, "n1", "in use", completed(t, l))
 	l.Step(t, "installed again: the rules are enforced as before")
 
-	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
+	l.Helm(t, "uninstall", release, "--namespace", namespace)
 	l.Step(t, "uninstalled; nothing is kept")
 	testenv.Eventually(t, "the CRD to go", func(ctx context.Context) error {
 		if out, err := l.Kubectl.Try(ctx, "get", "crd", v1alpha1.CRDName, "-o", "name", "--ignore-not-found"); err != nil || out != "" {
@@ -160,7 +160,7 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	history.Always(t, "n3", "held", held(flannelTaint))
 	l.Step(t, "taken over")
 
-	l.Helm.Run(t, "uninstall", release, "--namespace", namespace)
+	l.Helm(t, "uninstall", release, "--namespace", namespace)
 	nothingOfOursOnRules(t, l, before)
 	l.Kubectl.Run(t, "apply", "-f", testdata("other-crd.yaml"), "--server-side", "--force-conflicts")
 	for _, name := range []string{"n1", "n2"} {

@@ -47,24 +47,24 @@ func testdata(file string) string {
 
 // Scenario 7: the chart is upgraded with rules in place: another version of the chart with a changed
 // CRD, manager and reporters rolled. No node is released or held meanwhile, and those that are
-// made meanwhile are created with the taint.
+// created meanwhile are tainted at creation.
 func TestUpgrade(t *testing.T) {
 	l := startWithChart(t)
 	history := l.Watch(t)
 	newer := newerChart(t)
 
-	taintNewNodes, stop := createNodes(t, l)
-	l.Helm.Run(t, "upgrade", release, newer, "--namespace", namespace, "--values", testdata("flannel-values.yaml"),
+	created, stop := createNodes(t, l)
+	l.Helm(t, "upgrade", release, newer, "--namespace", namespace, "--values", testdata("flannel-values.yaml"),
 		"--set", "manager.extraArgs={--zap-log-level=debug}", "--set", "reporter.image.tag=v0.1.0", "--set", "reporters[0].heartbeatPeriod=2m")
 	l.Kubectl.Run(t, "rollout", "status", "deployment/readygate-manager", "-n", namespace, "--timeout=90s")
 	l.Kubectl.Run(t, "rollout", "status", "daemonset/readygate-reporter-flannel", "-n", namespace, "--timeout=90s")
 	l.Step(t, "upgraded")
 	stop()
-	l.Step(t, fmt.Sprintf("%d nodes were made meanwhile", len(taintNewNodes())))
+	l.Step(t, fmt.Sprintf("%d nodes were created meanwhile", len(created())))
 
-	for name, state := range taintNewNodes() {
+	for name, state := range created() {
 		if state != "" {
-			t.Errorf("%s was not created with the taint: %s", name, state)
+			t.Errorf("%s was not tainted at creation: %s", name, state)
 		}
 	}
 	for _, name := range []string{"n1", "n2"} {
@@ -107,15 +107,15 @@ func newerChart(t *testing.T) string {
 }
 
 // createNodes makes nodes without machines, one after the other, until it is stopped. What it
-// returns are their names, each with how it was created if that was not held.
-func createNodes(t *testing.T, l *lab.Lab) (taintNewNodes func() map[string]string, stop func()) {
+// returns are their names, each with its state if it was not tainted at creation.
+func createNodes(t *testing.T, l *lab.Lab) (states func() map[string]string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	created, done := map[string]string{}, make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := 0; ctx.Err() == nil; i++ {
-			node := testenv.Node(fmt.Sprintf("new-%d", i), workers)
+			node := testenv.Node(fmt.Sprintf("created-%d", i), workers)
 			if err := l.Client.Create(ctx, node); err != nil {
 				continue // stopped, or too busy: the next one
 			}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,29 +20,12 @@ const writers = 16
 
 // each calls do for every number below n, with all writers, and stops at the first error.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	numbers := make(chan int)
-	var wait sync.WaitGroup
-	for range writers {
-		wait.Go(func() {
-			for i := range numbers {
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
+	group, each := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := 0; i < n && each.Err() == nil; i++ {
+		group.Go(func() error { return do(each, i) })
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		select {
-		case numbers <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(numbers)
-	wait.Wait()
-	return context.Cause(ctx)
+	return errors.Join(group.Wait(), ctx.Err())
 }
 
 // paced is each at a rate per second, as long as the writers keep up.

@@ -105,11 +105,11 @@ func (o *options) run(ctx context.Context) error {
 		err := l.run(ctx, o.manager, func(r report.Result) {
 			run.Results = append(run.Results, r)
 			if err := save(o.out, run); err != nil { // after each result: a later error loses none
-				say("%v", err)
+				logf("%v", err)
 			}
 		})
 		if err != nil {
-			say("FAILED: %v", err)
+			logf("FAILED: %v", err)
 		}
 		errs = append(errs, err)
 	}
@@ -181,7 +181,7 @@ func thisMachine() report.Machine {
 	return m
 }
 
-// say prints progress.
-func say(format string, args ...any) {
+// logf prints progress.
+func logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "scale: %s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/scale/report"
@@ -30,16 +34,23 @@ type change struct {
 	held  bool // the nodes must have the taints afterwards
 }
 
-// measure makes a change and measures what follows from it.
-func (w *world) measure(ctx context.Context, pair int, c change) (report.Result, error) {
-	say("%s, %d nodes, %d rules: %s", w.subject, w.Nodes, w.Rules, c.phase)
+// measure makes a change, measures what follows from it, and keeps the result.
+func (w *world) measure(ctx context.Context, pair int, c change, keep func(report.Result)) error {
+	logf("%s, %d nodes, %d rules: %s", w.subject, w.Nodes, w.Rules, c.phase)
 	r := report.Result{Phase: c.phase, Subject: w.subject, Nodes: w.Nodes, Rules: w.Rules, Pair: pair, Changes: len(c.nodes)}
 	err := w.measureInto(ctx, c, &r)
 	if err != nil {
 		err = fmt.Errorf("%s, %d nodes, %d rules, %s: %w", w.subject, w.Nodes, w.Rules, c.phase, err)
 		r.Problem = err.Error()
 	}
-	return r, err
+	switch c.phase {
+	case report.Restart:
+		r.P99 = 0 // the nodes waited for the start
+	case report.Join:
+		r.Created, r.Untainted = len(c.nodes), w.recorder.untainted()
+	}
+	keep(r)
+	return err
 }
 
 func (w *world) measureInto(ctx context.Context, c change, r *report.Result) error {
@@ -50,19 +61,20 @@ func (w *world) measureInto(ctx context.Context, c change, r *report.Result) err
 	if err := w.log.reset(); err != nil {
 		return err
 	}
-	changed, began := w.witness.expect(c.nodes, c.held), time.Now()
+	began := time.Now()
 	if err := c.load(ctx); err != nil {
 		return fmt.Errorf("the load failed: %w", err)
 	}
 	ended := time.Now()
 	if w.process != nil {
-		if err := w.witness.await(ctx, changed); err != nil {
-			return errors.Join(err, w.process.alive())
+		last, err := w.recorder.await(ctx, c.nodes, c.held)
+		if err != nil {
+			return errors.Join(err, w.process.Alive())
 		}
-		if !changed.last.IsZero() {
-			ended = changed.last
+		if !last.IsZero() {
+			ended = last
 		}
-		settled, err := w.counters(ctx)
+		settled, err := w.gauge(ctx)
 		if err != nil {
 			return err
 		}
@@ -72,8 +84,8 @@ func (w *world) measureInto(ctx context.Context, c change, r *report.Result) err
 		}
 	}
 	r.Took, r.Quiet = ended.Sub(began), max(0, w.log.written.Sub(ended))
-	latencies := w.witness.latencies(c.nodes)
-	r.P50, r.P99 = latencies.Quantile(50), latencies.Quantile(99)
+	latencies := w.recorder.latencies(c.nodes)
+	r.P99 = latencies.Quantile(99)
 	return w.finish(ctx, before, r)
 }
 
@@ -99,7 +111,7 @@ func (w *world) finish(ctx context.Context, before gauges, r *report.Result) err
 func (w *world) quiet(ctx context.Context) error {
 	last, polls := w.log.written, 0
 	for began := time.Now(); time.Since(began) < changeTimeout; {
-		if err := errors.Join(sleep(ctx, quietPoll), w.log.read(), w.process.alive()); err != nil {
+		if err := errors.Join(sleep(ctx, quietPoll), w.log.read(), w.process.Alive()); err != nil {
 			return err
 		}
 		if polls++; w.log.written.After(last) {
@@ -114,16 +126,44 @@ func (w *world) quiet(ctx context.Context) error {
 
 // gauges are read before and after a phase.
 type gauges struct {
-	usage testenv.Usage // of the subject
-	counters
+	usage                testenv.Usage // of the subject
+	etcdBytes, allocated int64         // of etcd and of the API server
 }
 
 func (w *world) gauge(ctx context.Context) (g gauges, err error) {
 	if w.process != nil {
-		if g.usage, err = testenv.UsageOf(w.process.cmd.Process.Pid); err != nil {
-			return g, errors.Join(err, w.process.alive())
+		if g.usage, err = testenv.UsageOf(w.process.Pid()); err != nil {
+			return g, errors.Join(err, w.process.Alive())
 		}
 	}
-	g.counters, err = w.counters(ctx)
+	_, text, err := testenv.Get(ctx, w.cluster.EtcdURL()+"/metrics")
+	if err != nil {
+		return g, fmt.Errorf("reading etcd's metrics: %w", err)
+	}
+	if g.etcdBytes, err = sum(text, "etcd_network_client_grpc_received_bytes_total"); err != nil {
+		return g, err
+	}
+	body, err := w.api.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	if err != nil {
+		return g, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	g.allocated, err = sum(string(body), "go_memstats_alloc_bytes_total")
 	return g, err
+}
+
+// sum adds up a counter over its labels.
+func sum(text, name string) (int64, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return 0, err
+	}
+	if families[name] == nil {
+		return 0, fmt.Errorf("the metrics have no %s", name)
+	}
+	total := 0.0
+	for _, metric := range families[name].GetMetric() {
+		total += metric.GetCounter().GetValue() + metric.GetUntyped().GetValue()
+	}
+	return int64(total), nil
 }

@@ -22,15 +22,13 @@ type pace struct {
 // repeats, such as an event, costs less than what is new.
 func (w *world) flip(ctx context.Context, pair int, keep func(report.Result)) error {
 	if pair > 1 && w.process != nil {
-		w.process.stop()
+		w.stop()
 		if err := errors.Join(w.start(), w.quiet(ctx)); err != nil {
 			return err
 		}
 	}
 	for _, c := range []change{w.setAll(report.Release, corev1.ConditionTrue), w.setAll(report.Hold, corev1.ConditionFalse)} {
-		r, err := w.measure(ctx, pair, c)
-		keep(r)
-		if err != nil {
+		if err := w.measure(ctx, pair, c, keep); err != nil {
 			return err
 		}
 	}
@@ -44,27 +42,22 @@ func (w *world) setAll(phase string, status corev1.ConditionStatus) change {
 
 // restart stops the controller, makes a tenth of the nodes ready, and starts it again.
 func (w *world) restart(ctx context.Context, keep func(report.Result)) error {
-	w.process.stop()
+	w.stop()
 	w.process = nil
 	some := w.names[:max(1, len(w.names)/10)]
 	if err := w.setConditions(ctx, some, corev1.ConditionTrue); err != nil {
 		return err
 	}
-	r, err := w.measure(ctx, 1, change{phase: report.Restart, load: func(context.Context) error { return w.start() }, nodes: some})
-	r.P50, r.P99 = 0, 0 // the nodes waited for the start
-	keep(r)
-	return err
+	return w.measure(ctx, 1, change{phase: report.Restart, load: func(context.Context) error { return w.start() }, nodes: some}, keep)
 }
 
 // steady sends heartbeats only.
 func (w *world) steady(ctx context.Context, p pace, keep func(report.Result)) error {
-	r, err := w.measure(ctx, 1, change{phase: report.Steady, load: func(ctx context.Context) error {
+	return w.measure(ctx, 1, change{phase: report.Steady, load: func(ctx context.Context) error {
 		return paced(ctx, int(p.heartbeats*p.steady.Seconds()), p.heartbeats, func(ctx context.Context, i int) error {
 			return w.heartbeat(ctx, w.names[i%len(w.names)])
 		})
-	}})
-	keep(r)
-	return err
+	}}, keep)
 }
 
 // joinNodes creates the nodes at a rate and makes each ready later. For the floor they are created with the taints, as with
@@ -72,12 +65,12 @@ func (w *world) steady(ctx context.Context, p pace, keep func(report.Result)) er
 func (w *world) joinNodes(ctx context.Context, p pace, keep func(report.Result)) error {
 	var taints []corev1.Taint
 	if w.subject == report.Floor {
-		for _, key := range w.witness.taints {
+		for _, key := range w.recorder.taints {
 			taints = append(taints, corev1.Taint{Key: key, Value: "pending", Effect: corev1.TaintEffectNoSchedule})
 		}
 	}
 	delay := int(p.joins * p.readyAfter.Seconds()) // in nodes
-	r, err := w.measure(ctx, 1, change{phase: report.Join, nodes: w.names, load: func(ctx context.Context) error {
+	return w.measure(ctx, 1, change{phase: report.Join, nodes: w.names, load: func(ctx context.Context) error {
 		return paced(ctx, len(w.names)+delay, p.joins, func(ctx context.Context, i int) error {
 			if i < len(w.names) {
 				if err := w.register(ctx, i, taints); err != nil {
@@ -89,8 +82,5 @@ func (w *world) joinNodes(ctx context.Context, p pace, keep func(report.Result))
 			}
 			return w.setCondition(ctx, w.names[i-delay], corev1.ConditionTrue)
 		})
-	}})
-	r.Births, r.Untainted = len(w.names), w.witness.untainted()
-	keep(r)
-	return err
+	}}, keep)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func TestTheFullPlanMeasuresWhatTheBudgetsNeed(t *testing.T) {
 	}
 }
 
-func TestTheWitnessSharesNoConnection(t *testing.T) {
+func TestTheRecorderSharesNoConnection(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	transport := func(c *rest.Config) http.RoundTripper {
 		t.Helper()
@@ -65,7 +66,7 @@ func TestTheWitnessSharesNoConnection(t *testing.T) {
 	if transport(config) != transport(rest.CopyConfig(config)) {
 		t.Error("equal configurations do not share connections: the test shows nothing")
 	}
-	if transport(config) == transport(apart(config)) {
+	if transport(config) == transport(ownConnection(config)) {
 		t.Error("the connection is shared")
 	}
 }
@@ -118,8 +119,8 @@ func TestCountersAreSummedOverTheirLabels(t *testing.T) {
 	}
 }
 
-func TestTheWitnessRecordsWhenTheLastTaintChanged(t *testing.T) {
-	w := &witness{taints: []string{"a", "b"}, nodes: map[string]*sight{}}
+func TestTheRecorderRecordsWhenTheLastTaintChanged(t *testing.T) {
+	w := &recorder{taints: []string{"a", "b"}, nodes: map[string]*record{}}
 	at := time.Unix(0, 0)
 	see := func(second int64, status corev1.ConditionStatus, taints ...string) {
 		node := &corev1.Node{}
@@ -131,15 +132,16 @@ func TestTheWitnessRecordsWhenTheLastTaintChanged(t *testing.T) {
 		w.see(watch.Event{Type: watch.Modified, Object: node}, at.Add(time.Duration(second)*time.Second))
 	}
 	see(0, corev1.ConditionFalse, "a", "b")
-	change := w.expect([]string{"n"}, false)
 	see(1, corev1.ConditionTrue, "a", "b")
 	see(2, corev1.ConditionTrue, "b")
-	if len(change.missing) != 1 {
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := w.await(soon, []string{"n"}, false); err == nil {
 		t.Error("a node with one taint left counts as released")
 	}
 	see(5, corev1.ConditionTrue, "other")
-	if err := w.await(t.Context(), change); err != nil || !change.last.Equal(at.Add(5*time.Second)) {
-		t.Errorf("%v, last at %v", err, change.last)
+	if last, err := w.await(t.Context(), []string{"n"}, false); err != nil || !last.Equal(at.Add(5*time.Second)) {
+		t.Errorf("%v, last at %v", err, last)
 	}
 	if got := w.latencies([]string{"n"}); len(got) != 1 || got[0] != 4*time.Second {
 		t.Errorf("latencies %v", got)

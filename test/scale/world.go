@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -41,12 +39,12 @@ type world struct {
 	cluster    *testenv.Cluster
 	api        kubernetes.Interface
 	metadata   metadata.Interface
-	witness    *witness
+	recorder   *recorder
 	log        *requestLog
 	dir        string // temporary files
 	kubeconfig string // of the subject
 	names      []string
-	process    *process // nil: the load runs without a controller
+	process    *controlplane.Process // nil: the load runs without a controller
 }
 
 // newWorld starts a control plane without nodes; close ends it.
@@ -76,7 +74,7 @@ func (w *world) open(ctx context.Context) (err error) {
 	if w.api, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return err
 	}
-	own, err := kubernetes.NewForConfig(apart(protobuf))
+	own, err := kubernetes.NewForConfig(ownConnection(protobuf))
 	if err != nil {
 		return err
 	}
@@ -84,7 +82,7 @@ func (w *world) open(ctx context.Context) (err error) {
 	for i := range w.Rules {
 		taints = append(taints, testenv.TaintKey(ruleName(i)))
 	}
-	if w.witness, err = startWitness(ctx, own, taints); err != nil {
+	if w.recorder, err = startRecorder(ctx, own, taints); err != nil {
 		return err
 	}
 	return w.authorize(ctx)
@@ -94,13 +92,13 @@ func ruleName(i int) string { return fmt.Sprintf("scale-%d", i) }
 
 // prepare creates the nodes, unless they join later, and starts the subject, which taints them.
 func (w *world) prepare(ctx context.Context, join bool) error {
-	tainted := w.witness.expect(nil, true)
+	var tainted []string
 	if !join {
-		say("%s: creating %d nodes", w.subject, w.Nodes)
+		logf("%s: creating %d nodes", w.subject, w.Nodes)
 		if err := w.populate(ctx); err != nil || w.subject == report.LoadOnly {
 			return err
 		}
-		tainted = w.witness.expect(w.names, true)
+		tainted = w.names
 	}
 	if w.subject == report.Ours {
 		for i := range w.Rules {
@@ -114,8 +112,8 @@ func (w *world) prepare(ctx context.Context, join bool) error {
 	if err := w.start(); err != nil {
 		return err
 	}
-	if err := w.witness.await(ctx, tainted); err != nil {
-		return errors.Join(err, w.process.alive())
+	if _, err := w.recorder.await(ctx, tainted, true); err != nil {
+		return errors.Join(err, w.process.Alive())
 	}
 	return errors.Join(w.awaitCovered(ctx), w.quiet(ctx))
 }
@@ -132,7 +130,7 @@ func (w *world) awaitCovered(ctx context.Context) error {
 		}
 		return !slices.ContainsFunc(list.Items, func(r v1alpha1.NodeReadinessRule) bool {
 			return !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionTaintedAtCreation)
-		}), w.process.alive()
+		}), w.process.Alive()
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for TaintedAtCreation: %w", err)
@@ -140,9 +138,9 @@ func (w *world) awaitCovered(ctx context.Context) error {
 	return nil
 }
 
-// apart is a configuration whose clients do not share connections with others: client-go shares
+// ownConnection is a configuration whose clients do not share connections with others: client-go shares
 // them among equal configurations, and one with a dialer equals no other.
-func apart(config *rest.Config) *rest.Config {
+func ownConnection(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	return own
@@ -175,53 +173,14 @@ func (w *world) authorize(ctx context.Context) error {
 
 func (w *world) close() error {
 	if w.process != nil {
-		w.process.stop()
+		w.stop()
 	}
-	if w.witness != nil {
-		w.witness.stop()
+	if w.recorder != nil {
+		w.recorder.stop()
 	}
 	var err error
 	if w.cluster != nil {
 		err = w.cluster.Stop()
 	}
 	return errors.Join(err, os.RemoveAll(w.dir))
-}
-
-// counters are metrics of etcd and of the API server.
-type counters struct{ etcdBytes, allocated int64 }
-
-func (w *world) counters(ctx context.Context) (c counters, err error) {
-	_, text, err := testenv.Get(ctx, w.cluster.EtcdMetrics())
-	if err != nil {
-		return c, fmt.Errorf("reading etcd's metrics: %w", err)
-	}
-	if c.etcdBytes, err = sum(text, "etcd_network_client_grpc_received_bytes_total"); err != nil {
-		return c, err
-	}
-	body, err := w.api.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
-	if err != nil {
-		return c, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	c.allocated, err = sum(string(body), "go_memstats_alloc_bytes_total")
-	return c, err
-}
-
-// sum adds up a counter over its labels.
-func sum(text, name string) (int64, error) {
-	total, found := 0.0, false
-	for line := range strings.Lines(text) {
-		rest, is := strings.CutPrefix(line, name)
-		if !is || rest[0] != ' ' && rest[0] != '{' {
-			continue
-		}
-		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
-		total, found = total+value, true
-	}
-	if !found {
-		return 0, fmt.Errorf("the metrics have no %s", name)
-	}
-	return int64(total), nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"sigs.k8s.io/yaml"
 )
 
@@ -63,58 +64,46 @@ func (e Edits) And(more Edits) Edits {
 // Rule returns the edited manifest of the rule with this name, as JSON.
 func (e Edits) Rule(t testing.TB, id string) []byte {
 	t.Helper()
-	object := parse(t, strings.ReplaceAll(valid, "{id}", id)).(map[string]any)
-	for _, path := range slices.Sorted(maps.Keys(e)) { // a list before its items
-		value := strings.ReplaceAll(e[path], "{id}", id)
-		steps := strings.Split(path, ".")
-		last := steps[len(steps)-1]
-		switch parent := child(t, object, steps[:len(steps)-1]).(type) {
-		case []any:
-			index, _ := strconv.Atoi(last)
-			parent[index] = parse(t, value)
-		case map[string]any:
-			if value == Absent {
-				delete(parent, last)
-			} else {
-				parent[last] = parse(t, value)
-			}
-		}
+	type operation struct {
+		Op    string          `json:"op"`
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value,omitempty"`
 	}
-	body, err := json.Marshal(object)
+	var operations []operation
+	for _, path := range slices.Sorted(maps.Keys(e)) { // a list before its items
+		next := operation{Op: "add", Path: "/" + strings.ReplaceAll(path, ".", "/")}
+		if e[path] == Absent {
+			next.Op = "remove"
+		} else {
+			next.Value = toJSON(t, strings.ReplaceAll(e[path], "{id}", id))
+		}
+		if last := path[strings.LastIndexByte(path, '.')+1:]; next.Op == "add" && strings.Trim(last, "0123456789") == "" {
+			next.Op = "replace" // an item of a list
+		}
+		operations = append(operations, next)
+	}
+	encoded, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.EnsurePathExistsOnAdd, options.AllowMissingPathOnRemove = true, true
+	body, err := patch.ApplyWithOptions(toJSON(t, strings.ReplaceAll(valid, "{id}", id)), options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return body
 }
 
-// child returns the value at the path, and creates maps that are missing.
-func child(t testing.TB, from any, steps []string) any {
+func toJSON(t testing.TB, text string) []byte {
 	t.Helper()
-	for _, step := range steps {
-		switch parent := from.(type) {
-		case map[string]any:
-			if parent[step] == nil {
-				parent[step] = map[string]any{}
-			}
-			from = parent[step]
-		case []any:
-			index, err := strconv.Atoi(step)
-			if err != nil {
-				t.Fatal(err)
-			}
-			from = parent[index]
-		default:
-			t.Fatalf("%v has no fields", from)
-		}
-	}
-	return from
-}
-
-func parse(t testing.TB, text string) any {
-	t.Helper()
-	var value any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
 		t.Fatalf("%q is not YAML: %v", text, err)
 	}
-	return value
+	return data
 }

@@ -101,7 +101,7 @@ func leaveRoot() error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o644)
 }
 
-// inheritCPUs gives a cpuset, which is created empty and then takes no process, what its parent has.
+// inheritCPUs copies the CPUs of the parent to a cpuset, which is created empty and then accepts no process.
 func inheritCPUs(dir string) error {
 	if filepath.Dir(dir) != filepath.Join(cgroupRoot, "cpuset") {
 		if err := inheritCPUs(filepath.Dir(dir)); err != nil {
@@ -138,21 +138,15 @@ func removeCgroups(name string) error {
 }
 
 // removeTree removes directories, the innermost first; their files are the kernel's.
-func removeTree(root string) error {
-	var dirs []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			dirs = append(dirs, path)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
-	for _, dir := range slices.Backward(dirs) {
-		if removed := os.Remove(dir); !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			err = errors.Join(err, removeTree(filepath.Join(dir, entry.Name())))
 		}
 	}
-	return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, os.Remove(dir))
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -17,9 +16,8 @@ import (
 // Lab is a cluster: a control plane with nothing installed, and the nodes that were joined.
 type Lab struct {
 	*testenv.Cluster
-	// Kubectl and Helm may do everything, as the person who installs.
+	// Kubectl may do everything, as the person who installs.
 	Kubectl *testenv.Kubectl
-	Helm    *Helm
 
 	dir     string
 	started time.Time
@@ -63,7 +61,6 @@ func Start(t *testing.T) *Lab {
 	}
 	l := &Lab{Cluster: cluster, dir: dir, started: started, nodes: map[string]*Node{}}
 	l.Kubectl = cluster.Kubectl(t)
-	l.Helm = newHelm(l.Kubectl)
 	t.Cleanup(func() { l.end(t) })
 	if err := plane.StartControllerManager(t.Context()); err != nil {
 		t.Fatal(err)
@@ -89,6 +86,12 @@ func (l *Lab) end(t *testing.T) {
 	}
 }
 
+// Helm runs helm in kubectl's home. It must succeed.
+func (l *Lab) Helm(t testing.TB, args ...string) string {
+	t.Helper()
+	return l.Kubectl.Tool(t, filepath.Join(repository(), "bin", "chart", "helm"), args...)
+}
+
 // Step logs the step that a scenario has reached, with the time.
 func (l *Lab) Step(t *testing.T, what string) {
 	t.Helper()
@@ -103,16 +106,14 @@ func (l *Lab) Node(name string) *Node { return l.nodes[name] }
 func (l *Lab) Join(t *testing.T, name string, kubeletArgs ...string) *Node {
 	t.Helper()
 	n := l.bootNew(t, name, kubeletArgs)
-	l.awaitRegistered(t, n)
+	l.awaitRegistered(t, name)
 	return n
 }
 
-// awaitRegistered: whoever labels or taints all nodes means these, too.
-func (l *Lab) awaitRegistered(t *testing.T, nodes ...*Node) {
+// awaitRegistered: a command that labels or taints all nodes changes these, too.
+func (l *Lab) awaitRegistered(t *testing.T, names ...string) {
 	t.Helper()
-	for _, n := range nodes {
-		l.EventuallyNode(t, n.Name, "registered", func(*corev1.Node) bool { return true })
-	}
+	l.EventuallyNodes(t, "registered", func(*corev1.Node) bool { return true }, names...)
 }
 
 func (l *Lab) bootNew(t *testing.T, name string, kubeletArgs []string) *Node {
@@ -130,10 +131,10 @@ func (l *Lab) bootNew(t *testing.T, name string, kubeletArgs []string) *Node {
 // JoinThree joins n1, n2 and n3.
 func (l *Lab) JoinThree(t *testing.T, kubeletArgs ...string) []*Node {
 	t.Helper()
-	nodes := make([]*Node, 0, 3)
-	for i := range 3 {
-		nodes = append(nodes, l.bootNew(t, fmt.Sprintf("n%d", i+1), kubeletArgs))
+	var nodes []*Node
+	for _, name := range []string{"n1", "n2", "n3"} {
+		nodes = append(nodes, l.bootNew(t, name, kubeletArgs))
 	}
-	l.awaitRegistered(t, nodes...)
+	l.awaitRegistered(t, "n1", "n2", "n3")
 	return nodes
 }

@@ -27,9 +27,8 @@ type Node struct {
 	number      int
 	dir         string
 	kubeletArgs []string
-	init        *exec.Cmd
-	done        chan struct{}
-	pid         atomic.Int64 // of init, for who looks at any time; 0: switched off
+	init        *controlplane.Process // nil: switched off
+	pid         atomic.Int64          // of init, for readers in other goroutines; 0: switched off
 }
 
 // disks are the directories of a machine that are its own and real, by where it sees them.
@@ -77,37 +76,27 @@ func (n *Node) Boot(t *testing.T) {
 }
 
 func (n *Node) boot() error {
-	log, err := os.OpenFile(n.Disk("/log/init.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer log.Close() //nolint:errcheck // the machine has its own copy
 	read, write, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer read.Close() //nolint:errcheck // the machine has its own copy
-	n.init = exec.Command("/proc/self/exe")
-	n.init.Env = append(os.Environ(), partVar+"="+partNode)
-	n.init.Stdout, n.init.Stderr, n.init.ExtraFiles = log, log, []*os.File{read}
-	n.init.SysProcAttr = &syscall.SysProcAttr{
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), partVar+"="+partNode)
+	cmd.ExtraFiles = []*os.File{read}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	}
-	if err := n.init.Start(); err != nil {
+	if n.init, err = controlplane.StartProcess(cmd, n.Disk("/log/init.log")); err != nil {
 		return err
 	}
-	n.pid.Store(int64(n.init.Process.Pid))
-	n.done = make(chan struct{})
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		_ = cmd.Wait()
-		close(done)
-	}(n.init, n.done)
+	n.pid.Store(int64(n.init.Pid()))
 
 	// The machine waits for the pipe: only now it has its cgroup and its network card.
-	if err := joinCgroup(n.cgroup(), n.init.Process.Pid); err != nil {
+	if err := joinCgroup(n.cgroup(), n.init.Pid()); err != nil {
 		return err
 	}
-	if err := n.plugIn(n.init.Process.Pid); err != nil {
+	if err := n.plugIn(n.init.Pid()); err != nil {
 		return err
 	}
 	if err := json.NewEncoder(write).Encode(machine{
@@ -135,8 +124,9 @@ func (n *Node) powerOff() error {
 	if n.init == nil {
 		return nil
 	}
-	_ = n.init.Process.Kill() // it may have ended
-	<-n.done                  // and with it all of its pid namespace
+	if err := n.init.Kill(); err != nil { // and with it all of its pid namespace
+		return err
+	}
 	n.init = nil
 	n.pid.Store(0)
 	n.unplug()
@@ -161,11 +151,11 @@ func (n *Node) Reinstall(t *testing.T) {
 	}
 }
 
-// Cut unplugs the machine's network cable.
-func (n *Node) Cut(t *testing.T) { n.cable(t, "down") }
+// Disconnect unplugs the machine's network cable.
+func (n *Node) Disconnect(t *testing.T) { n.cable(t, "down") }
 
-// Mend plugs it in again.
-func (n *Node) Mend(t *testing.T) { n.cable(t, "up") }
+// Connect plugs it in again.
+func (n *Node) Connect(t *testing.T) { n.cable(t, "up") }
 
 func (n *Node) cable(t *testing.T, state string) {
 	t.Helper()
@@ -186,12 +176,9 @@ func (n *Node) BreakRoutes(t *testing.T) {
 // RemoveCNI removes the CNI's configuration: no pod can be started any more.
 func (n *Node) RemoveCNI(t *testing.T) {
 	t.Helper()
-	entries, err := os.ReadDir(n.Disk("/etc/cni/net.d"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if err := os.Remove(filepath.Join(n.Disk("/etc/cni/net.d"), entry.Name())); err != nil {
+	files, _ := filepath.Glob(n.Disk("/etc/cni/net.d/*"))
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -210,7 +197,7 @@ func (n *Node) Run(t *testing.T, args ...string) string {
 // Try runs a program on the machine and returns what it printed.
 func (n *Node) Try(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "nsenter",
-		append([]string{"-t", strconv.Itoa(n.init.Process.Pid), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
+		append([]string{"-t", strconv.Itoa(n.init.Pid()), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("on %s: %s: %w\n%s", n.Name, strings.Join(args, " "), err, out)
 	}
@@ -237,5 +224,5 @@ func (n *Node) Works() bool {
 
 // File is where the host sees a file of the running machine, e.g. /run/flannel/subnet.env.
 func (n *Node) File(path string) string {
-	return filepath.Join("/proc", strconv.Itoa(n.init.Process.Pid), "root", path)
+	return filepath.Join("/proc", strconv.Itoa(n.init.Pid()), "root", path)
 }

@@ -2,10 +2,9 @@ package lab
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/readygate/readygate/internal/controlplane"
@@ -28,14 +27,9 @@ var startRegistry = sync.OnceValue(func() error {
 		return errors.New("no images in dist/images or bin/node/images: run make e2e, which builds them")
 	}
 	dir, _ := sandbox()
-	log, err := os.Create(filepath.Join(dir, "registry.log"))
-	if err != nil {
+	cmd := exec.Command(asset("images-tool"), slices.Concat([]string{"serve", registryAddress}, ours, labs)...)
+	if _, err := controlplane.StartProcess(cmd, filepath.Join(dir, "registry.log")); err != nil {
 		return err
-	}
-	cmd := exec.Command(asset("images-tool"), append([]string{"serve", registryAddress}, append(ours, labs...)...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := controlplane.StartChild(cmd); err != nil {
-		return fmt.Errorf("starting the registry: %w", err)
 	}
 	return awaitListener("tcp", registryAddress)
 })

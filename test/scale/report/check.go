@@ -49,7 +49,7 @@ func checkCounts(r *Result, add func(*Result, string, ...any)) {
 	if sent.nodes != r.Changes {
 		add(r, "%d PATCHes of nodes for %d changes, must be 1 per change", sent.nodes, r.Changes)
 	}
-	if limit := r.Changes + r.Births; sent.events > limit {
+	if limit := r.Changes + r.Created; sent.events > limit {
 		add(r, "%d events for %d changes, limit is 1 per change", sent.events, limit)
 	}
 	// One per second, one when the phase begins and one when it ends.

@@ -100,6 +100,9 @@ func statusRate(r *Result) float64 {
 	return max(0, each-1) / max(1, (r.Took+r.Quiet).Seconds())
 }
 
+// writeRate is how often the subject wrote per second.
+func writeRate(r *Result) float64 { return float64(tallyOf(r.Requests).writes) / r.Took.Seconds() }
+
 func most(results []*Result, of func(*Result) float64) float64 {
 	var value float64
 	for _, r := range results {

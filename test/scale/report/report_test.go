@@ -30,7 +30,7 @@ func good() report.Run {
 	}
 	run.Results = append(run.Results,
 		report.Result{Phase: report.Steady, Subject: report.Ours, Nodes: 1000, Rules: 1, Pair: 1, Took: time.Minute, Requests: map[string]int{"watch nodes": 1}},
-		report.Result{Phase: report.Join, Subject: report.Ours, Nodes: 1000, Rules: 1, Pair: 1, Changes: 1000, Births: 1000, Took: 30 * time.Second,
+		report.Result{Phase: report.Join, Subject: report.Ours, Nodes: 1000, Rules: 1, Pair: 1, Changes: 1000, Created: 1000, Took: 30 * time.Second,
 			Requests: map[string]int{"patch nodes": 1000, "create events": 2000, "patch nodereadinessrules/status": 32}})
 	return run
 }
@@ -52,13 +52,13 @@ func TestCheck(t *testing.T) {
 		spoil func(*report.Run)
 		want  string
 	}{
-		"too many PATCHes":              {requests(firstOfOurs, "patch nodes", 1001), "1001 PATCHes of nodes for 1000 changes"},
-		"too few PATCHes":               {requests(firstOfOurs, "patch nodes", 999), "999 PATCHes of nodes for 1000 changes"},
-		"another verb":                  {requests(firstOfOurs, "update nodes", 1), "1001 PATCHes"},
-		"too many events":               {requests(firstOfOurs, "patch events", 1), "1001 events for 1000 changes"},
-		"too many events for new nodes": {requests(join, "create events", 2001), "2001 events"},
-		"too much status":               {requests(join, "patch nodereadinessrules/status", 33), "33 status writes, limit is 32"},
-		"a write while steady":          {requests(steady, "update configmaps", 1), "1 writes while nothing changed"},
+		"too many PATCHes":             {requests(firstOfOurs, "patch nodes", 1001), "1001 PATCHes of nodes for 1000 changes"},
+		"too few PATCHes":              {requests(firstOfOurs, "patch nodes", 999), "999 PATCHes of nodes for 1000 changes"},
+		"another verb":                 {requests(firstOfOurs, "update nodes", 1), "1001 PATCHes"},
+		"too many events":              {requests(firstOfOurs, "patch events", 1), "1001 events for 1000 changes"},
+		"too many events of new nodes": {requests(join, "create events", 2001), "2001 events"},
+		"too much status":              {requests(join, "patch nodereadinessrules/status", 33), "33 status writes, limit is 32"},
+		"a write while steady":         {requests(steady, "update configmaps", 1), "1 writes while nothing changed"},
 		"work left": {func(run *report.Run) {
 			run.Results[firstOfOurs].Left = map[string]int{"watch nodes": 3, "get nodes": 2}
 		},

@@ -57,17 +57,16 @@ type Result struct {
 
 	// Changes is the number of nodes whose taints must change.
 	Changes int `json:"changes,omitempty"`
-	// Births is the number of nodes that are created during the phase: each may have one more event. Untainted is how
+	// Created is the number of nodes that are created during the phase: each may have one more event. Untainted is how
 	// many of them were created without the taint.
-	Births    int `json:"births,omitempty"`
+	Created   int `json:"created,omitempty"`
 	Untainted int `json:"untainted,omitempty"`
 
 	// Took is the time from the first write of the load until the last taint changed, or until the load ended if no
 	// taint must change. Quiet is the time from then until the subject's last write.
 	Took  time.Duration `json:"took"`
 	Quiet time.Duration `json:"quiet,omitempty"`
-	// P50 and P99 are the times from a condition to the taint of its node, as an independent watch received both.
-	P50 time.Duration `json:"p50,omitempty"`
+	// P99 is the time from a condition to the taint of its node, as an independent watch received both.
 	P99 time.Duration `json:"p99,omitempty"`
 
 	CPU  time.Duration `json:"cpu,omitempty"`  // of the subject, until it was quiet

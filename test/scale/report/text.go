@@ -34,6 +34,8 @@ func unknownIfZero(value float64, text func(float64) string) string {
 
 func times(value float64) string { return strconv.FormatFloat(value, 'f', 2, 64) + "×" }
 
+func perSecond(value float64) string { return strconv.FormatFloat(value, 'f', 2, 64) + "/s" }
+
 func plain(value float64) string { return strconv.FormatFloat(value, 'g', 4, 64) }
 
 func size(bytes float64) string { return strconv.FormatFloat(bytes/(1<<20), 'f', 1, 64) + " MiB" }

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -18,20 +19,19 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// witness watches nodes on a connection of its own, and records when it received which condition and which taints.
-type witness struct {
+// recorder watches nodes on a connection of its own, and records when it received which condition and which taints.
+type recorder struct {
 	stop context.CancelFunc
 	// taints are the keys that the rules manage: all of them are on a held node.
 	taints []string
 
 	mu     sync.Mutex
-	nodes  map[string]*sight
-	wait   *wanted
+	nodes  map[string]*record
 	failed error
 }
 
-// sight is what was last received of a node.
-type sight struct {
+// record is what was last received of a node.
+type record struct {
 	status  corev1.ConditionStatus // of the condition that rules require; empty: none
 	flipped time.Time              // when it changed
 	held    bool
@@ -41,18 +41,10 @@ type sight struct {
 	untainted bool
 }
 
-// wanted is a wait until nodes have the taints, or do not.
-type wanted struct {
-	held    bool
-	missing map[string]bool
-	last    time.Time
-	done    chan struct{}
-}
-
-// startWitness begins to watch a world without nodes.
-func startWitness(ctx context.Context, api kubernetes.Interface, taints []string) (*witness, error) {
+// startRecorder begins to watch a world without nodes.
+func startRecorder(ctx context.Context, api kubernetes.Interface, taints []string) (*recorder, error) {
 	ctx, stop := context.WithCancel(ctx)
-	w := &witness{stop: stop, taints: taints, nodes: map[string]*sight{}}
+	w := &recorder{stop: stop, taints: taints, nodes: map[string]*record{}}
 	now, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		stop()
@@ -88,7 +80,7 @@ func watchNodes(ctx context.Context, api kubernetes.Interface, version string) (
 	return retrying.ResultChan(), nil
 }
 
-func (w *witness) see(event watch.Event, now time.Time) {
+func (w *recorder) see(event watch.Event, now time.Time) {
 	node, ok := event.Object.(*corev1.Node)
 	if !ok {
 		return
@@ -102,7 +94,7 @@ func (w *witness) see(event watch.Event, now time.Time) {
 	held := !slices.ContainsFunc(w.taints, func(key string) bool { return !testenv.HasTaint(node, key) })
 	seen := w.nodes[node.Name]
 	if seen == nil {
-		seen = &sight{held: held, changed: now, untainted: !held}
+		seen = &record{held: held, changed: now, untainted: !held}
 		w.nodes[node.Name] = seen
 	}
 	if status := required(node); status != seen.status {
@@ -113,7 +105,6 @@ func (w *witness) see(event watch.Event, now time.Time) {
 	if free := !held && !slices.ContainsFunc(w.taints, func(key string) bool { return testenv.HasTaint(node, key) }); held != seen.held && (held || free) {
 		seen.held, seen.changed = held, now
 	}
-	w.wait.see(node.Name, seen)
 }
 
 // required is the status of the condition that the rules require.
@@ -126,50 +117,31 @@ func required(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-func (q *wanted) see(name string, seen *sight) {
-	if q == nil || !q.missing[name] || seen.held != q.held {
-		return
-	}
-	delete(q.missing, name)
-	q.last = seen.changed
-	if len(q.missing) == 0 {
-		close(q.done)
-	}
-}
-
-// expect begins a wait for these nodes, which all have to change.
-func (w *witness) expect(names []string, held bool) *wanted {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	q := &wanted{held: held, missing: map[string]bool{}, done: make(chan struct{})}
-	for _, name := range names {
-		if seen := w.nodes[name]; seen == nil || seen.held != held {
-			q.missing[name] = true
-		}
-	}
-	if len(q.missing) == 0 {
-		close(q.done)
-	}
-	w.wait = q
-	return q
-}
-
-// await returns when all nodes have changed.
-func (w *witness) await(ctx context.Context, q *wanted) error {
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	select {
-	case <-q.done:
-		return nil
-	case <-ctx.Done():
+// await returns when all of these nodes have the taints, or have none of them, and the time of the last change. It polls:
+// the times are those of the watch.
+func (w *recorder) await(ctx context.Context, names []string, held bool) (last time.Time, err error) {
+	var missing int
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, changeTimeout, true, func(context.Context) (bool, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return errors.Join(fmt.Errorf("%d nodes did not change within %v", len(q.missing), changeTimeout), w.failed)
+		last, missing = time.Time{}, 0
+		for _, name := range names {
+			if seen := w.nodes[name]; seen == nil || seen.held != held {
+				missing++
+			} else if seen.changed.After(last) {
+				last = seen.changed
+			}
+		}
+		return missing == 0, w.failed
+	})
+	if err != nil {
+		return last, fmt.Errorf("%d nodes did not change: %w", missing, err)
 	}
+	return last, nil
 }
 
 // latencies are the times from the condition to the taint of these nodes.
-func (w *witness) latencies(names []string) testenv.Distribution {
+func (w *recorder) latencies(names []string) testenv.Distribution {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all testenv.Distribution
@@ -182,7 +154,7 @@ func (w *witness) latencies(names []string) testenv.Distribution {
 }
 
 // untainted counts the nodes that were first received without the taints.
-func (w *witness) untainted() int {
+func (w *recorder) untainted() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	count := 0

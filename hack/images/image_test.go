@@ -1,4 +1,4 @@
-package oci_test
+package main
 
 import (
 	"archive/tar"
@@ -15,33 +15,30 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
-
-	"github.com/readygate/readygate/hack/images/internal/oci"
-	"github.com/readygate/readygate/hack/images/internal/recipe"
 )
 
-var options = oci.Options{Tag: "v0.1.0", Revision: "abc", Architectures: []string{"amd64", "arm64"}, Created: time.Unix(0, 0).UTC()}
+var testOptions = options{Tag: "v0.1.0", Revision: "abc", Architectures: []string{"amd64", "arm64"}, Created: time.Unix(0, 0).UTC()}
 
 // files writes a file for each architecture and returns an image that copies it.
-func files(t *testing.T, content string) recipe.Image {
+func files(t *testing.T, content string) image {
 	t.Helper()
 	dir := t.TempDir()
-	for _, arch := range options.Architectures {
+	for _, arch := range testOptions.Architectures {
 		if err := os.WriteFile(filepath.Join(dir, arch), []byte(content+" for "+arch), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return recipe.Image{
+	return image{
 		Name: "readygate/tool", Title: "Tool", Base: true,
-		Files:      []recipe.File{{From: filepath.Join(dir, "{{.Arch}}"), To: "/opt/bin/tool", Mode: "0755"}},
+		Files:      []file{{From: filepath.Join(dir, "{{.Arch}}"), To: "/opt/bin/tool", Mode: "0755"}},
 		Links:      map[string]string{"/tool": "/opt/bin/tool", "/tmp/tool": "../tool"},
-		Entrypoint: []string{"/tool", "--fast"}, Env: map[string]string{"B": "2", "A": "1"}, User: "65532:65532",
+		Entrypoint: []string{"/tool", "--fast"}, User: "65532:65532",
 	}
 }
 
-func build(t *testing.T, image recipe.Image, options oci.Options) v1.ImageIndex {
+func build(t *testing.T, image image, options options) v1.ImageIndex {
 	t.Helper()
-	index, err := oci.Build(image, map[string]string{"org.opencontainers.image.licenses": "Apache-2.0"}, options)
+	index, err := image.build(map[string]string{"org.opencontainers.image.licenses": "Apache-2.0"}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +95,7 @@ func list(t *testing.T, layer v1.Layer) (entries []string, contents map[string]s
 }
 
 func TestIndexHasAnImageForEveryArchitecture(t *testing.T) {
-	index := build(t, files(t, "tool"), options)
+	index := build(t, files(t, "tool"), testOptions)
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +106,7 @@ func TestIndexHasAnImageForEveryArchitecture(t *testing.T) {
 	if got := manifest.Annotations["org.opencontainers.image.title"]; got != "Tool" {
 		t.Errorf("annotated title is %q, must be Tool", got)
 	}
-	for _, arch := range options.Architectures {
+	for _, arch := range testOptions.Architectures {
 		image := imageFor(t, index, arch)
 		config, err := image.ConfigFile()
 		if err != nil {
@@ -129,13 +126,13 @@ func TestIndexHasAnImageForEveryArchitecture(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	config, err := imageFor(t, build(t, files(t, "tool"), options), "arm64").ConfigFile()
+	config, err := imageFor(t, build(t, files(t, "tool"), testOptions), "arm64").ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(config.Config.User, config.Config.Entrypoint, config.Config.Env, config.Created.Unix())
-	if want := "65532:65532[/tool --fast] [A=1 B=2] 0"; got != want {
-		t.Errorf("user, entrypoint, environment and time are %s, must be %s", got, want)
+	got := fmt.Sprint(config.Config.User, config.Config.Entrypoint, config.Created.Unix())
+	if want := "65532:65532[/tool --fast] 0"; got != want {
+		t.Errorf("user, entrypoint and time are %s, must be %s", got, want)
 	}
 	want := map[string]string{"title": "Tool", "version": "v0.1.0", "revision": "abc", "licenses": "Apache-2.0"}
 	for key, value := range want {
@@ -149,7 +146,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestFilesLayer(t *testing.T) {
-	layers, err := imageFor(t, build(t, files(t, "tool"), options), "amd64").Layers()
+	layers, err := imageFor(t, build(t, files(t, "tool"), testOptions), "amd64").Layers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +164,7 @@ func TestFilesLayer(t *testing.T) {
 }
 
 func TestBaseLayer(t *testing.T) {
-	index := build(t, files(t, "tool"), options)
+	index := build(t, files(t, "tool"), testOptions)
 	layers, err := imageFor(t, index, "amd64").Layers()
 	if err != nil {
 		t.Fatal(err)
@@ -220,26 +217,26 @@ func digestOf(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
 }
 
 func TestDigestFollowsTheInput(t *testing.T) {
-	image := files(t, "tool")
-	first := build(t, image, options)
-	change := func(change func(*recipe.Image, *oci.Options)) v1.ImageIndex {
-		image, options := image, options
+	tool := files(t, "tool")
+	first := build(t, tool, testOptions)
+	change := func(change func(*image, *options)) v1.ImageIndex {
+		image, options := tool, testOptions
 		change(&image, &options)
 		return build(t, image, options)
 	}
 	for name, other := range map[string]v1.ImageIndex{
-		"another content":  build(t, files(t, "new tool"), options),
-		"another mode":     change(func(i *recipe.Image, _ *oci.Options) { i.Files = slices.Clone(i.Files); i.Files[0].Mode = "0555" }),
-		"another user":     change(func(i *recipe.Image, _ *oci.Options) { i.User = "0:0" }),
-		"another time":     change(func(_ *recipe.Image, o *oci.Options) { o.Created = time.Unix(1, 0) }),
-		"another revision": change(func(_ *recipe.Image, o *oci.Options) { o.Revision = "def" }),
-		"no base":          change(func(i *recipe.Image, _ *oci.Options) { i.Base = false }),
+		"another content":  build(t, files(t, "new tool"), testOptions),
+		"another mode":     change(func(i *image, _ *options) { i.Files = slices.Clone(i.Files); i.Files[0].Mode = "0555" }),
+		"another user":     change(func(i *image, _ *options) { i.User = "0:0" }),
+		"another time":     change(func(_ *image, o *options) { o.Created = time.Unix(1, 0) }),
+		"another revision": change(func(_ *image, o *options) { o.Revision = "def" }),
+		"no base":          change(func(i *image, _ *options) { i.Base = false }),
 	} {
 		if digestOf(t, first) == digestOf(t, other) {
 			t.Errorf("%s has the same digest", name)
 		}
 	}
-	if upgraded := build(t, files(t, "new tool"), options); digestOf(t, baseOf(t, first, "amd64")) != digestOf(t, baseOf(t, upgraded, "amd64")) {
+	if upgraded := build(t, files(t, "new tool"), testOptions); digestOf(t, baseOf(t, first, "amd64")) != digestOf(t, baseOf(t, upgraded, "amd64")) {
 		t.Error("an upgrade does not share the base")
 	}
 }
@@ -250,41 +247,47 @@ func TestBuildRejectsInvalidInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	hostOnly := filepath.Join(t.TempDir(), "{{.Arch}}")
-	for _, arch := range options.Architectures {
+	for _, arch := range testOptions.Architectures {
 		if err := os.Symlink(host, strings.ReplaceAll(hostOnly, "{{.Arch}}", arch)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, test := range map[string]struct {
-		change func(*recipe.Image, *oci.Options)
+		change func(*image, *options)
 		want   string
 	}{
 		"a missing file": {
-			func(i *recipe.Image, _ *oci.Options) { i.Files[0].From = "missing/{{.Arch}}" },
+			func(i *image, _ *options) { i.Files[0].From = "missing/{{.Arch}}" },
 			"building readygate/tool for amd64: files[0].from: open missing/amd64: no such file or directory"},
+		"no source": {
+			func(i *image, _ *options) { i.Files[0].From = "" },
+			"files[0].from: open : no such file or directory"},
+		"another variable": {
+			func(i *image, _ *options) { i.Files[0].From = "bin/{{.OS}}/tool" },
+			"files[0].from: open bin/{{.OS}}/tool: no such file or directory"},
 		"a directory": {
-			func(i *recipe.Image, _ *oci.Options) { i.Files[0].From = "." },
+			func(i *image, _ *options) { i.Files[0].From = "." },
 			"files[0].from: read .: is a directory"},
 		"a binary for another machine": {
-			func(i *recipe.Image, _ *oci.Options) { i.Files[0].From = hostOnly },
+			func(i *image, _ *options) { i.Files[0].From = hostOnly },
 			"is a binary for EM_"},
 		"a file below a file": {
-			func(i *recipe.Image, _ *oci.Options) { i.Links = map[string]string{"/opt/bin/tool/x": "y"} },
+			func(i *image, _ *options) { i.Links = map[string]string{"/opt/bin/tool/x": "y"} },
 			"/opt/bin/tool/x cannot be there: /opt/bin/tool is not a directory"},
 		"a file below a file of the base": {
-			func(i *recipe.Image, _ *oci.Options) { i.Links = map[string]string{"/etc/passwd/x": "y"} },
+			func(i *image, _ *options) { i.Links = map[string]string{"/etc/passwd/x": "y"} },
 			"/etc/passwd/x cannot be there: /etc/passwd is not a directory"},
 		"an unknown architecture": {
-			func(_ *recipe.Image, o *oci.Options) { o.Architectures = []string{"x86"} },
+			func(_ *image, o *options) { o.Architectures = []string{"x86"} },
 			`architecture "x86" is not one of ["amd64" "arm64"]`},
 		"a tag that is none": {
-			func(_ *recipe.Image, o *oci.Options) { o.Tag = "v1+2" },
+			func(_ *image, o *options) { o.Tag = "v1+2" },
 			`tag "v1+2" cannot be the tag of an image, e.g. v0.1.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			image, options := files(t, "tool"), options
+			image, options := files(t, "tool"), testOptions
 			test.change(&image, &options)
-			_, err := oci.Build(image, nil, options)
+			_, err := image.build(nil, options)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error is %v, must say %s", err, test.want)
 			}

@@ -1,4 +1,4 @@
-package oci_test
+package main
 
 import (
 	"archive/tar"
@@ -14,22 +14,20 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-
-	"github.com/readygate/readygate/hack/images/internal/oci"
 )
 
 func write(t *testing.T, index v1.ImageIndex) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tool.tar")
-	if err := (oci.Archive{Name: "readygate/tool", Tag: "v0.1.0", Index: index}).Write(file); err != nil {
+	if err := (archive{Name: "readygate/tool", Tag: "v0.1.0", Index: index}).write(file); err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
 func TestArchiveIsReadAsWritten(t *testing.T) {
-	index := build(t, files(t, "tool"), options)
-	archive, err := oci.Open(write(t, index), t.TempDir())
+	index := build(t, files(t, "tool"), testOptions)
+	archive, err := open(write(t, index), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +40,8 @@ func TestArchiveIsReadAsWritten(t *testing.T) {
 }
 
 func TestArchiveNamesTheImage(t *testing.T) {
-	file, dir := write(t, build(t, files(t, "tool"), options)), t.TempDir()
-	if _, err := oci.Open(file, dir); err != nil {
+	file, dir := write(t, build(t, files(t, "tool"), testOptions)), t.TempDir()
+	if _, err := open(file, dir); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -65,7 +63,7 @@ func TestArchiveNamesTheImage(t *testing.T) {
 }
 
 func TestNothingButTheArchiveIsLeft(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Dir(write(t, build(t, files(t, "tool"), options))))
+	entries, err := os.ReadDir(filepath.Dir(write(t, build(t, files(t, "tool"), testOptions))))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("directory has %v (%v), must have the archive alone", entries, err)
 	}
@@ -73,7 +71,7 @@ func TestNothingButTheArchiveIsLeft(t *testing.T) {
 
 // Two archives that are made within a second would be equal even if they told when, and by whom.
 func TestArchiveContainsNoTimesOrOwners(t *testing.T) {
-	in, err := os.Open(write(t, build(t, files(t, "tool"), options)))
+	in, err := os.Open(write(t, build(t, files(t, "tool"), testOptions)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +127,7 @@ func TestOpenRejectsInvalidArchives(t *testing.T) {
 			if err := out.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := oci.Open(file, t.TempDir()); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), file) {
+			if err := withArchives([]string{file}, nil); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), file) {
 				t.Errorf("error is %v, must name the file and say %s", err, test.want)
 			}
 		})

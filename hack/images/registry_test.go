@@ -1,8 +1,7 @@
-package registry_test
+package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,19 +11,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-
-	"github.com/readygate/readygate/hack/images/internal/oci"
-	"github.com/readygate/readygate/hack/images/internal/recipe"
-	"github.com/readygate/readygate/hack/images/internal/registry"
 )
 
-func archive(t *testing.T) (*oci.Archive, v1.Hash) {
+func testArchive(t *testing.T) (*archive, v1.Hash) {
 	t.Helper()
-	image := recipe.Image{
-		Name: "readygate/tool", Files: []recipe.File{{From: "registry_test.go", To: "/tool", Mode: "0755"}},
+	image := image{
+		Name: "readygate/tool", Files: []file{{From: "registry_test.go", To: "/tool", Mode: "0755"}},
 		Entrypoint: []string{"/tool"}, User: "65532:65532",
 	}
-	index, err := oci.Build(image, nil, oci.Options{Tag: "v0.1.0", Architectures: []string{"amd64", "arm64"}})
+	index, err := image.build(nil, options{Tag: "v0.1.0", Architectures: []string{"amd64", "arm64"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,22 +27,21 @@ func archive(t *testing.T) (*oci.Archive, v1.Hash) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &oci.Archive{Name: image.Name, Tag: "v0.1.0", Index: index}, digest
+	return &archive{Name: image.Name, Tag: "v0.1.0", Index: index}, digest
 }
 
 // serve starts a registry with the images and returns its address. The registry must end
 // without an error when the test does.
-func serve(t *testing.T, archives ...*oci.Archive) string {
+func serve(t *testing.T, archives ...*archive) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- registry.Serve(ctx, listener, archives, func() { close(ready) }) }()
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- serveRegistry(ctx, "127.0.0.1:0", archives, func(address string) { ready <- address })
+	}()
+	var address string
 	select {
-	case <-ready:
+	case address = <-ready:
 	case err := <-ended:
 		t.Fatalf("ended before it served: %v", err)
 	}
@@ -57,7 +51,7 @@ func serve(t *testing.T, archives ...*oci.Archive) string {
 			t.Errorf("serving: %v", err)
 		}
 	})
-	return listener.Addr().String()
+	return address
 }
 
 // pull checks that the image is there under the reference, whole, for both architectures.
@@ -89,7 +83,7 @@ func pull(t *testing.T, reference string, digest v1.Hash) {
 }
 
 func TestServedImageCanBePulled(t *testing.T) {
-	image, digest := archive(t)
+	image, digest := testArchive(t)
 	address := serve(t, image)
 	pull(t, address+"/readygate/tool:v0.1.0", digest)
 
@@ -104,10 +98,10 @@ func TestServedImageCanBePulled(t *testing.T) {
 }
 
 func TestPushedImageCanBePulled(t *testing.T) {
-	image, digest := archive(t)
+	image, digest := testArchive(t)
 	address := serve(t)
 	for _, prefix := range []string{"/team", "/team/"} {
-		got, err := registry.Push(t.Context(), image, registry.Destination{Prefix: address + prefix, Insecure: true})
+		got, err := image.push(t.Context(), address+prefix, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,9 +114,9 @@ func TestPushedImageCanBePulled(t *testing.T) {
 }
 
 func TestPushRejectsInvalidPrefixes(t *testing.T) {
-	image, _ := archive(t)
+	image, _ := testArchive(t)
 	for _, prefix := range []string{"team", "", "https://registry.example.com/team"} {
-		_, err := registry.Push(t.Context(), image, registry.Destination{Prefix: prefix})
+		_, err := image.push(t.Context(), prefix, false)
 		if err == nil || !strings.Contains(err.Error(), "e.g. registry.example.com/team") {
 			t.Errorf("pushing to %q: error is %v, must say what is right", prefix, err)
 		}
