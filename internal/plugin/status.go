@@ -1,9 +1,10 @@
 package plugin
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
-	"time"
 
 	"github.com/readygate/readygate/internal/plugin/print"
 )

@@ -24,7 +24,7 @@ import (
 	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/core/podrule"
-	"github.com/readygate/readygate/internal/sharedread"
+	"github.com/readygate/readygate/internal/liveread"
 	"github.com/readygate/readygate/internal/text"
 )
 
@@ -73,7 +73,7 @@ type Agent struct {
 	overlay cache.MutationCache
 
 	// live are the rules past the cache: many pods at once cost one request.
-	live    sharedread.Answer[[]*podrule.Rule]
+	live    liveread.Shared[[]*podrule.Rule]
 	settles time.Time
 
 	mu   sync.Mutex

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
-	"github.com/readygate/readygate/internal/paging"
+	"github.com/readygate/readygate/internal/liveread"
 	"github.com/readygate/readygate/internal/testenv"
 )
 
@@ -58,7 +58,7 @@ func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 	}
 	var got []string
 	expired := 0
-	for page, err := range paging.Pages(func(token string) (*corev1.NodeList, error) {
+	for page, err := range liveread.Pages(func(token string) (*corev1.NodeList, error) {
 		list := &corev1.NodeList{}
 		err := c.Client.List(t.Context(), list, client.Limit(3), client.Continue(token))
 		if apierrors.IsResourceExpired(err) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/liveread"
 	"github.com/readygate/readygate/internal/manager/rulecache"
-	"github.com/readygate/readygate/internal/sharedread"
 )
 
 // maxDeleted bounds the memory of deleted rules. Any client that may write a node can invent UIDs.
@@ -22,7 +22,7 @@ const maxDeleted = 4096
 // LIST. The API server chooses UIDs at random and never again: a rule that did not exist after one of
 // its records was read never will.
 type deletedRules struct {
-	list sharedread.Answer[map[types.UID]string]
+	list liveread.Shared[map[types.UID]string]
 
 	mu   sync.Mutex
 	uids map[types.UID]struct{}

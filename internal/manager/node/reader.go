@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/liveread"
 	"github.com/readygate/readygate/internal/manager/nodecache"
-	"github.com/readygate/readygate/internal/paging"
 )
 
 // pageSize is the number of nodes per LIST request: each can have dozens of kilobytes.
@@ -49,7 +49,7 @@ func (r *Reader) All() iter.Seq[*corev1.Node] { return r.Nodes.All() }
 
 // List lists the nodes of the API server.
 func (r *Reader) List(ctx context.Context, each func(*corev1.Node)) error {
-	for page, err := range paging.Pages(func(token string) (*corev1.NodeList, error) {
+	for page, err := range liveread.Pages(func(token string) (*corev1.NodeList, error) {
 		page := &corev1.NodeList{}
 		return page, r.API.List(ctx, page, client.Limit(pageSize), client.Continue(token))
 	}) {

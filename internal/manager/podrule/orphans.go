@@ -15,7 +15,7 @@ import (
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/core/podrule"
-	"github.com/readygate/readygate/internal/paging"
+	"github.com/readygate/readygate/internal/liveread"
 	"github.com/readygate/readygate/internal/text"
 )
 
@@ -219,7 +219,7 @@ func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*podrul
 // what failed at the end.
 func (r *Reconciler) eachPod(ctx context.Context, visit func(*corev1.Pod) error, options ...client.ListOption) error {
 	var failed []error
-	for page, err := range paging.Pages(func(token string) (*corev1.PodList, error) {
+	for page, err := range liveread.Pages(func(token string) (*corev1.PodList, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		page := &corev1.PodList{}

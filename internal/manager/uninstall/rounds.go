@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/internal/paging"
+	"github.com/readygate/readygate/internal/liveread"
 )
 
 const (
@@ -86,7 +86,7 @@ func (a things[T]) each(ctx context.Context, look visit[T]) (seen int, changed [
 		mu     sync.Mutex
 		failed failures
 	)
-	for page, err := range paging.Pages(func(token string) (*pageOf[T], error) { return a.list(ctx, token) }) {
+	for page, err := range liveread.Pages(func(token string) (*pageOf[T], error) { return a.list(ctx, token) }) {
 		if err != nil {
 			return seen, changed, fmt.Errorf("listing %ss: %w", a.kind, err)
 		}

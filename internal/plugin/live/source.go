@@ -20,7 +20,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/paging"
+	"github.com/readygate/readygate/internal/liveread"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
@@ -111,7 +111,7 @@ func (s *Source) get(ctx context.Context, kind string, key client.ObjectKey, int
 // list reads objects page by page. What names them in errors; items takes out of a page what is kept of it.
 func list[T any, L client.ObjectList](ctx context.Context, s *Source, what string, kind L, items func(L) []T, options ...client.ListOption) ([]T, error) {
 	var all []T
-	for page, err := range paging.Pages(func(token string) (L, error) {
+	for page, err := range liveread.Pages(func(token string) (L, error) {
 		page := kind.DeepCopyObject().(L)
 		return page, s.client.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(token))...)
 	}) {

@@ -72,8 +72,8 @@ func TestRulesCountStuckAndLimitedNodes(t *testing.T) {
 	limited.Others, lonely.Others = "a lease is renewed in namespace tenant", "a lease is renewed in namespace tenant"
 	compare(t, print.Rules([]view.Rule{limited, lonely}, false, noon), `
 NAME      TAINT                           MODE         SELECTED   HELD          RELEASED        STANDING   AT-CREATION    AGE
-network   readiness.k8s.io/N:NoSchedule   continuous   5          2 (1 stuck)   3 (1 limited)   Limited    Covered   3h
-storage   readiness.k8s.io/S:NoSchedule   continuous   2          1             1               Enforced   Covered   3h
+network   readiness.k8s.io/N:NoSchedule   continuous   5          2 (1 stuck)   3 (1 limited)   Limited    PolicyActive   3h
+storage   readiness.k8s.io/S:NoSchedule   continuous   2          1             1               Enforced   PolicyActive   3h
 
 Other controllers: a lease is renewed in namespace tenant
 network is Limited: 1 node stays released

@@ -1,17 +1,17 @@
-package sharedread_test
+package liveread_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/readygate/readygate/internal/sharedread"
+	"github.com/readygate/readygate/internal/liveread"
 )
 
 // Callers that asked before the request was sent share its answer. A later caller reads again, and a
 // failure is not shared.
 func TestCallersBeforeTheRequestShareOneRead(t *testing.T) {
-	var answer sharedread.Answer[int]
+	var answer liveread.Shared[int]
 	now, reads := time.Unix(1e9, 0), 0
 	clock := func() time.Time { return now }
 	read := func() (int, error) {

@@ -1,4 +1,4 @@
-package paging_test
+package liveread_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/internal/paging"
+	"github.com/readygate/readygate/internal/liveread"
 )
 
 // pages is a list of so many pages, whose tokens are the numbers of the pages.
@@ -53,7 +53,7 @@ func TestPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			var failed error
-			for page, err := range paging.Pages(func(token string) (*corev1.NodeList, error) {
+			for page, err := range liveread.Pages(func(token string) (*corev1.NodeList, error) {
 				if err := test.fails[token]; err != nil {
 					return nil, err
 				}
@@ -72,7 +72,7 @@ func TestPages(t *testing.T) {
 
 func TestNoPageIsReadAfterTheLoopEnds(t *testing.T) {
 	requests := 0
-	for range paging.Pages(func(token string) (*corev1.NodeList, error) {
+	for range liveread.Pages(func(token string) (*corev1.NodeList, error) {
 		requests++
 		return pages(3)(token)
 	}) {

@@ -1,10 +1,10 @@
-// Package paging lists objects of the API server in pages. It sends nothing itself: callers pass the function that
-// sends one request.
+// Package liveread reads from the API server past the caches: page by page, and once for many callers. It sends nothing
+// itself: callers pass the function that sends one request.
 //
-// It exists because the pager of client-go does not continue a list whose continue token has expired: it fails, or lists
+// Pages exists because the pager of client-go does not continue a list whose continue token has expired: it fails, or lists
 // everything again in one response, so that objects are visited twice (TestAListGoesOnWhenItsContinueTokenExpires and
 // TestMaxUnavailableCountsNodesOnceWhenAListExpires in test/integration).
-package paging
+package liveread
 
 import (
 	"errors"
