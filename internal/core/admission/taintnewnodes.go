@@ -61,11 +61,11 @@ func holdExpression(rule *noderule.Rule) string {
 		when = append(when, "!"+met(rule))
 	}
 
-	path, created := noderule.AdmissionRecord(rule, noderule.OriginCreated)
+	path, atCreation := noderule.AdmissionRecord(rule, noderule.OriginCreated)
 	_, labelled := noderule.AdmissionRecord(rule, noderule.OriginLabelled)
 	return fmt.Sprintf("%s ? {\"key\": %s, \"value\": %s, \"effect\": %s, \"path\": %s, \"record\": %s ? %s : %s} : {}",
 		strings.Join(when, " && "), quote(rule.Taint.Key), quote(rule.Taint.Value), quote(string(rule.Taint.Effect)),
-		quote("/metadata/annotations/"+pointer.Replace(path)), created, quote(created), quote(labelled))
+		quote("/metadata/annotations/"+pointer.Replace(path)), created, quote(atCreation), quote(labelled))
 }
 
 // created is the expression that the request creates the node.
