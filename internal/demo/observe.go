@@ -20,20 +20,12 @@ func (m *monitor) joins(node string, taints []corev1.Taint) {
 	m.joinTaints[node] = taints
 }
 
+// observeNode records what changed between two versions of a node.
 func (m *monitor) observeNode(node *corev1.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, joined := range m.joinTaints[node.Name] {
-		m.taintChecks++
-		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.ToString() == joined.ToString() }) {
-			m.lostTaints = append(m.lostTaints, fmt.Sprintf("node %s lost the taint %s", node.Name, joined.ToString()))
-		}
-	}
-	seen := m.nodes[node.Name]
-	if seen == nil {
-		seen = &history{}
-		m.nodes[node.Name] = seen
-	}
+	m.checkJoinTaints(node)
+	seen := m.historyOf(node.Name)
 	now := nodeVersion{number: numberOf(node), taints: ofRules(node), statuses: map[string]corev1.ConditionStatus{}, boot: node.Status.NodeInfo.BootID}
 	before := seen.at(now.number)
 	for _, c := range node.Status.Conditions {
@@ -43,8 +35,8 @@ func (m *monitor) observeNode(node *corev1.Node) {
 			seen.lastTrue = m.now()
 		}
 	}
-	held, wasHeld := len(now.taints) > 0, len(before.taints) > 0
-	switch {
+	held := len(now.taints) > 0
+	switch wasHeld := len(before.taints) > 0; {
 	case held && !wasHeld:
 		m.holds++
 	case !held && wasHeld:
@@ -53,7 +45,8 @@ func (m *monitor) observeNode(node *corev1.Node) {
 			m.delays = append(m.delays, m.now().Sub(seen.lastTrue))
 		}
 	}
-	if before.boot != "" && before.boot != now.boot && before.statuses[string(corev1.NodeReady)] != corev1.ConditionTrue {
+	rebooted := before.boot != "" && before.boot != now.boot
+	if rebooted && before.statuses[string(corev1.NodeReady)] != corev1.ConditionTrue {
 		m.reboots++
 		if !held {
 			m.unheldBoots = append(m.unheldBoots, fmt.Sprintf("node %s came back from a reboot without the taint of a rule", node.Name))
@@ -61,6 +54,25 @@ func (m *monitor) observeNode(node *corev1.Node) {
 	}
 	if before.number = now.number; !reflect.DeepEqual(before, now) {
 		seen.versions = append(seen.versions, now)
+	}
+}
+
+func (m *monitor) historyOf(node string) *history {
+	seen := m.nodes[node]
+	if seen == nil {
+		seen = &history{}
+		m.nodes[node] = seen
+	}
+	return seen
+}
+
+// checkJoinTaints records taints that the node joined with and has lost.
+func (m *monitor) checkJoinTaints(node *corev1.Node) {
+	for _, joined := range m.joinTaints[node.Name] {
+		m.taintChecks++
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.ToString() == joined.ToString() }) {
+			m.lostTaints = append(m.lostTaints, fmt.Sprintf("node %s lost the taint %s", node.Name, joined.ToString()))
+		}
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Text describes the step.
-func (s *Step) Text() string {
+func (s *Step) Text() string { //nolint:gocyclo // one case per kind of step
 	on := func(nodes []string) string { return strings.Join(nodes, ", ") }
 	switch {
 	case s.Pause != nil:

@@ -48,13 +48,13 @@ func BenchmarkFootprint(b *testing.B) {
 		b.Skipf("is it built? make build: %v", err)
 	}
 	s, e := newLargeStation(b, nameOf(b)), newEndpoint(b, http.StatusOK)
-	config := "apiVersion: readygate.dev/v1alpha1\nkind: ReporterConfig\nchecks:\n"
+	config := []byte("apiVersion: readygate.dev/v1alpha1\nkind: ReporterConfig\nchecks:\n")
 	conditions := []string{"bench.example.com/A", "bench.example.com/B", "bench.example.com/C"}
 	for _, condition := range conditions {
-		config += fmt.Sprintf("- {conditionType: %s, interval: %v, http: {url: %q}}\n", condition, interval, e.URL)
+		config = fmt.Appendf(config, "- {conditionType: %s, interval: %v, http: {url: %q}}\n", condition, interval, e.URL)
 	}
 	file := filepath.Join(b.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(file, config, 0o600); err != nil {
 		b.Fatal(err)
 	}
 	p := testenv.StartReporter(b, s.kubeconfig, nil, "--config", file)

@@ -72,7 +72,7 @@ func (c *grpcCheck) Run(ctx context.Context) Observation {
 	if err != nil {
 		return failed(ReasonEndpointConnectionError, err.Error())
 	}
-	response, answer, err := c.ask(ctx, client)
+	response, answer, err := c.ask(ctx, client) //nolint:bodyclose // ask has closed it
 	if err != nil {
 		return noAnswer(c.spec.Address, err, c.env)
 	}
