@@ -246,13 +246,9 @@ func taintNewNodes(rules *rulecache.Shelf, owners *ruletaints.List, live client.
 			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)
 		},
 		CompileLive: func(ctx context.Context) (admission.Compiled, error) {
-			var list v1alpha1.NodeReadinessRuleList
-			if err := rulecache.ListLive(ctx, live, &list); err != nil {
+			objs, err := rulecache.NodeRules(ctx, live)
+			if err != nil {
 				return admission.Compiled{}, err
-			}
-			objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
-			for i := range list.Items {
-				objs[i] = &list.Items[i]
 			}
 			book := noderule.NewRulebook(objs)
 			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)

@@ -122,7 +122,8 @@ func (o *Options) holder() string {
 func report(agent *Agent) agents.Report {
 	report := agents.Report{Version: version.Version, Rules: map[types.UID]agents.RuleReport{}}
 	for rule, tally := range agent.Tallies() {
-		report.Rules[rule.UID] = agents.ReportRule(rule, tally)
+		tally.Cut(agents.Listed)
+		report.Rules[rule.UID] = agents.RuleReport{Generation: rule.Generation, Tally: *tally}
 	}
 	return report
 }

@@ -2,14 +2,15 @@ package admission
 
 import (
 	"fmt"
-	"reflect"
-	"strings"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
+	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
 // Who uninstalls, in the manager's namespace.
@@ -57,29 +58,49 @@ func CleanupBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(CleanupName, admissionv1.Deny)
 }
 
-// touchedByCleanup is the expression for the names of what is changed and must not be. Of the
-// metadata, the API server itself keeps what is left out.
+// touchedByCleanup is the expression for the names of what is changed and must not be.
 func touchedByCleanup() string {
 	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix)
 	managed := prefixed("t.key", v1alpha1.TaintPrefixes...)
-	touched := []string{
+	return touched("!variables.update ? [] : ", []string{
 		unless("variables.annotations.all(k, k in variables.annotationsBefore && variables.annotationsBefore[k] == variables.annotations[k]) && "+
 			fmt.Sprintf("variables.annotationsBefore.all(k, k in variables.annotations || !variables.status && (%s))", ours), "annotations"),
 		unless(fmt.Sprintf("variables.taints.filter(t, !(%s)) == variables.taintsBefore.filter(t, !(%s)) && ", managed, managed)+
 			fmt.Sprintf("variables.taints.filter(t, %s).all(t, t in variables.taintsBefore)", managed), "taints"),
 		unless("variables.conditions.all(c, c in variables.conditionsBefore) && "+
 			fmt.Sprintf("variables.conditionsBefore.all(c, c in variables.conditions || !(c.type in %s))", quoteAll(KubernetesConditions)), "conditions"),
-	}
-	for _, field := range fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "annotations", "managedFields", "resourceVersion", "generation") {
-		touched = append(touched, touchedField("metadata."+field))
-	}
-	for _, field := range fieldsOf(reflect.TypeFor[corev1.NodeSpec](), "taints") {
-		touched = append(touched, touchedField("spec."+field))
-	}
-	for _, field := range fieldsOf(reflect.TypeFor[corev1.NodeStatus](), "conditions") {
-		touched = append(touched, touchedField("status."+field))
-	}
-	return "!variables.update ? [] : [\n  " + strings.Join(touched, ",\n  ") + "\n].filter(f, f != '')"
+	}, touchedMeta("annotations"), touchedIn[corev1.NodeSpec]("spec", "taints"), touchedIn[corev1.NodeStatus]("status", "conditions"))
 }
 
 func unless(expression, name string) string { return fmt.Sprintf("(%s) ? '' : '%s'", expression, name) }
+
+// Rules limits the manager and the clean-up, on rules of both kinds, to adding and removing the
+// finalizers of Readygate. A role can grant "patch" on rules and no less. Requests of other accounts,
+// the status, which is a subresource, and deletions are not matched.
+func Rules() *admissionv1.ValidatingAdmissionPolicy {
+	constraints := match(nodev1alpha1.GroupVersion.Group, nodev1alpha1.GroupVersion.Version, []string{"nodereadinessrules"}, admissionv1.Update)
+	constraints.ResourceRules = append(constraints.ResourceRules,
+		resourceRule(podv1alpha1.GroupVersion.Group, podv1alpha1.GroupVersion.Version, []string{"podreadinessrules"}, admissionv1.Update))
+	const may = "the manager and the clean-up may add and remove their finalizer on rules, and not change "
+	return limitBoth(RulesName, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: constraints,
+		Variables:        []admissionv1.Variable{{Name: "touched", Expression: touchedOfRules()}},
+		Validations: []admissionv1.Validation{{
+			Expression:        "variables.touched.size() == 0",
+			MessageExpression: quote(may) + " + variables.touched.join(', ') + ' (nor may another policy or webhook in their request)'",
+			Message:           may + "anything else",
+		}},
+	})
+}
+
+// RulesBinding puts Rules in force.
+func RulesBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(RulesName, admissionv1.Deny)
+}
+
+// touchedOfRules is the expression for the names of the fields that are changed and must not be.
+func touchedOfRules() string {
+	others := fmt.Sprintf("metadata.?finalizers.orValue([]).filter(f, !(f in %s))", quoteAll([]string{nodev1alpha1.Finalizer, podv1alpha1.Finalizer}))
+	return touched("", []string{touchedField("spec"), unless("object."+others+" == oldObject."+others, "finalizers of others")},
+		touchedIn[metav1.ObjectMeta]("metadata", slices.Concat(keptByTheServer, []string{"finalizers"})...))
+}

@@ -52,7 +52,7 @@ func (c *Compiled) add(name string, text Text) {
 // change them.
 func (c Compiled) Texts() map[string]Text { return c.rules }
 
-// Covers says whether the policy speaks of the rule of this UID.
+// Covers reports whether the policy speaks of the rule of this UID.
 func (c Compiled) Covers(uid types.UID) bool {
 	_, ok := c.rules[VariableOf(uid)]
 	return ok
@@ -64,7 +64,7 @@ func (c Compiled) Variables() []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(c.rules)), maps.Keys(c.edited))
 }
 
-// Names says whether a variable of this name is in the policy, be it in a text that cannot be
+// Names reports whether a variable of this name is in the policy, be it in a text that cannot be
 // relied on.
 func (c Compiled) Names(variable string) bool {
 	_, ok := c.rules[variable]
@@ -74,16 +74,16 @@ func (c Compiled) Names(variable string) bool {
 // Edited is true if the stored policy is not one that this version compiles from any rules.
 func (c Compiled) Edited() bool { return c.edited != nil }
 
-// LeavesOut says whether the rule of this UID was left out because it does not fit.
+// LeavesOut reports whether the rule of this UID was left out because it does not fit.
 func (c Compiled) LeavesOut(uid types.UID) bool { return c.leftOut[VariableOf(uid)] }
 
-// Keeps says whether the policy says of the rule of this UID what the other one says.
+// Keeps reports whether the policy says of the rule of this UID what the other one says.
 func (c Compiled) Keeps(uid types.UID, other Compiled) bool {
 	text, ok := other.rules[VariableOf(uid)]
 	return ok && c.rules[VariableOf(uid)] == text
 }
 
-// Drops says whether the other policy speaks of a rule that this one does not.
+// Drops reports whether the other policy speaks of a rule that this one does not.
 func (c Compiled) Drops(other Compiled) bool {
 	for name := range other.rules {
 		if _, ok := c.rules[name]; !ok {
@@ -105,7 +105,7 @@ func VariableOf(uid types.UID) string {
 	}, string(uid))
 }
 
-// Equal says whether two policies say the same, and leave out the same.
+// Equal reports whether two policies say the same, and leave out the same.
 func (c Compiled) Equal(other Compiled) bool {
 	return slices.Equal(c.order, other.order) && maps.Equal(c.rules, other.rules) && maps.Equal(c.leftOut, other.leftOut) && maps.Equal(c.edited, other.edited)
 }

@@ -16,46 +16,41 @@ import (
 // any other change or deletion: that, and what an API server that has just started lets
 // through, is settled at runtime.
 func Conflicts() *admissionv1.ValidatingAdmissionPolicy {
-	return &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
-		ObjectMeta: meta(ConflictsName),
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: ptr.To(admissionv1.Ignore),
-			ParamKind:     rulesAsParams(),
-			MatchConstraints: match(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version,
-				[]string{"nodereadinessrules"}, admissionv1.Create),
-			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "enforced", Expression: "!object.spec.?dryRun.orValue(false)"},
-				{Name: "another-rule", Expression: "object.metadata.name != params.metadata.name"},
-				{Name: "same-taint", Expression: "object.spec.taint.key == params.spec.taint.key && object.spec.taint.effect == params.spec.taint.effect"},
-				{Name: "takes-part", Expression: takesPart},
-			},
-			Variables: []admissionv1.Variable{
-				{Name: "expressions", Expression: "object.spec.nodeSelector.?matchExpressions.orValue([]) + params.spec.nodeSelector.?matchExpressions.orValue([])"},
-				{Name: "mine", Expression: "object.spec.nodeSelector.?matchLabels.orValue({})"},
-				{Name: "theirs", Expression: "params.spec.nodeSelector.?matchLabels.orValue({})"},
-				// What a label must be one of. Nothing after a label's colon is null, and means empty.
-				{Name: "ins", Expression: "variables.mine.map(k, {'key': dyn(k), 'values': dyn([variables.mine[k] == null ? '' : variables.mine[k]])}) + " +
-					"variables.theirs.map(k, {'key': dyn(k), 'values': dyn([variables.theirs[k] == null ? '' : variables.theirs[k]])}) + " +
-					"variables.expressions.filter(e, e.operator == 'In').map(e, {'key': dyn(e.key), 'values': dyn(e.values)})"},
-				{Name: "keys", Expression: "variables.ins.map(i, i.key) + variables.expressions.map(e, e.key)"},
-				// Labels do not depend on each other, so no node fits both rules exactly if some
-				// label cannot fit both.
-				{Name: "apart", Expression: "variables.keys.exists(k, " +
-					"(variables.ins.exists(i, i.key == k) || variables.expressions.exists(e, e.key == k && e.operator == 'Exists')) && " +
-					"(variables.expressions.exists(e, e.key == k && e.operator == 'DoesNotExist') || " +
-					"variables.ins.exists(i, i.key == k && !i.values.exists(v, " +
-					"variables.ins.all(j, j.key != k || v in j.values) && " +
-					"!variables.expressions.exists(e, e.key == k && e.operator == 'NotIn' && v in e.values)))))"},
-			},
-			Validations: []admissionv1.Validation{{
-				Expression: "variables.apart",
-				MessageExpression: "'rule \"' + params.metadata.name + '\" manages the taint ' + params.spec.taint.key + ':' + params.spec.taint.effect + " +
-					"' on nodes that this rule can select too: use another taint or a nodeSelector that excludes its nodes, or delete that rule first'",
-				Reason: ptr.To(metav1.StatusReasonForbidden),
-			}},
+	return validating(ConflictsName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
+		ParamKind: rulesAsParams(),
+		MatchConstraints: match(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version,
+			[]string{"nodereadinessrules"}, admissionv1.Create),
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "enforced", Expression: "!object.spec.?dryRun.orValue(false)"},
+			{Name: "another-rule", Expression: "object.metadata.name != params.metadata.name"},
+			{Name: "same-taint", Expression: "object.spec.taint.key == params.spec.taint.key && object.spec.taint.effect == params.spec.taint.effect"},
+			{Name: "takes-part", Expression: takesPart},
 		},
-	}
+		Variables: []admissionv1.Variable{
+			{Name: "expressions", Expression: "object.spec.nodeSelector.?matchExpressions.orValue([]) + params.spec.nodeSelector.?matchExpressions.orValue([])"},
+			{Name: "mine", Expression: "object.spec.nodeSelector.?matchLabels.orValue({})"},
+			{Name: "theirs", Expression: "params.spec.nodeSelector.?matchLabels.orValue({})"},
+			// What a label must be one of. Nothing after a label's colon is null, and means empty.
+			{Name: "ins", Expression: "variables.mine.map(k, {'key': dyn(k), 'values': dyn([variables.mine[k] == null ? '' : variables.mine[k]])}) + " +
+				"variables.theirs.map(k, {'key': dyn(k), 'values': dyn([variables.theirs[k] == null ? '' : variables.theirs[k]])}) + " +
+				"variables.expressions.filter(e, e.operator == 'In').map(e, {'key': dyn(e.key), 'values': dyn(e.values)})"},
+			{Name: "keys", Expression: "variables.ins.map(i, i.key) + variables.expressions.map(e, e.key)"},
+			// Labels do not depend on each other, so no node fits both rules exactly if some
+			// label cannot fit both.
+			{Name: "apart", Expression: "variables.keys.exists(k, " +
+				"(variables.ins.exists(i, i.key == k) || variables.expressions.exists(e, e.key == k && e.operator == 'Exists')) && " +
+				"(variables.expressions.exists(e, e.key == k && e.operator == 'DoesNotExist') || " +
+				"variables.ins.exists(i, i.key == k && !i.values.exists(v, " +
+				"variables.ins.all(j, j.key != k || v in j.values) && " +
+				"!variables.expressions.exists(e, e.key == k && e.operator == 'NotIn' && v in e.values)))))"},
+		},
+		Validations: []admissionv1.Validation{{
+			Expression: "variables.apart",
+			MessageExpression: "'rule \"' + params.metadata.name + '\" manages the taint ' + params.spec.taint.key + ':' + params.spec.taint.effect + " +
+				"' on nodes that this rule can select too: use another taint or a nodeSelector that excludes its nodes, or delete that rule first'",
+			Reason: ptr.To(metav1.StatusReasonForbidden),
+		}},
+	})
 }
 
 // ConflictsBinding puts Conflicts in force.

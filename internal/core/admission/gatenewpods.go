@@ -217,24 +217,13 @@ func latchVariable(name, field string) string {
 // GateNewPodsPolicy is the policy for new pods as an administrator installs it: it does nothing until the manager
 // fills in the rules.
 func GateNewPodsPolicy() *admissionv1.MutatingAdmissionPolicy {
-	return &admissionv1.MutatingAdmissionPolicy{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
-		ObjectMeta: meta(GateNewPodsName),
-		Spec:       GateNewPodsSpec(Latch{})(Compiled{}),
-	}
+	return mutating(GateNewPodsName, GateNewPodsSpec(Latch{})(Compiled{}))
 }
 
 // GateNewPodsBinding puts the policy for new pods in force. It names the one resource that the policy can reach,
 // whatever the policy's text says: the manager may write that text, and not this.
 func GateNewPodsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
-	return &admissionv1.MutatingAdmissionPolicyBinding{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
-		ObjectMeta: meta(GateNewPodsName),
-		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName:     GateNewPodsName,
-			MatchResources: podsOnly(),
-		},
-	}
+	return mutatingBinding(GateNewPodsName, nil, podsOnly())
 }
 
 // podsOnly matches the creation of pods.

@@ -26,24 +26,19 @@ const (
 // may manage and to our annotations. Its role can say "patch nodes" and no more. It is asked
 // about that one account only, and where it cannot be asked, the account may do nothing.
 func Manager() *admissionv1.ValidatingAdmissionPolicy {
-	return &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
-		ObjectMeta: meta(ManagerName),
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: ptr.To(admissionv1.Fail),
-			MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
-				admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
-			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "by-the-manager", Expression: username + " == " + quote(ManagerUser)},
-			},
-			Variables: []admissionv1.Variable{
-				{Name: "update", Expression: "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''"},
-				{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
-				{Name: "before", Expression: "oldObject.metadata.?annotations.orValue({})"},
-			},
-			Validations: managerValidations(),
+	return validating(ManagerName, admissionv1.Fail, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
+			admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "by-the-manager", Expression: username + " == " + quote(ManagerUser)},
 		},
-	}
+		Variables: []admissionv1.Variable{
+			{Name: "update", Expression: "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''"},
+			{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
+			{Name: "before", Expression: "oldObject.metadata.?annotations.orValue({})"},
+		},
+		Validations: managerValidations(),
+	})
 }
 
 // ManagerBinding puts Manager in force.

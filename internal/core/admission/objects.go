@@ -35,30 +35,19 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{PartOfLabel: PartOf}}
 }
 
-// IsOurs says whether a policy or binding was installed by Readygate.
+// IsOurs reports whether a policy or binding was installed by Readygate.
 func IsOurs(obj metav1.Object) bool { return obj.GetLabels()[PartOfLabel] == PartOf }
 
 // TaintNewNodesPolicy is the policy for new nodes as an administrator installs it: it does nothing until
 // the manager fills in the rules.
 func TaintNewNodesPolicy() *admissionv1.MutatingAdmissionPolicy {
-	return &admissionv1.MutatingAdmissionPolicy{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
-		ObjectMeta: meta(TaintNewNodesName),
-		Spec:       TaintNewNodesSpec(Compiled{}),
-	}
+	return mutating(TaintNewNodesName, TaintNewNodesSpec(Compiled{}))
 }
 
 // TaintNewNodesBinding puts the policy for new nodes in force. It names the one resource that the policy
 // can reach, whatever the policy's text says: the manager may write that text, and not this.
 func TaintNewNodesBinding() *admissionv1.MutatingAdmissionPolicyBinding {
-	return &admissionv1.MutatingAdmissionPolicyBinding{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
-		ObjectMeta: meta(TaintNewNodesName),
-		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName:     TaintNewNodesName,
-			MatchResources: nodesOnly(admissionv1.Create, admissionv1.Update),
-		},
-	}
+	return mutatingBinding(TaintNewNodesName, nil, nodesOnly(admissionv1.Create, admissionv1.Update))
 }
 
 // nodesOnly matches requests of these kinds for nodes and for none of their subresources.
@@ -91,6 +80,24 @@ func resourceRule(group, version string, resources []string, operations ...admis
 
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func validating(name string, onFailure admissionv1.FailurePolicyType, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
+	spec.FailurePolicy = &onFailure
+	return &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec}
+}
+
+func mutating(name string, spec admissionv1.MutatingAdmissionPolicySpec) *admissionv1.MutatingAdmissionPolicy {
+	return &admissionv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec}
+}
+
+// mutatingBinding puts a mutating policy in force for these resources, with params unless they are nil.
+func mutatingBinding(name string, params *admissionv1.ParamRef, resources *admissionv1.MatchResources) *admissionv1.MutatingAdmissionPolicyBinding {
+	return &admissionv1.MutatingAdmissionPolicyBinding{
+		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
+		ObjectMeta: meta(name),
+		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: params, MatchResources: resources},
+	}
 }
 
 // binding puts a validating policy in force.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
@@ -21,24 +20,19 @@ func Removal() *admissionv1.ValidatingAdmissionPolicy {
 	for i, name := range []string{ManagerAccount, ManagerNamespace, v1alpha1.CRDName} {
 		constraints.ResourceRules[i].ResourceNames = []string{name}
 	}
-	return &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
-		ObjectMeta: meta(RemovalName),
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    ptr.To(admissionv1.Ignore),
-			ParamKind:        rulesAsParams(),
-			MatchConstraints: constraints,
-			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "ours", Expression: fmt.Sprintf("request.resource.resource != 'deployments' || request.namespace == %s", quote(ManagerNamespace))},
-				{Name: "enforced", Expression: quote(v1alpha1.Finalizer) + " in params.metadata.?finalizers.orValue([])"},
-			},
-			Validations: []admissionv1.Validation{{
-				Expression: "false",
-				Message: "rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are created with the taint. " +
-					"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding " + TaintNewNodesName,
-			}},
+	return validating(RemovalName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
+		ParamKind:        rulesAsParams(),
+		MatchConstraints: constraints,
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "ours", Expression: fmt.Sprintf("request.resource.resource != 'deployments' || request.namespace == %s", quote(ManagerNamespace))},
+			{Name: "enforced", Expression: quote(v1alpha1.Finalizer) + " in params.metadata.?finalizers.orValue([])"},
 		},
-	}
+		Validations: []admissionv1.Validation{{
+			Expression: "false",
+			Message: "rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are created with the taint. " +
+				"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding " + TaintNewNodesName,
+		}},
+	})
 }
 
 // RemovalBinding puts Removal in force.
@@ -46,4 +40,25 @@ func RemovalBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	b := binding(RemovalName, admissionv1.Warn)
 	b.Spec.ParamRef = everyRule()
 	return b
+}
+
+// Advice warns, and refuses nothing, when somebody creates or changes a rule so that one probe
+// gone wrong empties all nodes. Others wrote such rules before the limit was there, and theirs
+// must go on to work.
+func Advice() *admissionv1.ValidatingAdmissionPolicy {
+	return validating(AdviceName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: match(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version,
+			[]string{"nodereadinessrules"}, admissionv1.Create, admissionv1.Update),
+		Validations: []admissionv1.Validation{{
+			Expression: "object.spec.enforcementMode != 'continuous' || object.spec.taint.effect != 'NoExecute' || has(object.spec.maxUnavailable) || " +
+				"has(object.metadata.deletionTimestamp)",
+			Message: "spec.maxUnavailable is missing, and NoExecute evicts: a reporter that goes wrong everywhere would empty all nodes at once. " +
+				"Set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which keeps running pods",
+		}},
+	})
+}
+
+// AdviceBinding puts Advice in force.
+func AdviceBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(AdviceName, admissionv1.Warn)
 }

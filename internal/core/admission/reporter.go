@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -82,14 +83,13 @@ func OwnNodeBinding(namespace, account string) *admissionv1.ValidatingAdmissionP
 
 // limit makes a policy about one account and nobody else, which fails closed.
 func limit(name, namespace, account string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
-	spec.FailurePolicy = ptr.To(admissionv1.Fail)
 	spec.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "by-the-account", Expression: username + " == " + quote(userOf(namespace, account))},
 	}
 	for i := range spec.Validations {
 		spec.Validations[i].Reason = ptr.To(metav1.StatusReasonForbidden)
 	}
-	return &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec}
+	return validating(name, admissionv1.Fail, spec)
 }
 
 // limitBoth makes a policy about the manager and the clean-up and no other account, which fails closed.
@@ -130,17 +130,29 @@ const touchedConditions = "variables.others == variables.before ? [] : " +
 	"variables.others.filter(c, !(c in variables.before)).map(c, c.type) + " +
 	"variables.before.filter(b, !variables.others.exists(c, c.type == b.type)).map(b, b.type)"
 
-// touchedFields is the expression for the names of fields, but for conditions, that are not as
-// before. Of the metadata, the API server itself keeps what is left out.
+// touchedFields is the expression for the names of fields, but for conditions, that are not as before.
 func touchedFields() string {
-	touched := []string{touchedField("spec")}
-	for _, field := range fieldsOf(reflect.TypeFor[metav1.ObjectMeta](), "managedFields", "resourceVersion", "generation") {
-		touched = append(touched, touchedField("metadata."+field))
+	return touched("!variables.reports ? [] : ", []string{touchedField("spec")}, touchedMeta(), touchedIn[corev1.NodeStatus]("status", "conditions"))
+}
+
+// touched is the expression for the names of all fields that are not as before, after a condition on which there are
+// none. Each check is an expression for a name, or for an empty text if the field is as before.
+func touched(unless string, checks ...[]string) string {
+	return unless + "[\n  " + strings.Join(slices.Concat(checks...), ",\n  ") + "\n].filter(f, f != '')"
+}
+
+// touchedIn has a check per field of a part of an object, but for some.
+func touchedIn[T any](part string, but ...string) []string {
+	fields := fieldsOf(reflect.TypeFor[T](), but...)
+	for i := range fields {
+		fields[i] = touchedField(part + "." + fields[i])
 	}
-	for _, field := range fieldsOf(reflect.TypeFor[corev1.NodeStatus](), "conditions") {
-		touched = append(touched, touchedField("status."+field))
-	}
-	return "!variables.reports ? [] : [\n  " + strings.Join(touched, ",\n  ") + "\n].filter(f, f != '')"
+	return fields
+}
+
+// touchedMeta has a check per field of the metadata, but for some. The API server itself keeps what is left out.
+func touchedMeta(but ...string) []string {
+	return touchedIn[metav1.ObjectMeta]("metadata", append(but, "managedFields", "resourceVersion", "generation")...)
 }
 
 func touchedField(path string) string {
@@ -161,4 +173,36 @@ func nameFor(what, namespace, account string) string {
 	}
 	sum := fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(name)))
 	return strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-len(sum)], "-.") + sum
+}
+
+// Reserved refuses everybody but the reporter, administrators included, to add, change or
+// remove a condition of its types: as a node is created, or later. Who uninstalls may remove
+// it: its reporter is gone by then. What a request leaves as it
+// is, is none of its business. A compromised kubelet can still report what it likes to the
+// reporter on its node; this is against accidents, and against agents of other nodes.
+//
+// It sees everybody's requests for nodes, so it fails open, and does nothing until it is bound.
+func (r Reporter) Reserved() *admissionv1.ValidatingAdmissionPolicy {
+	return validating(nameFor("reserved", r.Namespace, r.Account), admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: match("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Create, admissionv1.Update),
+		Variables: []admissionv1.Variable{
+			{Name: "reporter", Expression: quote(userOf(r.Namespace, r.Account))},
+			{Name: "types", Expression: quoteAll(r.Types)},
+			{Name: "conditions", Expression: "object.?status.?conditions.orValue([])"},
+			{Name: "before", Expression: "oldObject == null ? [] : oldObject.?status.?conditions.orValue([])"},
+			{Name: "touched", Expression: "variables.types.filter(t, variables.conditions.filter(c, c.type == t) != variables.before.filter(c, c.type == t))"},
+		},
+		Validations: []admissionv1.Validation{{
+			Expression: "variables.touched.size() == 0 || " + username + " == variables.reporter || " +
+				username + " == " + quote(CleanupUser) + " && !variables.conditions.exists(c, c.type in variables.touched)",
+			MessageExpression: "'only ' + variables.reporter + ' may add, change or remove the condition ' + variables.touched.join(', ')" +
+				" + ' of a node: leave it as it is, or delete the binding of this policy first'",
+			Reason: ptr.To(metav1.StatusReasonForbidden),
+		}},
+	})
+}
+
+// ReservedBinding puts Reserved in force.
+func (r Reporter) ReservedBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return binding(r.Reserved().Name, admissionv1.Deny)
 }

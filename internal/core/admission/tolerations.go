@@ -16,44 +16,32 @@ import (
 // API server that has just started lets through unchanged is told of in the rule's status, and
 // mended by the next change of the DaemonSet.
 func Tolerations() *admissionv1.MutatingAdmissionPolicy {
-	return &admissionv1.MutatingAdmissionPolicy{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
-		ObjectMeta: meta(TolerationsName),
-		Spec: admissionv1.MutatingAdmissionPolicySpec{
-			FailurePolicy:      ptr.To(admissionv1.Ignore),
-			ReinvocationPolicy: admissionv1.IfNeededReinvocationPolicy,
-			ParamKind:          rulesAsParams(),
-			MatchConstraints:   daemonSetsOnly(),
-			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "enforced", Expression: takesPart},
-				{Name: "asks-for-it", Expression: "has(params.spec.tolerations)"},
-				{Name: "selects", Expression: selectedByParams("params.spec.tolerations.?daemonSetSelector", "object.metadata.?labels.orValue({})")},
-				{Name: "does-not-tolerate", Expression: "!object.spec.template.?spec.?tolerations.orValue([]).exists(t, " +
-					"(t.?key.orValue('') == '' || t.key == params.spec.taint.key) && (t.?effect.orValue('') == '' || t.effect == params.spec.taint.effect) && " +
-					"(t.?operator.orValue('') == 'Exists' || t.?operator.orValue('') in ['', 'Equal'] && t.?key.orValue('') != '' && t.?value.orValue('') == params.spec.taint.?value.orValue('')) && " +
-					"!has(t.tolerationSeconds))"},
-			},
-			Mutations: []admissionv1.Mutation{{
-				PatchType: admissionv1.PatchTypeJSONPatch,
-				// Match conditions do not know the namespace.
-				JSONPatch: &admissionv1.JSONPatch{Expression: "!" + selectedByParams("params.spec.tolerations.?namespaceSelector", "namespaceObject.?metadata.?labels.orValue({})") +
-					" ? [] :\n" + tolerationsPatch},
-			}},
+	return mutating(TolerationsName, admissionv1.MutatingAdmissionPolicySpec{
+		FailurePolicy:      ptr.To(admissionv1.Ignore),
+		ReinvocationPolicy: admissionv1.IfNeededReinvocationPolicy,
+		ParamKind:          rulesAsParams(),
+		MatchConstraints:   daemonSetsOnly(),
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "enforced", Expression: takesPart},
+			{Name: "asks-for-it", Expression: "has(params.spec.tolerations)"},
+			{Name: "selects", Expression: selectedByParams("params.spec.tolerations.?daemonSetSelector", "object.metadata.?labels.orValue({})")},
+			{Name: "does-not-tolerate", Expression: "!object.spec.template.?spec.?tolerations.orValue([]).exists(t, " +
+				"(t.?key.orValue('') == '' || t.key == params.spec.taint.key) && (t.?effect.orValue('') == '' || t.effect == params.spec.taint.effect) && " +
+				"(t.?operator.orValue('') == 'Exists' || t.?operator.orValue('') in ['', 'Equal'] && t.?key.orValue('') != '' && t.?value.orValue('') == params.spec.taint.?value.orValue('')) && " +
+				"!has(t.tolerationSeconds))"},
 		},
-	}
+		Mutations: []admissionv1.Mutation{{
+			PatchType: admissionv1.PatchTypeJSONPatch,
+			// Match conditions do not know the namespace.
+			JSONPatch: &admissionv1.JSONPatch{Expression: "!" + selectedByParams("params.spec.tolerations.?namespaceSelector", "namespaceObject.?metadata.?labels.orValue({})") +
+				" ? [] :\n" + tolerationsPatch},
+		}},
+	})
 }
 
 // TolerationsBinding puts Tolerations in force, for DaemonSets only.
 func TolerationsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
-	return &admissionv1.MutatingAdmissionPolicyBinding{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
-		ObjectMeta: meta(TolerationsName),
-		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName:     TolerationsName,
-			ParamRef:       everyRule(),
-			MatchResources: daemonSetsOnly(),
-		},
-	}
+	return mutatingBinding(TolerationsName, everyRule(), daemonSetsOnly())
 }
 
 func daemonSetsOnly() *admissionv1.MatchResources {

@@ -47,63 +47,11 @@ type Report struct {
 	Rules map[types.UID]RuleReport `json:"rules,omitempty"`
 }
 
-// RuleReport counts the pods of a node that a rule selects.
+// RuleReport counts the pods of a node that a rule selects, with at most Listed pods per list.
 type RuleReport struct {
-	// Generation is the generation of the rule that the agent looked with.
+	// Generation is the generation of the rule that the agent used.
 	Generation int64 `json:"generation,omitempty"`
-	Gated      int   `json:"gated,omitempty"`
-	Open       int   `json:"open,omitempty"`
-	Waiting    int   `json:"waiting,omitempty"`
-	Late       int   `json:"late,omitempty"`
-	Ungated    int   `json:"ungated,omitempty"`
-	Foreign    int   `json:"foreign,omitempty"`
-	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
-	LatchClosed int `json:"latchClosed,omitempty"`
-
-	Waits   []Pod `json:"waits,omitempty"`
-	Without []Pod `json:"without,omitempty"`
-}
-
-// Pod is a pod in a report.
-type Pod struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Since     time.Time `json:"since,omitzero"`
-	Why       string    `json:"why,omitempty"`
-}
-
-// ReportRule is the report of a tally.
-func ReportRule(rule *podrule.Rule, tally *podrule.Tally) RuleReport {
-	tally.Cut(Listed)
-	return RuleReport{
-		Generation: rule.Generation,
-		Gated:      tally.Gated, Open: tally.Open, Waiting: tally.Waiting, Late: tally.Late, Ungated: tally.Ungated, Foreign: tally.Foreign, LatchClosed: tally.LatchClosed,
-		Waits: podsOf(tally.Waits), Without: podsOf(tally.Without),
-	}
-}
-
-// Tally is the tally that was reported.
-func (r *RuleReport) Tally() podrule.Tally {
-	return podrule.Tally{
-		Gated: r.Gated, Open: r.Open, Waiting: r.Waiting, Late: r.Late, Ungated: r.Ungated, Foreign: r.Foreign, LatchClosed: r.LatchClosed,
-		Waits: listedOf(r.Waits), Without: listedOf(r.Without),
-	}
-}
-
-func podsOf(listed []podrule.Listed) []Pod {
-	var pods []Pod
-	for _, l := range listed {
-		pods = append(pods, Pod(l))
-	}
-	return pods
-}
-
-func listedOf(pods []Pod) []podrule.Listed {
-	var listed []podrule.Listed
-	for _, p := range pods {
-		listed = append(listed, podrule.Listed(p))
-	}
-	return listed
+	podrule.Tally
 }
 
 // Name is the name of the lease of a node's agent.
@@ -137,14 +85,14 @@ func ReportOf(lease *coordinationv1.Lease) Report {
 // most is more pods than any node has.
 const most = 100_000
 
-func bounded(pods []Pod) []Pod {
+func bounded(pods []podrule.Listed) []podrule.Listed {
 	pods = pods[:min(len(pods), Listed)]
-	return slices.DeleteFunc(pods, func(p Pod) bool {
+	return slices.DeleteFunc(pods, func(p podrule.Listed) bool {
 		return len(validation.IsDNS1123Subdomain(p.Name)) > 0 || len(validation.IsDNS1123Label(p.Namespace)) > 0
 	})
 }
 
-// Alive says whether the agent has told of itself recently, as far as clocks of two machines can be
+// Alive reports whether the agent has told of itself recently, as far as clocks of two machines can be
 // compared. Who watches leases knows better: see Watcher.
 func Alive(lease *coordinationv1.Lease, now time.Time) bool {
 	return lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) < Lasts

@@ -33,17 +33,17 @@ type Sandbox struct {
 // Ready says that containers can start in the sandbox, and that it has an address.
 func (s Sandbox) Ready() bool { return s.IP != "" && !s.Since.IsZero() }
 
-// Same says whether two sandboxes are one. A boot that either side does not know is not compared.
+// Same reports whether two sandboxes are one. A boot that either side does not know is not compared.
 func (s Sandbox) Same(other Sandbox) bool {
 	return s.IP == other.IP && !s.Rebooted(other) && s.Since.Equal(other.Since)
 }
 
-// Rebooted says whether the other one is of another boot, as far as it is known.
+// Rebooted reports whether the other one is of another boot, as far as it is known.
 func (s Sandbox) Rebooted(other Sandbox) bool {
 	return s.Boot != "" && other.Boot != "" && s.Boot != other.Boot
 }
 
-// Precedes says whether the sandbox was there before another one was made, as far as both times are
+// Precedes reports whether the sandbox was there before another one was made, as far as both times are
 // known. Since has whole seconds, so one that was made within the next second may be the same.
 func (s Sandbox) Precedes(made time.Time) bool {
 	return !s.Since.IsZero() && !made.IsZero() && s.Since.Add(time.Second).Before(made)
@@ -125,7 +125,7 @@ func Parse(value string) (key Key, ok bool) {
 	return key, true
 }
 
-// Opens says whether the key opens the latch of the sandbox with this address, in this boot. A boot
+// Opens reports whether the key opens the latch of the sandbox with this address, in this boot. A boot
 // that either side does not know is not compared. Where a pod keeps its address, it may be of an
 // earlier sandbox: see Precedes.
 func (k Key) Opens(ip, boot string) bool {

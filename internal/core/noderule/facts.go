@@ -53,6 +53,13 @@ type records struct {
 // noRecords are the records of a node that has none.
 var noRecords records
 
+// factsOf returns the facts of a node for one rule.
+func factsOf(rule *Rule, node *Node) facts {
+	var f facts
+	f.decode(rule, node)
+	return f
+}
+
 // decode sets the facts of a node for one rule. It does not allocate unless there is a record to decode.
 func (f *facts) decode(rule *Rule, node *Node) {
 	*f = facts{rule: rule, node: node, selected: rule.Selects(node)}
@@ -179,15 +186,13 @@ func (f *facts) decodeHold() record {
 
 // InUse reports whether the node counts as in use for a rule with maxUnavailable.
 func InUse(rule *Rule, node *Node) bool {
-	var f facts
-	f.decode(rule, node)
+	f := factsOf(rule, node)
 	return f.inUse()
 }
 
 // Carries reports whether the node has anything that the rule added.
 func Carries(rule *Rule, node *Node) bool {
-	var f facts
-	f.decode(rule, node)
+	f := factsOf(rule, node)
 	return f.carries()
 }
 

@@ -32,10 +32,10 @@ func reachOf(requirements labels.Requirements) reach {
 	return r
 }
 
-// overlaps says whether some node could match both selectors. It is exact.
+// overlaps reports whether some node could match both selectors. It is exact.
 func (r reach) overlaps(other reach) bool { return r.fits(other) && other.fits(r) }
 
-// fits says whether every label that r names can be chosen so that the other one matches, too.
+// fits reports whether every label that r names can be chosen so that the other one matches, too.
 func (r reach) fits(other reach) bool {
 	for i := range r {
 		if !r[i].shares(other.label(r[i].key)) {
@@ -79,7 +79,7 @@ func (p *possible) restrict(r *labels.Requirement) {
 	}
 }
 
-// shares says whether a label can be what both say.
+// shares reports whether a label can be what both say.
 func (p *possible) shares(other *possible) bool {
 	switch {
 	case p.absent && other.absent:

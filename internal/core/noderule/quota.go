@@ -13,8 +13,7 @@ func Takes(rule *Rule, node *Node) bool {
 	if rule.MaxUnavailable == nil {
 		return false
 	}
-	var f facts
-	f.decode(rule, node)
+	f := factsOf(rule, node)
 	return f.takes()
 }
 
@@ -47,8 +46,7 @@ func NewQuota(rule *Rule) *Quota {
 // Observe updates the quota with a state of a node that is newer than the previous one, and its verdict. A node with the
 // taint counts, whatever added the taint; and a granted node counts until a state shows it.
 func (q *Quota) Observe(node *Node, now time.Time) {
-	var f facts
-	f.decode(q.rule, node)
+	f := factsOf(q.rule, node)
 	q.observe(&f, f.evaluate(now).state == Held && f.takes())
 }
 

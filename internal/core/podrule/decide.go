@@ -5,33 +5,32 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// patience is how long a pod waits before it is written that it does: most pods are ready at once,
-// and are written only once then. The time of a sandbox is told in whole seconds, and of many pods at
-// once the kubelet tells late.
-const patience = 5 * time.Second
+// writeDelay is how long a pod waits before podgate writes that it does. Most pods are ready at once, and are
+// written only once then. The time of a sandbox has whole seconds, and for many pods at once the kubelet reports
+// it late.
+const writeDelay = 5 * time.Second
 
-// addressRest is how long a pod that had another sandbox before is not looked at in its new one, unless
-// a container has been started in it: the kubelet tells of a sandbox first, pulls images, starts
-// containers and tells of its address then, with the address of the one before in between.
-const addressRest = 15 * time.Second
+// addressDelay is how long the address of a second or later sandbox is not used, unless a container has been
+// started in it. The kubelet reports that a sandbox is ready, pulls images, starts containers and only then reports
+// the address of the sandbox; until then the status has the address of the one before.
+const addressDelay = 15 * time.Second
 
-// startLead is by how much a container may have been started before its sandbox is said to be there:
-// older kubelets tell of both at once.
+// startLead is by how much a container may have been started before its sandbox is reported: older kubelets report
+// both at once.
 const startLead = 3 * time.Second
 
-// contestRest is how long a gate stays as somebody else has closed it. Who insists would else have the
-// pod written all the time.
-const contestRest = 5 * time.Second
+// reopenDelay is how long a gate stays as another account has closed it. Without it, an account that insists would
+// cause endless writes.
+const reopenDelay = 5 * time.Second
 
-// wordsRest is how long the words about a closed gate stay as they are at the least: a component whose
-// answers alternate would have the pod written all the time.
-const wordsRest = 10 * time.Second
+// messageInterval is the least time between two messages of a closed gate. Without it, a component whose answers
+// alternate would cause endless writes.
+const messageInterval = 10 * time.Second
 
 // Verdict is what is decided of one gate of a pod.
 type Verdict struct {
@@ -53,6 +52,8 @@ type Verdict struct {
 	Waits time.Time
 	// earned reports that an open gate was opened because all components were ready.
 	earned bool
+	// outdated reports that the gate is open because of a decision about another sandbox.
+	outdated bool
 }
 
 // Missing is a component that has not said yes, and what it says.
@@ -75,15 +76,18 @@ type Decision struct {
 	// zero otherwise. LatchStuck reports that all touches of the key are used up.
 	LatchClosed time.Time
 	LatchStuck  bool
-	// again says that the pod had another sandbox before.
+	// again is whether the pod had another sandbox before.
 	again bool
 }
 
 // Answers tells what is known of the answer to a question; false if nothing is.
 type Answers func(Probe) (Answer, bool)
 
-// Decide decides of all gates of a pod that are ours. Rules are all that there are. Without answers
-// no component is heard.
+// Decide decides about all gates of a pod that rules may open. Rules are all rules of the cluster. Without answers no
+// component is asked.
+//
+// Data flows one way: gather sets the facts and which rules select the pod, evaluate sets the verdicts, and patch
+// builds what to write. Functions of facts compare and change nothing.
 func Decide(rules []*Rule, s *Subject, answers Answers, now time.Time) Decision {
 	if Over(s.Pod) {
 		return Decision{}
@@ -93,110 +97,157 @@ func Decide(rules []*Rule, s *Subject, answers Answers, now time.Time) Decision 
 		without.History = &History{}
 		s = &without
 	}
-	d := &decider{Subject: s, sandbox: sandboxOf(s.Pod, &s.Node), answers: answers, now: now}
-	d.key, d.keyed = latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
-	d.again = d.keyed && d.key.Again || d.anew() || s.History.again
-	for _, gate := range Ours(s.Pod) {
-		if verdict, ours := d.judge(gate, rules); ours {
-			d.Verdicts = append(d.Verdicts, verdict)
-		}
+	d := &decider{facts: facts{Subject: s, answers: answers, now: now}}
+	d.gather(rules)
+	for i := range d.Verdicts {
+		d.evaluate(&d.Verdicts[i])
 	}
 	d.Patch = d.patch()
 	return d.Decision
 }
 
-type decider struct {
+// facts are what the pod, its node and its annotation contain. Only gather sets them.
+type facts struct {
 	*Subject
-	Decision
-	sandbox latchkey.Sandbox
 	answers Answers
 	now     time.Time
-	// key is what is written beside the gates, if keyed.
+	sandbox latchkey.Sandbox
+	// key is the latch key of the pod, if keyed.
 	key   latchkey.Key
 	keyed bool
+	// hadSandbox is whether the pod had another sandbox before this one.
+	hadSandbox bool
+	// sandboxGone is whether the sandbox of the pod's status does not exist anymore: after a boot of the node the
+	// status is that of the time before, until the kubelet has checked the pod.
+	sandboxGone bool
+	// addressUnsure is whether the status may still have the address of the sandbox before.
+	addressUnsure bool
 }
 
-// anew says that what is written is of another sandbox than the pod has now, or has next.
-func (d *decider) anew() bool {
-	return d.keyed && d.key.Always == "" && !d.key.Sandbox.Same(d.sandbox) && !d.key.Sandbox.Since.IsZero()
+type decider struct {
+	facts
+	Decision
 }
 
-// there says that the pod has the sandbox that it is to be judged in.
-func (d *decider) there() bool { return d.sandbox.Ready() && !d.over() && !d.early() }
+// gather sets the facts, and a verdict with its rules for each gate that rules may open.
+func (d *decider) gather(rules []*Rule) {
+	d.sandbox = d.Sandbox()
+	d.key, d.keyed = latchkey.Parse(d.Pod.Annotations[v1alpha1.LatchAnnotation])
+	for _, gate := range Ours(d.Pod) {
+		verdict, ours := d.verdictOf(gate, rules)
+		if !ours {
+			continue
+		}
+		if verdict.Foreign && condition(d.Pod, gate).Reason == v1alpha1.ReasonAgentGone {
+			d.wakeAtDeadlines(verdict.Rules, d.sandbox.Since) // then it counts as a decision
+		}
+		d.Verdicts = append(d.Verdicts, verdict)
+	}
+	d.hadSandbox = d.keyed && d.key.Again || d.keyOutdated() || d.History.again ||
+		slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.outdated })
+	d.again = d.hadSandbox
+	if d.sandboxGone = d.sandboxBeforeBoot() && !d.reached(d.Node.Settles); d.sandboxGone {
+		d.wakeAt(d.Node.Settles)
+	}
+	addressed := d.sandbox.Since.Add(addressDelay)
+	d.addressUnsure = d.hadSandbox && d.sandbox.Ready() && !d.sandboxGone && Started(d.Pod).Add(startLead).Before(d.sandbox.Since) && !d.reached(addressed)
+	if d.addressUnsure {
+		d.wakeAt(addressed)
+	}
+}
 
-// over says that the sandbox that the pod's status tells of is gone: after a boot it tells of the one
-// before until the kubelet has looked.
-func (d *decider) over() bool { return d.before() && !d.after(d.Node.Settles) }
+// reached reports whether it is that late.
+func (f *facts) reached(t time.Time) bool { return !f.now.Before(t) }
 
-// before says that the sandbox seems to be from before the boot of the node. The boot that a key names
-// is surer than clocks, which may be set; and a key without an address says that a sandbox was over.
-func (d *decider) before() bool {
-	key := d.key.Sandbox
-	if d.keyed && !key.Since.IsZero() && key.Since.Equal(d.sandbox.Since) {
+// wakeAt requests another decision at a time, unless that is over.
+func (d *decider) wakeAt(t time.Time) {
+	if !d.reached(t) && (d.Until.IsZero() || t.Before(d.Until)) {
+		d.Until = t
+	}
+}
+
+// wakeAtDeadlines requests another decision at each deadline of a pod that has waited since then.
+func (d *decider) wakeAtDeadlines(rules []*Rule, since time.Time) {
+	for _, rule := range rules {
+		if rule.Deadline > 0 {
+			d.wakeAt(since.Add(rule.Deadline))
+		}
+	}
+}
+
+// keyOutdated reports whether the key is of another sandbox than the one that the pod has, or will have next.
+func (f *facts) keyOutdated() bool {
+	return f.keyed && f.key.Always == "" && !f.key.Sandbox.Same(f.sandbox) && !f.key.Sandbox.Since.IsZero()
+}
+
+// hasSandbox reports whether the pod has a sandbox in which components can be asked about it.
+func (f *facts) hasSandbox() bool { return f.sandbox.Ready() && !f.sandboxGone && !f.addressUnsure }
+
+// sandboxBeforeBoot reports whether the sandbox seems to be from before the boot of the node. The boot that a key names
+// is more reliable than clocks, which may be set; and a key without an address means that the sandbox was gone.
+func (f *facts) sandboxBeforeBoot() bool {
+	key := f.key.Sandbox
+	if f.keyed && !key.Since.IsZero() && key.Since.Equal(f.sandbox.Since) {
 		if key.IP == "" {
 			return true
 		}
-		if key.Boot != "" && d.sandbox.Boot != "" {
-			return key.Rebooted(d.sandbox)
+		if key.Boot != "" && f.sandbox.Boot != "" {
+			return key.Rebooted(f.sandbox)
 		}
 	}
-	return d.sandbox.Since.Before(d.Node.Booted.Truncate(time.Second))
+	return f.sandbox.Since.Before(f.Node.Booted.Truncate(time.Second))
 }
 
-// early says that the status may still tell the address of the sandbox before.
-func (d *decider) early() bool {
-	return d.again && Started(d.Pod).Add(startLead).Before(d.sandbox.Since) && !d.after(d.sandbox.Since.Add(addressRest))
-}
-
-// judge decides of a gate. It is not ours if no rule selects the pod and none ever did.
-func (d *decider) judge(gate string, rules []*Rule) (Verdict, bool) {
+// verdictOf returns the verdict of a gate as far as it depends on rules and on what is written. It returns false if no
+// rule selects the pod and none ever did.
+func (f *facts) verdictOf(gate string, rules []*Rule) (Verdict, bool) {
 	verdict := Verdict{Gate: gate}
 	reason := v1alpha1.ReasonRuleDeleted
 	for _, rule := range rules {
 		switch {
 		case rule.Gate != gate:
-		case rule.Active() && rule.Selects(d.Pod, d.Namespace):
+		case rule.Active() && rule.Selects(f.Pod, f.Namespace):
 			verdict.Rules = append(verdict.Rules, rule)
-		case rule.Active() && !slices.ContainsFunc(rules, func(other *Rule) bool { return other.deletes(gate, d.Subject) }):
+		case rule.Active() && !slices.ContainsFunc(rules, func(other *Rule) bool { return other.deletes(gate, f.Subject) }):
 			reason = v1alpha1.ReasonNotSelected
 		}
 	}
 	if len(verdict.Rules) == 0 {
-		if !slices.Contains(Asked(d.Pod), gate) {
-			return Verdict{}, false
-		}
 		verdict.Open, verdict.Reason, verdict.Message = true, reason, abandonedWords(reason)
-		return verdict, true
+		return verdict, slices.Contains(Asked(f.Pod), gate)
 	}
-	d.evaluate(&verdict)
+	verdict.Foreign = f.isForeign(&verdict)
+	verdict.outdated = f.isOpen(gate) && !verdict.Foreign && f.openForOtherSandbox(gate)
 	return verdict, true
 }
 
-// deletes says whether the rule is being deleted, and selected the pod for its gate.
+// deletes reports whether the rule is being deleted, and selected the pod for its gate.
 func (r *Rule) deletes(gate string, s *Subject) bool {
 	return r.Deleting && r.Gate == gate && r.Selects(s.Pod, s.Namespace)
 }
 
-// evaluate asks all components.
+// evaluate completes a verdict: it asks the components and compares the deadlines.
 func (d *decider) evaluate(v *Verdict) {
-	v.Foreign = d.foreign(v)
 	open := d.isOpen(v.Gate) && !v.Foreign
 	switch {
-	case open && d.stale(v.Gate):
-		d.renew(v)
+	case len(v.Rules) == 0: // open, because no rule asks for the gate anymore
 		return
-	case !d.there():
+	case v.outdated:
+		d.closeOutdated(v)
+		return
+	case !d.hasSandbox():
 		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not said that its sandbox is there"
 		return
 	case open && !slices.ContainsFunc(v.Rules, func(r *Rule) bool { return r.CloseOnNotReady }):
 		d.keep(v)
 		return
 	}
-	earned := open && d.earned(v.Gate)
-	refused := d.ask(v, earned)
+	earned := open && d.isEarned(v.Gate)
+	heard := d.ask(v.Rules, earned, d.Probes)
+	d.Probes, v.Missing, v.Unasked = heard.probes, heard.missing, heard.unasked
 	switch {
-	case open && len(v.Missing) > 0 && (!earned || !refused):
-		d.keep(v) // what was opened although somebody had not said yes is not closed because of that
+	case open && len(v.Missing) > 0 && (!earned || !heard.refused):
+		d.keep(v) // a gate that was opened although a component was not ready does not close because of that
 	case earned && len(v.Missing) == 0:
 		d.keep(v)
 	case len(v.Missing) == 0:
@@ -206,61 +257,75 @@ func (d *decider) evaluate(v *Verdict) {
 	}
 }
 
-// renew closes a gate that was opened for another sandbox.
-func (d *decider) renew(v *Verdict) {
-	d.again = true
+// closeOutdated closes a gate that was opened for another sandbox.
+func (f *facts) closeOutdated(v *Verdict) {
 	v.Reason, v.Message = v1alpha1.ReasonNewSandbox, "the pod has a new sandbox, or its node has booted: what its components said before does not count"
-	if d.answers == nil && d.sandbox.Ready() && HasLatch(d.Pod) && d.key.Always == "" { // that waits on
-		v.Late, _ = d.late(v.Rules, d.sandbox.Since)
+	if f.answers == nil && f.sandbox.Ready() && HasLatch(f.Pod) && f.key.Always == "" { // its latch still waits
+		v.Late, _ = f.lateRules(v.Rules, f.sandbox.Since)
 	}
 }
 
 // keep leaves an open gate as it is.
-func (d *decider) keep(v *Verdict) {
-	is := condition(d.Pod, v.Gate)
-	v.Open, v.Reason, v.Message, v.Missing, v.earned = true, is.Reason, is.Message, nil, d.earned(v.Gate)
+func (f *facts) keep(v *Verdict) {
+	is := condition(f.Pod, v.Gate)
+	v.Open, v.Reason, v.Message, v.Missing, v.earned = true, is.Reason, is.Message, nil, f.isEarned(v.Gate)
 }
 
-// ask collects what components say. Of a gate that they have opened only a rule that may close it is
-// asked, and only who has said no often enough has refused: who has not answered yet, after a restart,
-// has not.
-func (d *decider) ask(v *Verdict, earned bool) (refused bool) {
-	for _, rule := range v.Rules {
+// heard is what the components of a gate say.
+type heard struct {
+	missing []Missing
+	// probes are those of the gates before, and of this one.
+	probes []Probe
+	// unasked is whether a component has not been asked yet, and refused whether one has said no often enough to
+	// close an open gate. One that has not answered yet, after a restart, has not.
+	unasked, refused bool
+}
+
+// ask asks the components of all rules; of a gate that they have opened, only those of rules that may close it.
+func (f *facts) ask(rules []*Rule, earned bool, probes []Probe) heard {
+	h := heard{probes: probes}
+	for _, rule := range rules {
 		if earned && !rule.CloseOnNotReady {
 			continue
 		}
 		for i := range rule.Components {
-			answer, known := d.answer(&rule.Components[i])
+			c := &rule.Components[i]
+			probe, asks := f.probe(c)
+			if asks {
+				h.probes = append(h.probes, probe)
+			}
+			answer, known := f.answer(c, probe, asks)
 			if known && answer.Yes {
 				continue
 			}
-			refused = refused || known && answer.Noes >= Refusals
-			v.Unasked = v.Unasked || !known
-			v.Missing = append(v.Missing, Missing{Rule: rule.Name, Component: rule.Components[i].Name, Why: answer.Why, known: known})
+			h.refused = h.refused || known && answer.Noes >= Refusals
+			h.unasked = h.unasked || !known
+			h.missing = append(h.missing, Missing{Rule: rule.Name, Component: c.Name, Why: answer.Why, known: known})
 		}
 	}
-	return refused
+	return h
 }
 
-// wait decides of a gate for which a component is missing.
+// wait sets the verdict of a gate for which a component is missing: closed, or opened by deadlines.
 func (d *decider) wait(v *Verdict) {
-	v.Reason, v.Message, v.Waits = v1alpha1.ReasonWaiting, waitingWords(v.Missing), d.waits(v)
+	v.Reason, v.Message, v.Waits = v1alpha1.ReasonWaiting, waitingWords(v.Missing), d.waitsSince(v)
 	missing := slices.DeleteFunc(slices.Clone(v.Rules), func(r *Rule) bool {
 		return !slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.Rule == r.Name })
 	})
-	late, opens := d.late(missing, v.Waits)
+	d.wakeAtDeadlines(missing, v.Waits)
+	late, opens := d.lateRules(missing, v.Waits)
 	v.Late = late
-	if opens && (d.answers == nil || !v.Unasked) { // who has not been asked is not late
+	if opens && (d.answers == nil || !v.Unasked) { // a component that was not asked is not late
 		v.Open, v.Reason, v.Message = true, v1alpha1.ReasonDeadline, lateWords(v)
 	}
 }
 
-// late are the rules whose deadline is over for a pod that waits, and whether all of them say that it
-// is opened then.
-func (d *decider) late(rules []*Rule, since time.Time) (late []*Rule, opens bool) {
+// lateRules are the rules whose deadline is over for a pod that has waited since then, and whether all rules are late
+// and open the gate then.
+func (f *facts) lateRules(rules []*Rule, since time.Time) (late []*Rule, opens bool) {
 	opens = true
 	for _, rule := range rules {
-		if rule.Deadline > 0 && d.after(since.Add(rule.Deadline)) {
+		if rule.Deadline > 0 && f.reached(since.Add(rule.Deadline)) {
 			late = append(late, rule)
 			opens = opens && rule.OpenLate
 			continue
@@ -270,181 +335,31 @@ func (d *decider) late(rules []*Rule, since time.Time) (late []*Rule, opens bool
 	return late, opens
 }
 
-// waits is since when a gate without which the pod could be ready has been closed: since its sandbox is
-// known of, or since it was closed again.
-func (d *decider) waits(v *Verdict) time.Time {
-	is := condition(d.Pod, v.Gate)
+// waitsSince is since when a pod waits for its gate: since its sandbox is known, or since the gate was closed again.
+func (f *facts) waitsSince(v *Verdict) time.Time {
+	is := condition(f.Pod, v.Gate)
 	switch {
-	case v.Foreign && d.keyed && d.key.Sandbox.Same(d.sandbox): // the sandbox was known before the agent started
-		return d.sandbox.Since
+	case v.Foreign && f.keyed && f.key.Sandbox.Same(f.sandbox): // the sandbox was known before the agent started
+		return f.sandbox.Since
 	case is == nil, v.Foreign:
 	case is.Status == corev1.ConditionTrue:
-		return d.now
-	case !is.LastTransitionTime.Time.Before(d.sandbox.Since):
+		return f.now
+	case !is.LastTransitionTime.Time.Before(f.sandbox.Since):
 		return is.LastTransitionTime.Time
 	}
-	return latest(d.sandbox.Since, d.Seen)
+	return latest(f.sandbox.Since, f.Seen)
 }
 
-func (d *decider) sooner(t time.Time) {
-	if d.Until.IsZero() || t.Before(d.Until) {
-		d.Until = t
-	}
-}
+func (f *facts) isOpen(gate string) bool { return IsTrue(f.Pod, gate) }
 
-func (d *decider) isOpen(gate string) bool { return IsTrue(d.Pod, gate) }
-
-// stale says that an open gate was opened for another sandbox.
-func (d *decider) stale(gate string) bool {
-	if opened := d.History.opened[gate]; opened != nil {
-		return !opened.Same(d.sandbox)
+// openForOtherSandbox reports whether an open gate was opened for another sandbox than the pod's.
+func (f *facts) openForOtherSandbox(gate string) bool {
+	if opened := f.History.opened[gate]; opened != nil {
+		return !opened.Same(f.sandbox)
 	}
-	if d.keyed && d.key.Always == "" {
-		return !d.key.Sandbox.Same(d.sandbox)
+	if f.keyed && f.key.Always == "" {
+		return !f.key.Sandbox.Same(f.sandbox)
 	}
-	// Who opened it did not say for which. Times have whole seconds.
-	return !d.sandbox.Ready() || condition(d.Pod, gate).LastTransitionTime.Time.Before(d.sandbox.Since.Truncate(time.Second))
-}
-
-// patch is what to write; nil if nothing is.
-func (d *decider) patch() *Patch {
-	var changed []corev1.PodCondition
-	for i := range d.Verdicts {
-		if is := d.write(&d.Verdicts[i]); is != nil {
-			changed = append(changed, *is)
-		}
-	}
-	key := d.keyFor()
-	touched := d.touch(&key)
-	is, has := d.Pod.Annotations[v1alpha1.LatchAnnotation]
-	switch {
-	case len(d.Verdicts) == 0:
-		return nil
-	case len(changed) == 0 && key.String() == is:
-		return nil
-	case len(changed) == 0 && !has && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Open }):
-		return nil // nothing is open, and nothing is to be closed
-	case len(changed) == 0 && !touched && (d.holdsStill(is, key) || d.setBackWaits()):
-		return nil
-	}
-	return &Patch{Conditions: changed, Key: key.String(), Touch: touched}
-}
-
-// holdsStill says that a key needs not be written again: it says whether the latch is open, for the
-// sandbox that the pod has, if it has one; or for all of them, if there is a latch to be opened for good.
-func (d *decider) holdsStill(value string, want latchkey.Key) bool {
-	is, ok := latchkey.Parse(value)
-	switch {
-	case !ok || is.Open != want.Open:
-		return false
-	case is.Touches > latchkey.MaxTouches: // by another account: a latch does not read a key that is too long
-		return !HasLatch(d.Pod) || LatchEnded(d.Pod) || !d.after(d.Written.Add(touchPauses[0]))
-	case is.Always != "":
-		return want.Always != "" // else it would open the next sandbox, too
-	case want.Always != "":
-		return !HasLatch(d.Pod)
-	}
-	return !d.sandbox.Ready() || is.Sandbox.Same(want.Sandbox)
-}
-
-// write is the condition to write for a verdict; nil if it is written already, or not yet worth it.
-func (d *decider) write(v *Verdict) *corev1.PodCondition {
-	want := openCondition(v, d.now)
-	if !v.Open {
-		want.Status, want.LastProbeTime = corev1.ConditionFalse, metav1.NewTime(d.now)
-	}
-	is := condition(d.Pod, v.Gate)
-	if is == nil || is.Status != want.Status {
-		if is == nil && !v.Open {
-			if !d.worthIt(v) {
-				return nil
-			}
-			want.LastTransitionTime = metav1.NewTime(v.Waits) // not when it was written
-		}
-		if d.contested(v, is) || v.Foreign && !d.setsBack(v) {
-			return nil
-		}
-		if v.Foreign { // a True of another account does not reset the deadline
-			want.LastTransitionTime = metav1.NewTime(v.Waits)
-		}
-		return &want
-	}
-	if !d.saysMore(v, is) {
-		return nil
-	}
-	want.LastTransitionTime = is.LastTransitionTime
-	return &want
-}
-
-// contested says that somebody else has closed a gate that is to be open, a moment ago.
-func (d *decider) contested(v *Verdict, is *corev1.PodCondition) bool {
-	if is == nil || !v.Open || slices.Contains([]string{v1alpha1.ReasonWaiting, v1alpha1.ReasonNewSandbox}, is.Reason) {
-		return false
-	}
-	return !d.after(is.LastTransitionTime.Add(contestRest))
-}
-
-// worthIt says whether it is to be written that a gate is closed that nobody has called open. The kubelet
-// says what a pod without a sandbox waits for, and most pods wait for a moment only.
-func (d *decider) worthIt(v *Verdict) bool {
-	if v.Waits.IsZero() || v.Unasked {
-		return false
-	}
-	return d.after(v.Waits.Add(patience))
-}
-
-// saysMore says whether the reason or the words of a gate are to be written anew. Why it was opened
-// stays, unless all components have said yes since; and so does why it was closed, until it is known
-// what it waits for.
-func (d *decider) saysMore(v *Verdict, is *corev1.PodCondition) bool {
-	switch {
-	case is.Reason == v.Reason && is.Message == v.Message:
-		return false
-	case v.Open:
-		return v.Reason == v1alpha1.ReasonAllReady || v.Foreign
-	case v.Waits.IsZero() || v.Unasked:
-		return false
-	}
-	return d.after(is.LastProbeTime.Add(wordsRest))
-}
-
-// after says whether it is that late; if not, it is looked at again then.
-func (d *decider) after(due time.Time) bool {
-	if d.now.Before(due) {
-		d.sooner(due)
-		return false
-	}
-	return true
-}
-
-// keyFor is the key for the pod as it is decided. The latch waits for gates of rules that hold the
-// start. If all gates are abandoned, it is open for good.
-func (d *decider) keyFor() latchkey.Key {
-	open, abandoned := true, ""
-	for i := range d.Verdicts {
-		v := &d.Verdicts[i]
-		if len(v.Rules) == 0 {
-			abandoned = v.Reason
-			continue
-		}
-		if v.Open {
-			continue
-		}
-		open = open && HasLatch(d.Pod) && !holdsStart(v)
-	}
-	if abandoned != "" && !slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return len(v.Rules) > 0 }) {
-		return latchkey.Always(abandoned)
-	}
-	switch {
-	case d.over():
-		return latchkey.Key{Sandbox: latchkey.Sandbox{Boot: d.sandbox.Boot, Since: d.sandbox.Since}, Again: d.again}
-	case !d.sandbox.Ready(): // without a time: it may be the sandbox that the pod is going to have
-		return latchkey.Key{Sandbox: latchkey.Sandbox{Boot: d.sandbox.Boot}, Again: d.again}
-	}
-	return latchkey.Key{Open: open && !d.early(), Sandbox: d.sandbox, Again: d.again}
-}
-
-// holdsStart says whether a rule holds the start of containers until the gate is open.
-func holdsStart(v *Verdict) bool {
-	return slices.ContainsFunc(v.Rules, func(r *Rule) bool { return r.StartHold })
+	// The annotation does not say for which sandbox. Times have whole seconds.
+	return !f.sandbox.Ready() || condition(f.Pod, gate).LastTransitionTime.Time.Before(f.sandbox.Since.Truncate(time.Second))
 }

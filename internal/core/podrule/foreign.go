@@ -77,76 +77,71 @@ func (h *History) RecordUnanswered(s *Subject, d *Decision, now time.Time) {
 	}
 }
 
-// due is when the next write against a foreign True may happen. It never refuses for good: the latch key
+// resetDue is when the next write against a foreign True may happen. There is always one: the latch key
 // is still corrected after the last attempt, at most once per longest pause.
-func (h *History) due() time.Time {
+func (h *History) resetDue() time.Time {
 	return h.last.Add(setBackPauses[min(h.setBacks, len(setBackPauses)-1)])
 }
 
-// foreign says that a gate is True and that this is no decision of Readygate.
-func (d *decider) foreign(v *Verdict) bool {
-	if !d.isOpen(v.Gate) {
+// isForeign reports whether a gate is True and this is no decision of Readygate.
+func (f *facts) isForeign(v *Verdict) bool {
+	if !f.isOpen(v.Gate) {
 		return false
 	}
-	opened, known := d.History.opened[v.Gate]
-	reason := condition(d.Pod, v.Gate).Reason
+	opened, known := f.History.opened[v.Gate]
+	reason := condition(f.Pod, v.Gate).Reason
 	switch {
-	case opened != nil: // whatever the reason is now; see stale for another sandbox
+	case opened != nil: // whatever the reason is now; see openForOtherSandbox
 		return false
-	case reason == v1alpha1.ReasonAgentGone && d.opensLate(v): // by the manager; an agent would open it, too
+	case reason == v1alpha1.ReasonAgentGone && f.deadlinesOpen(v): // by the manager; an agent would open it, too
 		return false
-	case known || !d.keyed:
+	case known || !f.keyed:
 		return true
-	case d.key.Open && (d.key.Always != "" || d.key.Sandbox.Same(d.sandbox)): // the reason is as easy to copy as the key
+	case f.key.Open && (f.key.Always != "" || f.key.Sandbox.Same(f.sandbox)): // the reason is as easy to copy as the key
 		return false
 	case !isOpenReason(reason):
 		return true
 	}
-	return !d.key.Open && d.key.Sandbox.Same(d.sandbox) && !d.anotherIsClosed(v.Gate)
+	return !f.key.Open && f.key.Sandbox.Same(f.sandbox) && !f.anotherGateClosed(v.Gate)
 }
 
-// earned reports whether an open gate was opened because all components were ready.
-func (d *decider) earned(gate string) bool {
-	if opened := d.History.opened[gate]; opened != nil {
+// isEarned reports whether an open gate was opened because all components were ready.
+func (f *facts) isEarned(gate string) bool {
+	if opened := f.History.opened[gate]; opened != nil {
 		return opened.earned
 	}
-	return !slices.Contains(forcedReasons, condition(d.Pod, gate).Reason)
+	return !slices.Contains(forcedReasons, condition(f.Pod, gate).Reason)
 }
 
-// opensLate says that every rule lets a pod be opened that waits for as long as this one has had its
-// sandbox.
-func (d *decider) opensLate(v *Verdict) bool {
-	_, opens := d.late(v.Rules, d.sandbox.Since)
-	return opens && d.sandbox.Ready()
+// deadlinesOpen reports whether the deadlines of all rules are over since the sandbox was ready, and all of them open the
+// gate then.
+func (f *facts) deadlinesOpen(v *Verdict) bool {
+	_, opens := f.lateRules(v.Rules, f.sandbox.Since)
+	return opens && f.sandbox.Ready()
 }
 
-// anotherIsClosed says that a closed gate other than this one can be why the latch key says closed. A gate
+// anotherGateClosed reports whether a closed gate other than this one can be why the latch key is closed. A gate
 // that another account has set to True is closed, too.
-func (d *decider) anotherIsClosed(gate string) bool {
-	return slices.ContainsFunc(Ours(d.Pod), func(other string) bool {
-		return other != gate && (!d.isOpen(other) || !isOpenReason(condition(d.Pod, other).Reason))
+func (f *facts) anotherGateClosed(gate string) bool {
+	return slices.ContainsFunc(Ours(f.Pod), func(other string) bool {
+		return other != gate && (!f.isOpen(other) || !isOpenReason(condition(f.Pod, other).Reason))
 	})
 }
 
-// setsBack says whether a foreign True is set back to False now: a component is known not to be ready, the
-// pod has not been Ready in its sandbox, and there is an attempt left.
-func (d *decider) setsBack(v *Verdict) bool {
-	return v.Undecided() && !d.wasReady() && d.History.setBacks < len(setBackPauses) && d.after(d.History.due())
+// mayReset reports whether a foreign True may be set back to False, when that is due: a component is known not to be
+// ready, the pod has not been Ready in its sandbox, and there is an attempt left.
+func (f *facts) mayReset(v *Verdict) bool {
+	return v.Undecided() && !f.wasReady() && f.History.setBacks < len(setBackPauses)
 }
 
-// setBackWaits reports that a gate has a foreign True and that the next write against it is not due yet.
-func (d *decider) setBackWaits() bool {
-	return slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return v.Foreign }) && !d.after(d.History.due())
-}
-
-// wasReady says that the pod is Ready or was, in the sandbox that it has. The kubelet adds the condition
+// wasReady reports whether the pod is Ready or was, in the sandbox that it has. The kubelet adds the condition
 // as False before it makes a sandbox; a later transition is one from True.
-func (d *decider) wasReady() bool {
-	is := condition(d.Pod, string(corev1.PodReady))
-	return is != nil && (is.Status == corev1.ConditionTrue || is.LastTransitionTime.After(d.sandbox.Since.Add(time.Second)))
+func (f *facts) wasReady() bool {
+	is := condition(f.Pod, string(corev1.PodReady))
+	return is != nil && (is.Status == corev1.ConditionTrue || is.LastTransitionTime.After(f.sandbox.Since.Add(time.Second)))
 }
 
-// Undecided says that the gate is True although a component is known not to be ready. It does not count
+// Undecided reports whether the gate is True although a component is known not to be ready. It does not count
 // that the pod has no network yet, or that a component has not answered yet: a network plugin that sets the
 // gate itself may be ahead of the kubelet.
 func (v *Verdict) Undecided() bool {

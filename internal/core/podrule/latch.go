@@ -27,14 +27,14 @@ const (
 	touchLook = time.Second
 )
 
-// touchPause is the time between the write of a key, or a touch, and the next touch.
-func (d *decider) touchPause(touches int) time.Duration {
-	pause := touchPauses[touches]
-	if d.OthersClosed == 0 {
+// touchPause is the time between the write of a key, or a touch, and the next touch. After the last touch it is as long
+// as before the first.
+func (f *facts) touchPause(touches int) time.Duration {
+	pause := touchPauses[touches%len(touchPauses)]
+	if f.OthersClosed == 0 {
 		return pause
 	}
-	d.sooner(d.now.Add(touchLook))
-	return max(pause+time.Duration(d.OthersClosed)*busyPause, time.Duration(slowFactor*float64(d.SlowestLatch)))
+	return max(pause+time.Duration(f.OthersClosed)*busyPause, time.Duration(slowFactor*float64(f.SlowestLatch)))
 }
 
 // LatchClosedWords describe a pod whose gates have opened its latch while the latch has not ended.
@@ -73,58 +73,62 @@ func LatchEnded(pod *corev1.Pod) bool {
 	return state != nil && state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
-// touch records since when an open key has not ended the latch, and adds a touch to the key if one is due.
-func (d *decider) touch(key *latchkey.Key) (touched bool) {
-	written := d.isWritten(key)
+// touch sets since when an open key has not ended the latch, and returns the key to write: with one touch more than the
+// pod's key has, if a touch is due.
+func (d *decider) touch(key latchkey.Key) latchkey.Key {
+	written := d.hasKey(key)
 	if written {
 		key.Touches = d.key.Touches
 	}
 	state := latchState(d.Pod)
 	if !key.Open || state == nil || LatchEnded(d.Pod) {
-		return false
+		return key
 	}
-	d.LatchClosed = d.unlatched()
+	d.LatchClosed = d.gatesOpened(d.Verdicts)
 	if !written || !d.Delivers || state.Running == nil {
-		return false
+		return key
 	}
-	since := latest(latest(d.past(d.LatchClosed), d.past(state.Running.StartedAt.Time)), d.Written)
-	if key.Touches == latchkey.MaxTouches {
-		d.LatchStuck = d.after(since.Add(d.touchPause(0)))
-		return false
+	if d.OthersClosed > 0 {
+		d.wakeAt(d.now.Add(touchLook))
 	}
-	if !d.after(since.Add(d.touchPause(key.Touches))) {
-		return false
+	due := latest(latest(d.past(d.LatchClosed), d.past(state.Running.StartedAt.Time)), d.Written).Add(d.touchPause(key.Touches))
+	switch {
+	case !d.reached(due):
+		d.wakeAt(due)
+	case key.Touches == latchkey.MaxTouches:
+		d.LatchStuck = true
+	default:
+		key.Touches++
 	}
-	key.Touches++
-	return true
+	return key
 }
 
 // past is a time of the pod's status, or zero if it is in the future: the clock of the node was set back, and
 // a pause must not last until that time.
-func (d *decider) past(t time.Time) time.Time {
-	if t.After(d.now) {
+func (f *facts) past(t time.Time) time.Time {
+	if t.After(f.now) {
 		return time.Time{}
 	}
 	return t
 }
 
-// isWritten reports whether the pod has this open key already, with touches of podgate only.
-func (d *decider) isWritten(key *latchkey.Key) bool {
-	return d.keyed && d.key.Open && d.key.Touches <= latchkey.MaxTouches && key.Open && d.key.Always == key.Always && (key.Always != "" || d.key.Sandbox.Same(key.Sandbox))
+// hasKey reports whether the pod has this open key already, with touches of podgate only.
+func (f *facts) hasKey(key latchkey.Key) bool {
+	return f.keyed && f.key.Open && !f.keyTooLong() && key.Open && f.key.Always == key.Always && (key.Always != "" || f.key.Sandbox.Same(key.Sandbox))
 }
 
-// unlatched is when the last of the gates opened that the latch waits for.
-func (d *decider) unlatched() time.Time {
-	var last time.Time
-	for i := range d.Verdicts {
-		v := &d.Verdicts[i]
+// gatesOpened is when the last of the gates opened that the latch waits for.
+func (f *facts) gatesOpened(verdicts []Verdict) time.Time {
+	last := f.sandbox.Since
+	for i := range verdicts {
+		v := &verdicts[i]
 		switch {
 		case len(v.Rules) > 0 && !holdsStart(v):
-		case !d.isOpen(v.Gate):
-			return d.now
+		case !f.isOpen(v.Gate):
+			return f.now
 		default:
-			last = latest(last, condition(d.Pod, v.Gate).LastTransitionTime.Time)
+			last = latest(last, condition(f.Pod, v.Gate).LastTransitionTime.Time)
 		}
 	}
-	return latest(last, d.sandbox.Since)
+	return last
 }

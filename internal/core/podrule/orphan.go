@@ -11,14 +11,19 @@ import (
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// Orphan decides of a pod on a node without a live agent: what nobody waits for any more is opened,
-// and what waits for longer than a deadline that opens. Nothing is ever closed.
+// Orphan decides about a pod on a node without a live agent: it opens gates that no rule asks for anymore, and gates
+// whose deadlines are over and open them. It never closes a gate.
 func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 	d := Decide(rules, s, nil, now)
 	d.Probes, d.Patch = nil, nil
-	opened, reason, latched := d.opens(s, now)
+	for i := range d.Verdicts {
+		if v := &d.Verdicts[i]; v.Open && v.Reason == v1alpha1.ReasonDeadline {
+			v.Reason, v.Message = v1alpha1.ReasonAgentGone, agentGoneWords(v)
+		}
+	}
+	opened, reason := d.opening(s, now)
 	key := ""
-	if reason != "" && !latched {
+	if reason != "" {
 		key = forGood(s.Pod, reason, len(opened) > 0)
 	}
 	if len(opened) > 0 || key != "" {
@@ -27,35 +32,35 @@ func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 	return d
 }
 
-// opens are the conditions of gates that are to be opened, why the latch is to be, if it is, and whether
-// it has to wait all the same.
-func (d *Decision) opens(s *Subject, now time.Time) (opened []corev1.PodCondition, reason string, latched bool) {
+// opening are the conditions of gates to open, and why the latch is to be opened; an empty reason if it is not.
+func (d *Decision) opening(s *Subject, now time.Time) (opened []corev1.PodCondition, reason string) {
 	key, _ := latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
+	waits := false // the latch has to wait, whatever the reason
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if v.Open && v.Reason == v1alpha1.ReasonDeadline {
-			v.Reason, v.Message = v1alpha1.ReasonAgentGone, agentGoneWords(v)
-		}
 		is := condition(s.Pod, v.Gate)
 		switch {
 		case !v.Open && v.Reason == v1alpha1.ReasonNewSandbox && overdue(v):
 			reason = v1alpha1.ReasonAgentGone // it is open; its latch waits in the new sandbox
 		case !v.Open:
-			latched = latched || holdsStart(v)
+			waits = waits || holdsStart(v)
 		case is == nil || is.Status != corev1.ConditionTrue || v.Foreign:
 			opened, reason = append(opened, openCondition(v, now)), v.Reason
 		case len(v.Rules) == 0:
 			reason = v.Reason
 		case key.Open:
-			latched = true // its key is good for the sandbox that it has
+			waits = true // its key is good for the sandbox that it has
 		case is.Reason == v1alpha1.ReasonAgentGone:
 			reason = v.Reason // its key was not written: another gate was closed, or the annotations were full
 		}
 	}
-	return opened, reason, latched
+	if waits {
+		reason = ""
+	}
+	return opened, reason
 }
 
-// overdue says that the deadlines of all rules are over, and that all of them open then.
+// overdue reports whether the deadlines of all rules are over, and all of them open the gate then.
 func overdue(v *Verdict) bool {
 	return len(v.Late) == len(v.Rules) && !slices.ContainsFunc(v.Late, func(r *Rule) bool { return !r.OpenLate })
 }

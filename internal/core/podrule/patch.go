@@ -22,7 +22,7 @@ type Patch struct {
 	Touch bool
 }
 
-// writes says whether the patch writes the condition of a gate.
+// writes reports whether the patch writes the condition of a gate.
 func (p *Patch) writes(gate string) bool {
 	return p != nil && slices.ContainsFunc(p.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == gate })
 }
@@ -67,15 +67,15 @@ func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
 // Missed says that a patch did not find its pod: it is gone, or another one has its name. The API server
 // calls the UID of another one invalid.
 func Missed(err error) bool {
-	return apierrors.IsNotFound(err) || blames(err, "metadata.uid")
+	return apierrors.IsNotFound(err) || namesField(err, "metadata.uid")
 }
 
-// Full says that there was no room for the key among the annotations of a pod. Nobody but who writes them
-// can mend that.
-func Full(err error) bool { return blames(err, "metadata.annotations") }
+// Full reports whether there was no room for the key among the annotations of a pod. Only the account that writes
+// them can fix that.
+func Full(err error) bool { return namesField(err, "metadata.annotations") }
 
-// blames says whether an error of the API server names a field.
-func blames(err error, field string) bool {
+// namesField reports whether an error of the API server names a field.
+func namesField(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false

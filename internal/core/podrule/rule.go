@@ -83,7 +83,7 @@ func NewRules(objs []*v1alpha1.PodReadinessRule) []*Rule {
 	return rules
 }
 
-// Active says whether the rule makes demands on pods.
+// Active reports whether the rule makes demands on pods.
 func (r *Rule) Active() bool { return !r.Deleting && r.Invalid == nil }
 
 // Namespaces are the requirements on labels of namespaces.
@@ -95,13 +95,13 @@ func (r *Rule) Pods() labels.Requirements { return r.pods }
 // Excludes are the namespaces that the rule does not select although its selector may match them.
 func (r *Rule) Excludes() []string { return r.excluded }
 
-// Selects says whether the rule selects a pod of a namespace with these labels.
+// Selects reports whether the rule selects a pod of a namespace with these labels.
 func (r *Rule) Selects(pod *corev1.Pod, namespace map[string]string) bool {
 	return Eligible(pod) && !slices.Contains(r.excluded, pod.Namespace) &&
 		matches(r.namespaces, labelsOf(pod.Namespace, namespace)) && matches(r.pods, pod.Labels)
 }
 
-// Eligible says whether any rule may select the pod: not one in its node's network, one that the
+// Eligible reports whether any rule may select the pod: not one in its node's network, one that the
 // kubelet runs on its own, one for Windows, where there is no agent, or one that opts out.
 func Eligible(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]

@@ -73,7 +73,7 @@ func Ours(pod *corev1.Pod) []string {
 	return slices.DeleteFunc(Gates(pod), func(gate string) bool { return gate != v1alpha1.DefaultGate && !slices.Contains(asked, gate) })
 }
 
-// HasLatch says whether containers of the pod wait for its latch.
+// HasLatch reports whether containers of the pod wait for its latch.
 func HasLatch(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.LatchName })
 }
@@ -126,7 +126,7 @@ func condition(pod *corev1.Pod, kind string) *corev1.PodCondition {
 	return nil
 }
 
-// IsTrue says whether the pod's condition of a type is True.
+// IsTrue reports whether the pod's condition of a type is True.
 func IsTrue(pod *corev1.Pod, kind string) bool {
 	is := condition(pod, kind)
 	return is != nil && is.Status == corev1.ConditionTrue

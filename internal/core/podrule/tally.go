@@ -11,24 +11,30 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// Tally counts the pods that a rule selects.
+// Tally counts the pods that a rule selects. Agents report it as JSON.
 type Tally struct {
-	Gated, Open, Waiting, Late, Ungated int
+	Gated   int `json:"gated,omitempty"`
+	Open    int `json:"open,omitempty"`
+	Waiting int `json:"waiting,omitempty"`
+	Late    int `json:"late,omitempty"`
+	Ungated int `json:"ungated,omitempty"`
 	// Foreign are those of Waiting whose condition is True although Readygate has not decided so.
-	Foreign int
+	Foreign int `json:"foreign,omitempty"`
 	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
-	LatchClosed int
+	LatchClosed int `json:"latchClosed,omitempty"`
 
 	// Waits are waiting pods, those that wait for longest first, and Without pods without the
 	// gate; at most as many as were asked for.
-	Waits, Without []Listed
+	Waits   []Listed `json:"waits,omitempty"`
+	Without []Listed `json:"without,omitempty"`
 }
 
 // Listed is a pod in a tally.
 type Listed struct {
-	Namespace, Name string
-	Since           time.Time
-	Why             string
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Since     time.Time `json:"since,omitzero"`
+	Why       string    `json:"why,omitempty"`
 }
 
 // Count adds a pod to the tally of a rule. The decision is what was decided of it.

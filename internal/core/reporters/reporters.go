@@ -2,12 +2,15 @@
 package reporters
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ReporterName is the name of the reporter's program and image.
@@ -20,7 +23,7 @@ const ReportsAnnotation = "readygate.dev/reports"
 // conditionType is the variable of a reporter that names the condition.
 const conditionType = "CONDITION_TYPE"
 
-// Reports says whether the pods report, and which conditions, as far as the pod alone tells: a
+// Reports reports whether the pods report, and which conditions, as far as the pod alone tells: a
 // reporter can have its configuration elsewhere.
 func Reports(annotations map[string]string, pod *corev1.PodSpec) (types []string, reports bool) {
 	for name := range strings.SplitSeq(annotations[ReportsAnnotation], ",") {
@@ -39,16 +42,64 @@ func Reports(annotations map[string]string, pod *corev1.PodSpec) (types []string
 	return types, reports
 }
 
-// RunsReporter says whether the container's image or command is that of the reporter.
+// RunsReporter reports whether the container's image or command is that of the reporter.
 func RunsReporter(c *corev1.Container) bool {
 	image, _, _ := strings.Cut(path.Base(c.Image), "@")
 	image, _, _ = strings.Cut(image, ":")
 	return image == ReporterName || len(c.Command) > 0 && path.Base(c.Command[0]) == ReporterName
 }
 
-// Tolerates says whether the pods may start, and stay, on a node with the taint.
+// Tolerates reports whether the pods may start, and stay, on a node with the taint.
 func Tolerates(pod *corev1.PodSpec, taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
 		return t.TolerationSeconds == nil && t.ToleratesTaint(logr.Discard(), taint, false)
 	})
+}
+
+// Strip cuts a DaemonSet down to what tells who reports, and what keeps it away. It is a transform
+// for a cache.
+func Strip(obj any) (any, error) {
+	ds, ok := obj.(*appsv1.DaemonSet)
+	if !ok {
+		return obj, nil
+	}
+	stripped := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ds.Namespace, Name: ds.Name, UID: ds.UID, ResourceVersion: ds.ResourceVersion, Generation: ds.Generation,
+	}}
+	if reports, ok := ds.Annotations[ReportsAnnotation]; ok {
+		stripped.Annotations = map[string]string{ReportsAnnotation: reports}
+	}
+	pod := &stripped.Spec.Template.Spec
+	pod.NodeSelector, pod.Tolerations = ds.Spec.Template.Spec.NodeSelector, ds.Spec.Template.Spec.Tolerations
+	for _, c := range slices.Concat(ds.Spec.Template.Spec.InitContainers, ds.Spec.Template.Spec.Containers) {
+		kept := corev1.Container{Image: c.Image, Command: c.Command[:min(1, len(c.Command))]}
+		for _, env := range c.Env {
+			if env.Name == conditionType {
+				kept.Env = append(kept.Env, env)
+			}
+		}
+		if len(kept.Env) > 0 || RunsReporter(&kept) {
+			pod.Containers = append(pod.Containers, kept)
+		}
+	}
+	return stripped, nil
+}
+
+// Find returns the DaemonSets that report one of these conditions: those that a taint keeps off
+// nodes, and how many there are in all. Names are namespace/name, in order. A DaemonSet that runs
+// only on nodes with labels that these nodes cannot have is none of them.
+func Find(all iter.Seq[*appsv1.DaemonSet], types []string, taint *corev1.Taint, runsOn func(nodeSelector map[string]string) bool) (blocked []string, known int) {
+	for ds := range all {
+		pod := &ds.Spec.Template.Spec
+		writes, _ := Reports(ds.Annotations, pod)
+		if !slices.ContainsFunc(writes, func(t string) bool { return slices.Contains(types, t) }) || !runsOn(pod.NodeSelector) {
+			continue
+		}
+		known++
+		if !Tolerates(pod, taint) {
+			blocked = append(blocked, ds.Namespace+"/"+ds.Name)
+		}
+	}
+	slices.Sort(blocked)
+	return blocked, known
 }

@@ -42,7 +42,7 @@ type Policy struct {
 	Binding *admissionv1.MutatingAdmissionPolicyBinding
 	// Install says how it is installed, and Without what becomes of objects where the policy is not in force.
 	Install, Without string
-	// Rule is the kind of the rules, and Same says whether two mean the same.
+	// Rule is the kind of the rules, and Same reports whether two mean the same.
 	Rule client.Object
 	Same func(before, after client.Object) bool
 }

@@ -190,7 +190,7 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 
 var settling = Gap{Reason: v1alpha1.ReasonProgressing, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
 
-// Gone says whether no API server does what the rule asks for any more. If not, wait is
+// Gone reports whether no API server does what the rule asks for any more. If not, wait is
 // when to ask again; zero if something has to change before. A policy that cannot be read or
 // relied on may still name the rule.
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {

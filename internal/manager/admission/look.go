@@ -33,7 +33,7 @@ type found struct {
 // unread says that it is not known what the policy says.
 func (f found) unread() bool { return f.policy == nil && f.refusal != nil }
 
-// look finds the policy and says whether it is in force.
+// look finds the policy and reports whether it is in force.
 func (r *Reconciler) look(ctx context.Context) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicy
 	switch err := r.get(ctx, &obj); {

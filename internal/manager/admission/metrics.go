@@ -1,6 +1,9 @@
 package admission
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics of the policies. Only the leader compares them.
 type Metrics struct {
@@ -9,14 +12,13 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		outdated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	factory := promauto.With(registerer)
+	return &Metrics{
+		outdated: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "readygate_policy_outdated",
 			Help: "1 if the stored admission policy differs from what the rules require, 0 if it does not. Absent if the policy is not installed.",
 		}, []string{"policy"}),
 	}
-	registerer.MustRegister(m.outdated)
-	return m
 }
 
 func (m *Metrics) compared(policy string, same bool) {

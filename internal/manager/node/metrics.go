@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/readygate/readygate/internal/core/noderule"
 )
@@ -23,50 +24,48 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+	factory := promauto.With(registerer)
+	return &Metrics{
+		operations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_taint_operations_total",
 			Help: "Taints put on and taken off nodes, by rule and operation (add, remove).",
 		}, []string{"rule", "operation"}),
-		evaluationSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		evaluationSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_evaluation_duration_seconds",
 			Help:    "Time to evaluate all rules for one node, divided by the number of rules that select it, for each of these rules.",
 			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
 		}, []string{"rule"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+		failures: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_failures_total",
 			Help: "Writes of nodes that the API server refused, by rule and reason.",
 		}, []string{"rule", "reason"}),
-		bootstrapCompleted: prometheus.NewCounterVec(prometheus.CounterOpts{
+		bootstrapCompleted: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_bootstrap_completed_total",
 			Help: "Nodes that a bootstrap-only rule has released for good, or, with bootstrapScope Boot, for the rest of a boot.",
 		}, []string{"rule"}),
-		bootstrapSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		bootstrapSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_bootstrap_duration_seconds",
 			Help:    "Time from the creation of a node until a bootstrap-only rule released it for good.",
 			Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200},
 		}, []string{"rule"}),
-		latencySeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		latencySeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_reconciliation_latency_seconds",
 			Help:    "Time from the last transition of a condition that the rule names until the taint was changed (add_taint, remove_taint). Transition times have a resolution of one second.",
 			Buckets: []float64{.01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300},
 		}, []string{"rule", "operation"}),
-		conditionFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+		conditionFailures: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_condition_failures_total",
 			Help: "Evaluations in which a condition held a node back, by rule and condition type.",
 		}, []string{"rule", "condition"}),
-		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+		conflicts: factory.NewCounter(prometheus.CounterOpts{
 			Name: "node_readiness_write_conflicts_total",
 			Help: "Writes of nodes that met somebody else's write and were decided again.",
 		}),
-		unlistedNodes: prometheus.NewGauge(prometheus.GaugeOpts{
+		unlistedNodes: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "node_readiness_nodes_with_unlisted_records",
 			Help: "Nodes with hold records that no rule wrote. The manager leaves them and their taints as they are.",
 		}),
 	}
-	registerer.MustRegister(m.operations, m.evaluationSeconds, m.failures, m.bootstrapCompleted,
-		m.bootstrapSeconds, m.latencySeconds, m.conditionFailures, m.conflicts, m.unlistedNodes)
-	return m
 }
 
 // Forget drops every series of a rule that is gone.

@@ -64,7 +64,7 @@ func envelope(body *message) *message {
 	return &message{parts: [16]*message{envelopeBody: body}}
 }
 
-// ours says whether an annotation takes part in decisions, or tells a watch that it has seen all
+// ours reports whether an annotation takes part in decisions, or tells a watch that it has seen all
 // nodes. Of one that does not the place is left, empty: a node that has none at all is told from one
 // that has others'.
 func ours(annotation []byte) bool {

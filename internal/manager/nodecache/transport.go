@@ -30,7 +30,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped transport, so that client-go can configure it.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// isNode says whether a response is a node that was written.
+// isNode reports whether a response is a node that was written.
 func isNode(req *http.Request, resp *http.Response) bool {
 	return req.Method == http.MethodPatch && strings.Contains(req.URL.Path, "/api/v1/nodes/") &&
 		resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Encoding") == "" &&

@@ -12,6 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/core/noderule"
 	admissioncontroller "github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
 // creation is what the policy for new nodes means for a rule.
@@ -50,7 +51,7 @@ func (r *Reconciler) creationOf(rule *noderule.Rule, status *v1alpha1.NodeReadin
 // taintedAtCreation is the condition, given why the policy does not cover the rule; nil if it does.
 func taintedAtCreation(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1.Condition {
 	not := func(reason, message string) metav1.Condition {
-		return condition(v1alpha1.ConditionTaintedAtCreation, false, reason, message)
+		return rulecache.Condition(v1alpha1.ConditionTaintedAtCreation, false, reason, message)
 	}
 	switch {
 	case gap != nil && gap.Reason == v1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
@@ -73,5 +74,5 @@ func taintedAtCreation(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1
 	if gap != nil {
 		return not(gap.Reason, gap.Message)
 	}
-	return condition(v1alpha1.ConditionTaintedAtCreation, true, v1alpha1.ReasonPolicyActive, "a selected node is created with the taint")
+	return rulecache.Condition(v1alpha1.ConditionTaintedAtCreation, true, v1alpha1.ReasonPolicyActive, "a selected node is created with the taint")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/readygate/readygate/internal/core/noderule"
 )
@@ -17,14 +18,13 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		lastReconciliation: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	factory := promauto.With(registerer)
+	return &Metrics{
+		lastReconciliation: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "node_readiness_rule_last_reconciliation_timestamp_seconds",
 			Help: "When the rule was last looked at, in seconds since 1970.",
 		}, []string{"rule"}),
 	}
-	registerer.MustRegister(m.lastReconciliation)
-	return m
 }
 
 func (m *Metrics) reconciled(rule string, now time.Time) {

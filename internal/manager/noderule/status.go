@@ -9,12 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/noderule"
 	"github.com/readygate/readygate/internal/manager/node"
+	"github.com/readygate/readygate/internal/manager/rulecache"
 	"github.com/readygate/readygate/internal/text"
 )
 
@@ -95,53 +95,49 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 	if rule.Active() {
 		status.AppliedNodes = appliedNodes(summary.Nodes, failures)
 	}
-	conditions := []metav1.Condition{accepted(rule), enforced(s)}
+	conditions, absent := []metav1.Condition{accepted(rule), enforced(s)}, []string(nil)
 	if s.creation.condition != nil {
 		conditions = append(conditions, *s.creation.condition)
 	}
 	if s.reporters > 0 {
 		conditions = append(conditions, reportersRun(s))
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReportersTolerated)
+		absent = append(absent, v1alpha1.ConditionReportersTolerated)
 	}
 	if s.others != nil {
 		conditions = append(conditions, *s.others)
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSoleController)
+		absent = append(absent, v1alpha1.ConditionSoleController)
 	}
-	for _, condition := range conditions {
-		condition.ObservedGeneration = rule.Generation
-		condition.LastTransitionTime = now
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
+	rulecache.SetConditions(&status.Conditions, rule.Generation, now, conditions, absent...)
 	return status
 }
 
 // reportersRun warns of a deadlock: who must run for the node to be released is kept off it.
 func reportersRun(s standing) metav1.Condition {
 	if len(s.blocked) == 0 {
-		return condition(v1alpha1.ConditionReportersTolerated, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
+		return rulecache.Condition(v1alpha1.ConditionReportersTolerated, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
 	}
 	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists} to its pods", s.rule.Taint.Key)
 	if s.rule.AddsTolerations {
 		do += ", or let spec.tolerations do it: kubectl rollout restart daemonset, if its selectors match"
 	}
-	return condition(v1alpha1.ConditionReportersTolerated, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
+	return rulecache.Condition(v1alpha1.ConditionReportersTolerated, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
 		"DaemonSet %s reports what the rule waits for and does not tolerate the taint %s: it never starts on a held node, and the node stays held; %s",
 		few(s.blocked, len(s.blocked)), s.rule.ID(), do))
 }
 
 func accepted(rule *noderule.Rule) metav1.Condition {
 	if rule.Problem != nil {
-		return condition(v1alpha1.ConditionAccepted, false, rule.Problem.Reason, rule.Problem.Message)
+		return rulecache.Condition(v1alpha1.ConditionAccepted, false, rule.Problem.Reason, rule.Problem.Message)
 	}
-	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid and conflicts with no older rule")
+	return rulecache.Condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid and conflicts with no older rule")
 }
 
 func enforced(s standing) metav1.Condition {
 	rule, summary := s.rule, s.summary
 	not := func(reason, format string, args ...any) metav1.Condition {
-		return condition(v1alpha1.ConditionEnforced, false, reason, fmt.Sprintf(format, args...))
+		return rulecache.Condition(v1alpha1.ConditionEnforced, false, reason, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case s.refusal != nil:
@@ -169,7 +165,7 @@ func enforced(s standing) metav1.Condition {
 	case summary.Unsettled > 0:
 		return not(v1alpha1.ReasonProgressing, "%s still to be written", nodes(summary.Unsettled))
 	}
-	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(rule, summary))
+	return rulecache.Condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(rule, summary))
 }
 
 // leftover says what of a rule that is being deleted is still there.
@@ -229,14 +225,6 @@ func unreported(summary noderule.Summary) string {
 		return ""
 	}
 	return fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(summary.Unreported))
-}
-
-func condition(conditionType string, holds bool, reason, message string) metav1.Condition {
-	status := metav1.ConditionFalse
-	if holds {
-		status = metav1.ConditionTrue
-	}
-	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: text.Cut(message, text.Condition)}
 }
 
 // counts are complete, however many nodes are listed. Held are nodes that carry the taint

@@ -49,7 +49,7 @@ type Reconciler struct {
 	Nodes    *nodecache.Cache
 	Coverage *admission.Coverage
 	Others   *leadership.Others
-	// HoldsStart says whether there is a latch to hold the start of pods with.
+	// HoldsStart reports whether there is a latch to hold the start of pods with.
 	HoldsStart bool
 	// Manual is set if an administrator applies the admission policy.
 	Manual  bool
@@ -175,4 +175,19 @@ func (r *Reconciler) untilNextWrite(obj *v1alpha1.PodReadinessRule) time.Duratio
 		return 0
 	}
 	return statusInterval - r.Clock.Since(last)
+}
+
+// Rules are all rules that a reader has, compiled, oldest first.
+func Rules(ctx context.Context, from client.Reader) ([]*podrule.Rule, error) {
+	var list v1alpha1.PodReadinessRuleList
+	if err := from.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("reading the rules for pods: %w", err)
+	}
+	return podrule.NewRules(rulecache.Pointers(list.Items)), nil
+}
+
+// Same reports whether two rules ask for the same.
+func Same(before, after client.Object) bool {
+	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration() &&
+		(before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil)
 }

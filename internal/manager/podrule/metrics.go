@@ -2,6 +2,7 @@ package podrule
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
@@ -16,18 +17,17 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		enforced: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	factory := promauto.With(registerer)
+	return &Metrics{
+		enforced: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pod_readiness_rule_enforced",
 			Help: "Whether the condition Enforced of a rule for pods is True (1) or not (0).",
 		}, []string{"rule"}),
-		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		pods: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pod_readiness_rule_pods",
 			Help: "Pods that a rule selects, by state: open, waiting or ungated; of those that wait, late, latchClosed (gate open, latch still closed) and foreign (another account set the gate to True); withoutAgent of those with the gate.",
 		}, []string{"rule", "state"}),
 	}
-	registerer.MustRegister(m.enforced, m.pods)
-	return m
 }
 
 // reconciled says what the status of a rule is, whether it could be written or not.

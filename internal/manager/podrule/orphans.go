@@ -88,7 +88,7 @@ func (o *orphans) of(rule types.UID, alive liveAgents) (total podrule.Tally, nod
 	return total, nodes, places
 }
 
-// known says whether there was a round.
+// known reports whether there was a round.
 func (o *orphans) known() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -281,7 +281,7 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *podrule.Decis
 	return nil
 }
 
-// late says whether a pod waits for longer than a deadline, and is not opened.
+// late reports whether a pod waits for longer than a deadline, and is not opened.
 func late(d *podrule.Decision) bool {
 	return slices.ContainsFunc(d.Verdicts, func(v podrule.Verdict) bool { return len(v.Late) > 0 && !v.Open })
 }

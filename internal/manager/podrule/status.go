@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/core/podrule"
 	"github.com/readygate/readygate/internal/manager/admission"
+	"github.com/readygate/readygate/internal/manager/rulecache"
 	"github.com/readygate/readygate/internal/text"
 )
 
@@ -62,16 +62,13 @@ func (s *standing) status(before *v1alpha1.PodReadinessRuleStatus, generation in
 		UngatedPods:       s.listed(s.tally.Without),
 		NodesWithoutAgent: s.nodes[:min(len(s.nodes), v1alpha1.MaxListedPods)],
 	}
-	conditions := []metav1.Condition{s.accepted(), s.enforced()}
+	conditions, absent := []metav1.Condition{s.accepted(), s.enforced()}, []string(nil)
 	if s.others != nil {
 		conditions = append(conditions, *s.others)
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, nodev1alpha1.ConditionSoleController)
+		absent = []string{nodev1alpha1.ConditionSoleController}
 	}
-	for _, condition := range conditions {
-		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
+	rulecache.SetConditions(&status.Conditions, generation, now, conditions, absent...)
 	return status
 }
 
@@ -90,14 +87,14 @@ func (s *standing) listed(pods []podrule.Listed) []v1alpha1.ListedPod {
 
 func (s *standing) accepted() metav1.Condition {
 	if s.rule.Invalid != nil {
-		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, s.rule.Invalid.Error())
+		return rulecache.Condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, s.rule.Invalid.Error())
 	}
-	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid")
+	return rulecache.Condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the rule is valid")
 }
 
 func (s *standing) enforced() metav1.Condition {
 	not := func(reason, message string) metav1.Condition {
-		return condition(v1alpha1.ConditionEnforced, false, reason, message)
+		return rulecache.Condition(v1alpha1.ConditionEnforced, false, reason, message)
 	}
 	also := ""
 	if s.unheld() {
@@ -127,21 +124,13 @@ func (s *standing) enforced() metav1.Condition {
 	case s.behind > 0:
 		return not(nodev1alpha1.ReasonProgressing, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
 	}
-	return condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
+	return rulecache.Condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
 }
 
 // unheld says that the start of pods is not held although the rule asks for it.
 func (s *standing) unheld() bool { return s.rule.StartHold && !s.holdsStart }
 
 const unheld = "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled=true of the chart)"
-
-func condition(kind string, status bool, reason, message string) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	if status {
-		c.Status = metav1.ConditionTrue
-	}
-	return c
-}
 
 func counted(n int, what string) string {
 	if n == 1 {

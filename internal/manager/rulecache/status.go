@@ -6,8 +6,14 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/text"
 )
 
 // Locked is a patch that fails if anything else changed the object: a merge patch replaces whole
@@ -43,6 +49,44 @@ func DropFinalizer(ctx context.Context, c client.Writer, obj client.Object, fina
 
 func clone(obj client.Object) client.Object {
 	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of what it is of
+}
+
+// NodeRules lists the rules for nodes past any cache; none if the CRD is gone.
+func NodeRules(ctx context.Context, live client.Reader) ([]*v1alpha1.NodeReadinessRule, error) {
+	var list v1alpha1.NodeReadinessRuleList
+	if err := ListLive(ctx, live, &list); err != nil {
+		return nil, err
+	}
+	return Pointers(list.Items), nil
+}
+
+// Pointers returns pointers to the items.
+func Pointers[T any](items []T) []*T {
+	pointers := make([]*T, len(items))
+	for i := range items {
+		pointers[i] = &items[i]
+	}
+	return pointers
+}
+
+// Condition returns a condition of a rule, with a message that the API server accepts.
+func Condition(conditionType string, holds bool, reason, message string) metav1.Condition {
+	status := metav1.ConditionFalse
+	if holds {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: text.Cut(message, text.Condition)}
+}
+
+// SetConditions sets the conditions of a status for this generation. Those of the absent types are removed.
+func SetConditions(status *[]metav1.Condition, generation int64, now metav1.Time, conditions []metav1.Condition, absent ...string) {
+	for _, conditionType := range absent {
+		meta.RemoveStatusCondition(status, conditionType)
+	}
+	for _, condition := range conditions {
+		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
+		meta.SetStatusCondition(status, condition)
+	}
 }
 
 // Pace remembers when the status of each rule was written, and since when the next one waits. The
@@ -99,4 +143,14 @@ func (p *Pace) Forget(rule string) {
 	defer p.mu.Unlock()
 	delete(p.written, rule)
 	delete(p.waiting, rule)
+}
+
+// ListLive lists the rules past any cache. Where the CRD is gone, so are all rules: what they
+// left must not stay because nobody can be asked about it.
+func ListLive(ctx context.Context, live client.Reader, list client.ObjectList) error {
+	err := live.List(ctx, list)
+	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	return fmt.Errorf("listing rules past the cache: %w", err)
 }

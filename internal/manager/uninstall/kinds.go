@@ -33,7 +33,7 @@ func (r *run) nodeRules() ruleKind {
 	return ruleKind{
 		what: "rules", finalizer: nodev1alpha1.Finalizer,
 		list: func(ctx context.Context) ([]client.Object, error) {
-			rules, err := r.listRules(ctx)
+			rules, err := rulecache.NodeRules(ctx, r.client)
 			return objects(rules), err
 		},
 		clear: func(obj client.Object) {
@@ -55,7 +55,7 @@ func (r *run) podRules() ruleKind {
 		list: func(ctx context.Context) ([]client.Object, error) {
 			var list podv1alpha1.PodReadinessRuleList
 			err := rulecache.ListLive(ctx, r.client, &list)
-			return objects(pointers(list.Items)), err
+			return objects(rulecache.Pointers(list.Items)), err
 		},
 		clear: func(obj client.Object) {
 			status := &obj.(*podv1alpha1.PodReadinessRule).Status
@@ -63,23 +63,6 @@ func (r *run) podRules() ruleKind {
 		},
 		kept: "their CRD: Readygate goes on with them when it is installed again (--rules=keep)",
 	}
-}
-
-// listRules are all rules for nodes; none where the CRD is gone.
-func (r *run) listRules(ctx context.Context) ([]*nodev1alpha1.NodeReadinessRule, error) {
-	var list nodev1alpha1.NodeReadinessRuleList
-	if err := rulecache.ListLive(ctx, r.client, &list); err != nil {
-		return nil, err
-	}
-	return pointers(list.Items), nil
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }
 
 func objects[T client.Object](items []T) []client.Object {

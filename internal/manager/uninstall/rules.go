@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
+	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
 // deleteRules asks for the deletion of every rule. Their finalizers keep them until what they put
@@ -91,7 +92,7 @@ func (r *run) clearStatus(ctx context.Context, kind ruleKind, rule client.Object
 	if equality.Semantic.DeepEqual(base, rule) {
 		return nil
 	}
-	if err := r.client.Status().Patch(ctx, rule, locked(base)); err != nil {
+	if err := r.client.Status().Patch(ctx, rule, rulecache.Locked(base)); err != nil {
 		return wrap("clearing the status", err)
 	}
 	r.removed("statuses of "+kind.what, 1)
@@ -121,17 +122,11 @@ func (r *run) dropFinalizer(ctx context.Context, kind ruleKind, rule client.Obje
 	if !controllerutil.RemoveFinalizer(rule, kind.finalizer) {
 		return nil
 	}
-	if err := r.client.Patch(ctx, rule, locked(base)); err != nil {
+	if err := r.client.Patch(ctx, rule, rulecache.Locked(base)); err != nil {
 		return wrap("removing our finalizer", err)
 	}
 	r.removed("finalizers of "+kind.what, 1)
 	return nil
-}
-
-// locked is a patch that fails if anything else changed the object: a merge patch replaces
-// whole lists, others' finalizers and conditions among them.
-func locked(base client.Object) client.Patch {
-	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
 // wrap says what failed. A rule that is gone needs nothing.
