@@ -44,7 +44,7 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 		slices.Sort(names)
 		want := []string{admission.TolerationsName}
 		if managed {
-			want = []string{admission.TaintNewNodesName, admission.GateNewPodsName, admission.TolerationsName}
+			want = []string{admission.GateNewPodsName, admission.TaintNewNodesName, admission.TolerationsName}
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("managed %v: the policies are %v, want %v", managed, names, want)
