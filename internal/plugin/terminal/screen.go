@@ -56,12 +56,16 @@ func sizeOf(w io.Writer) (columns, rows int) {
 // Size is how much fits on the screen.
 func (s *Screen) Size() (columns, rows int) { return s.size() }
 
-// Draw shows these lines instead of those that were drawn before, on a terminal.
+// Draw shows these lines instead of those that were drawn before, on a terminal. They are cut to the screen: one row
+// stays free for the cursor, and where lines are left out, the first ones stay.
 func (s *Screen) Draw(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	columns, rows := s.size()
-	lines = fit(lines, columns, rows)
+	lines = slices.Clone(lines[:min(len(lines), max(1, rows-1))])
+	for i, line := range lines {
+		lines[i] = Cut(line, columns)
+	}
 	if slices.Equal(lines, s.drawn) {
 		return
 	}
@@ -123,14 +127,14 @@ func (s *Screen) update(printed, lines []string, columns int) {
 	}
 	out.WriteString(clearBelow + wrap + endUpdate)
 	s.write(out.Bytes())
-	s.drawn, s.hides = slices.Clone(lines), true
+	s.drawn, s.hides = lines, true
 }
 
 // height is how many rows lines take now: a terminal that became narrower has wrapped them.
 func height(lines []string, columns int) int {
 	rows := 0
 	for _, line := range lines {
-		rows += max(1, (width(line)+columns-1)/columns)
+		rows += max(1, (display.String(line)+columns-1)/columns)
 	}
 	return rows
 }

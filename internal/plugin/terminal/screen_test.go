@@ -130,6 +130,8 @@ func TestColoursHaveNoWidthAndAreReset(t *testing.T) {
 		red + "very red\x1b[0m":      red + "very …\x1b[0m",
 		"a" + red + "b\x1b[0mcdefgh": "a" + red + "b\x1b[0mcde…",
 		"ünïcödé":                    "ünïcö…",
+		"两列宽":                        "两列宽",
+		"两列宽 ":                       "两列…",
 	} {
 		if got := terminal.Cut(line, 6); got != want {
 			t.Errorf("Cut(%q) = %q, want %q", line, got, want)

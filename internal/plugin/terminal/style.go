@@ -38,7 +38,5 @@ func (s Style) paint(code, text string) string {
 	if !s.colours || text == "" {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + reset
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
-
-const reset = "\x1b[0m"
