@@ -48,7 +48,8 @@ last heartbeat in it. The files are linted first.`,
 		if err != nil {
 			return err
 		}
-		if err := s.refused(rules, candidates); err != nil {
+		replaced, err := s.refused(rules, candidates)
+		if err != nil {
 			return err
 		}
 		now, asOf := time.Now(), time.Time{}
@@ -57,7 +58,7 @@ last heartbeat in it. The files are linted first.`,
 				now = asOf
 			}
 		}
-		simulation := view.Simulate(rules, candidates, nodes, now)
+		simulation := view.Simulate(rules, candidates, replaced, nodes, now)
 		simulation.AsOf = asOf
 		return out.write(s.Out, simulation, func() print.Lines { return print.Simulation(simulation, out.wide()) })
 	}
@@ -172,28 +173,27 @@ func objectsOf[T any](input lint.Input, kind string) ([]*T, error) {
 	return all, nil
 }
 
-// refused says what the API server has against changing rules that are there: most of a rule
+// refused says what the API server has against changing rules that are there, and returns their names: most of a rule
 // is immutable.
-func (s *session) refused(rules, candidates []*v1alpha1.NodeReadinessRule) error {
-	former := map[string]*v1alpha1.NodeReadinessRule{}
-	for _, rule := range rules {
-		former[rule.Name] = rule
-	}
+func (s *session) refused(rules, candidates []*v1alpha1.NodeReadinessRule) (names []string, err error) {
 	for _, candidate := range candidates {
-		rule, there := former[candidate.Name]
-		if !there {
+		i := slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == candidate.Name })
+		if i < 0 {
 			continue
 		}
-		findings, err := lint.Change(rule, candidate)
+		findings, err := lint.Change(rules[i], candidate)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if len(findings) > 0 {
+			names = append(names, candidate.Name)
 		}
 		for _, f := range findings {
 			if _, err := fmt.Fprintf(s.ErrOut, "warning: the API server would refuse this change of %s: it would have to be deleted first, as is simulated here, or the new one get another name: %s: %s\n",
 				terminal.Clean(f.Object), f.Field, terminal.Clean(f.Message)); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return names, nil
 }

@@ -75,7 +75,7 @@ func TestSimulationAppliesSafetyFields(t *testing.T) {
 		"a rule that waits for another one": {rules(rule("b")), rules(rule("a", younger, after("b"))), []*corev1.Node{worker("w", says("a", False), heldBy("b", noderule.OriginAdded))}, "0 held, 1 released, 0 limited, 0 unsettled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := view.Simulate(c.rules, c.candidates, c.nodes, noon)
+			s := view.Simulate(c.rules, c.candidates, nil, c.nodes, noon)
 			var got []string
 			for _, e := range s.Effects {
 				got = append(got, fmt.Sprint(e.Node, " ", e.Change))

@@ -1,13 +1,11 @@
 package view
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,10 +47,10 @@ type Effect struct {
 
 // Simulate says what the candidates would do to the nodes, beside the rules that are there. A
 // candidate takes the place of a rule of the same name. One that only previews is taken as if
-// it were enforced: that is the question.
-func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, nodes []*corev1.Node, now time.Time) Simulation {
-	merged, replaced := merge(rules, candidates, now)
-	before, after := NewBook(rules), NewBook(merged)
+// it were enforced: that is the question. Replaced are the names of rules that the API server would not change into the
+// candidate: they are taken as if they were deleted and created anew.
+func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, replaced []string, nodes []*corev1.Node, now time.Time) Simulation {
+	before, after := NewBook(rules), NewBook(merge(rules, candidates, replaced, now))
 	listed := before.compiled.Taints() // the manager knows the rules that are there
 	simulation := Simulation{Nodes: len(nodes), Replaced: replaced}
 	tally := Tally{}
@@ -119,44 +117,23 @@ func (b *Book) effect(change noderule.Change, node *noderule.Node, now time.Time
 	return effect
 }
 
-// merge is the rules as they would be, and the names of those that would be created anew: then
-// nothing that a node remembers of the old one counts.
-func merge(rules, candidates []*v1alpha1.NodeReadinessRule, now time.Time) (merged []*v1alpha1.NodeReadinessRule, replaced []string) {
-	merged = slices.Clone(rules)
+// merge is the rules as they would be. Of a rule that would be created anew, nothing counts that a node remembers of
+// the old one.
+func merge(rules, candidates []*v1alpha1.NodeReadinessRule, replaced []string, now time.Time) []*v1alpha1.NodeReadinessRule {
+	merged := slices.Clone(rules)
 	for _, candidate := range candidates {
 		rule := candidate.DeepCopy()
 		rule.Spec.DryRun = false
 		rule.UID, rule.CreationTimestamp, rule.Status = types.UID("simulated-"+rule.Name), metav1.NewTime(now), v1alpha1.NodeReadinessRuleStatus{}
 		i := slices.IndexFunc(merged, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == rule.Name })
-		switch {
-		case i < 0:
+		if i < 0 {
 			merged = append(merged, rule)
 			continue
-		case changeable(merged[i], rule):
+		}
+		if !slices.Contains(replaced, rule.Name) {
 			rule.UID, rule.CreationTimestamp, rule.Status = merged[i].UID, merged[i].CreationTimestamp, merged[i].Status
-		default:
-			replaced = append(replaced, rule.Name)
 		}
 		merged[i] = rule
 	}
-	return merged, replaced
-}
-
-// changeable says whether the rule that is there can become the other one: what nodes it selects,
-// what it requires of them and how it holds them cannot change.
-func changeable(rule, other *v1alpha1.NodeReadinessRule) bool {
-	return equality.Semantic.DeepEqual(immutable(rule), immutable(other))
-}
-
-// immutable is the part of a spec that cannot change.
-func immutable(rule *v1alpha1.NodeReadinessRule) v1alpha1.NodeReadinessRuleSpec {
-	spec := rule.DeepCopy().Spec
-	for i := range spec.Conditions {
-		spec.Conditions[i].MaxAge = nil
-	}
-	spec.Taint.TimeAdded = nil
-	return v1alpha1.NodeReadinessRuleSpec{
-		Conditions: spec.Conditions, ConditionPolicy: cmp.Or(spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf), EnforcementMode: spec.EnforcementMode,
-		Taint: spec.Taint, NodeSelector: spec.NodeSelector,
-	}
+	return merged
 }
