@@ -59,7 +59,7 @@ Node
 
 Events
   20m ago  TaintAdded: Taint added by rule network
-  2m0s ago  WriteRefused: policy says no (Warning) (3 times)
+  2m ago  WriteRefused: policy says no (Warning) (3 times)
 
 What to do
   - Look at that component.
@@ -75,7 +75,7 @@ func TestShortNodeExplanation(t *testing.T) {
 no rule that is enforced selects w.
 
 Node
-  Ready is True, 3m0s old
+  Ready is True, 3m old
 `)
 }
 

@@ -34,7 +34,7 @@ var pods = view.Pods{
 func TestPods(t *testing.T) {
 	compare(t, print.Pods(pods, false, noon), `
 NAMESPACE   NAME    NODE   STATE           GATE                                         WAITS   FOR
-shop        web-1   w-1    Waiting, late   networking.kubernetes.io/pod-network-ready   3m0s    policy (nobody has set condition a.b/c)
+shop        web-1   w-1    Waiting, late   networking.kubernetes.io/pod-network-ready   3m      policy (nobody has set condition a.b/c)
 shop        web-1   w-1    Waiting         a.b/other                                    -       path (no answer)
 shop        old     w-2    Ungated         -                                            -       not gated: it is older than the rule
 shop        web-2   w-3    Open            networking.kubernetes.io/pod-network-ready   -       -
@@ -60,8 +60,8 @@ func TestRulesOfPods(t *testing.T) {
 	}
 	compare(t, print.PodRules(rules, false, noon), `
 NAME      GATE                                         GATED   OPEN   WAITING      UNGATED   STANDING   AGE
-network   networking.kubernetes.io/pod-network-ready   5       2      3 (1 late)   4         Enforced   9m0s
-path      a.b/path                                     0       0      0            0         NoAgent    5m0s
+network   networking.kubernetes.io/pod-network-ready   5       2      3 (1 late)   4         Enforced   9m
+path      a.b/path                                     0       0      0            0         NoAgent    5m
 
 path is NoAgent: nobody opens gates
 `)
@@ -75,7 +75,7 @@ func TestStatus(t *testing.T) {
 	pods := []view.PodRule{{Name: "path", Gate: "a.b/path", Standing: "Enforced", Created: ago(5)}}
 	compare(t, print.Status(nil, pods, []string{"rules: \x1b[2J"}, false, noon), `
 NAME   GATE       GATED   OPEN   WAITING   UNGATED   STANDING   AGE
-path   a.b/path   0       0      0         0         Enforced   5m0s
+path   a.b/path   0       0      0         0         Enforced   5m
 Not seen: rules: [2J
 `)
 	if lines := print.Status(nil, nil, nil, false, noon); len(lines) != 1 || !strings.HasPrefix(lines[0], "No rules.") {
@@ -89,10 +89,10 @@ func TestPodExplanation(t *testing.T) {
 			Namespace: "shop", Name: "web", Node: "w-1", Created: ago(5), State: view.PodWaiting, Agent: view.Agent{Known: true, Alive: true, Renewed: noon.Add(-7 * time.Second), Version: "v1.2.3"},
 			Ungated: []view.Ungated{{Rule: "late-comer", Gate: "a.b/late", Why: "it is older than the rule"}},
 		},
-		Headline: "shop/web has waited 3m0s for policy (x)", Ready: corev1.ConditionFalse,
+		Headline: "shop/web has waited 3m for policy (x)", Ready: corev1.ConditionFalse,
 		Chapters: []view.GateChapter{
 			{
-				Gate: view.Gate{Name: gate, Rules: []string{"network", "second"}, Late: true}, Text: "is closed for 3m0s: ComponentsNotReady, waiting for policy (x)",
+				Gate: view.Gate{Name: gate, Rules: []string{"network", "second"}, Late: true}, Text: "is closed for 3m: ComponentsNotReady, waiting for policy (x)",
 				Components: []view.Component{
 					{Rule: "network", Name: "flannel", Kind: podrule.NodeCondition, How: "node condition a.b/Flannel", Says: view.SaysYes, Since: ago(20), Writer: "readygate-reporter"},
 					{Rule: "network", Name: "policy", Kind: podrule.PodCondition, How: "pod condition a.b/c", Says: view.SaysNo, Why: "x"},
@@ -108,10 +108,10 @@ func TestPodExplanation(t *testing.T) {
 		Unseen:     []string{"events of the pod: you may not"},
 	}
 	compare(t, print.PodExplanation(explanation, noon), `
-shop/web has waited 3m0s for policy (x).
+shop/web has waited 3m for policy (x).
 
 Gate networking.kubernetes.io/pod-network-ready (rule network, second)
-  It is closed for 3m0s: ComponentsNotReady, waiting for policy (x).
+  It is closed for 3m: ComponentsNotReady, waiting for policy (x).
   The pod waits for longer than deadlineSeconds: it is late.
   yes      network/flannel, node condition a.b/Flannel
            so for 20m; written by readygate-reporter
@@ -126,7 +126,7 @@ Rule late-comer (gate a.b/late)
   It selects this pod, which does not carry its gate: it is older than the rule.
 
 Pod
-  Ready is False, 5m0s old
+  Ready is False, 5m old
   Closed gates of no rule: a.b/lb
   Latch: it waits: its key says closed
          its key is: closed 10.0.0.7 b1 -
@@ -156,7 +156,7 @@ Rules that do not select it
   b: its podSelector asks for app=db, and the pod has app=web
 
 Pod
-  Ready is True, 3m0s old
+  Ready is True, 3m old
 `)
 }
 

@@ -110,7 +110,7 @@ Rule network (continuous, taint readiness.k8s.io/N:NoSchedule)
   It holds this node.
   It has held this node for longer than its progressDeadlineSeconds: the node is stuck.
   missing  N is Unknown (no heartbeat for more than 2m0s), must be True
-           last heard of 3m0s ago
+           last heard of 3m ago
   met      D is True, must be True
 
 Rule storage (continuous, taint readiness.k8s.io/S:NoSchedule)

@@ -45,7 +45,7 @@ func TestRules(t *testing.T) {
 	compare(t, print.Rules(rules, false, noon), `
 NAME      TAINT                                              MODE             SELECTED   HELD   RELEASED   STANDING   AT-CREATION    AGE
 network   readiness.k8s.io/NetworkReady=pending:NoSchedule   bootstrap-only   5          2      3          Enforced   PolicyActive   3h
-gpu       readiness.k8s.io/NetworkReady:NoSchedule           continuous       0          0      0          Conflict   NotAccepted    5m0s
+gpu       readiness.k8s.io/NetworkReady:NoSchedule           continuous       0          0      0          Conflict   NotAccepted    5m
 
 gpu is Conflict: rule "network" is older
 gpu cannot write node w-1: policy says no

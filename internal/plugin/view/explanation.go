@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/noderule"
@@ -368,18 +369,5 @@ func countOf(e *corev1.Event) int32 {
 	return e.Count
 }
 
-// Age is how long ago something was, in the largest unit that says enough: 40s, 3m20s, 5h, 12d.
-func Age(since, now time.Time) string {
-	age := max(0, now.Sub(since))
-	switch {
-	case age < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(age.Seconds()))
-	case age < 10*time.Minute:
-		return fmt.Sprintf("%dm%ds", int(age.Minutes()), int(age.Seconds())%60)
-	case age < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(age.Minutes()))
-	case age < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(age.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(age.Hours()/24))
-}
+// Age is how long ago something was, as kubectl shows it: 40s, 3m20s, 5h10m, 12d.
+func Age(since, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(since))) }

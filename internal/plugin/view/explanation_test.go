@@ -178,7 +178,7 @@ func TestEventsOfANode(t *testing.T) {
 func TestAge(t *testing.T) {
 	for age, want := range map[time.Duration]string{
 		-time.Second: "0s", 0: "0s", 119 * time.Second: "119s", 2*time.Minute + 5*time.Second: "2m5s", 11 * time.Minute: "11m",
-		3 * time.Hour: "3h", 50 * time.Hour: "2d",
+		3 * time.Hour: "3h", 50 * time.Hour: "2d2h",
 	} {
 		if got := view.Age(noon.Add(-age), noon); got != want {
 			t.Errorf("age of %v is %q, want %q", age, got, want)
