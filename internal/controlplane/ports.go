@@ -1,11 +1,10 @@
 package controlplane
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync"
+	"sync/atomic"
 )
 
 // Ports are taken from below those that systems give to outgoing connections (from 32768 on
@@ -16,28 +15,22 @@ const (
 	portCount = 10000
 )
 
-// nextPort counts up from a place of this process's own, so that no port is given twice and
+// nextPort counts up, from a place of this process's own, so that no port is given twice and
 // processes that look at the same time seldom meet.
-var nextPort struct {
-	mu   sync.Mutex
-	port int
-}
+var (
+	portOffset = rand.Uint32N(portCount)
+	nextPort   atomic.Uint32
+)
 
 // FreePorts are ports on loopback that nobody listens on at the moment.
 func FreePorts(n int) ([]int, error) {
-	nextPort.mu.Lock()
-	defer nextPort.mu.Unlock()
-	if nextPort.port == 0 {
-		nextPort.port = firstPort + rand.IntN(portCount)
-	}
 	ports := make([]int, 0, n)
 	var last error
-	for range portCount {
-		if len(ports) == n {
-			return ports, nil
+	for tries := 0; len(ports) < n; tries++ {
+		if tries == portCount {
+			return nil, fmt.Errorf("finding %d free ports: all are taken: %w", n, last)
 		}
-		port := nextPort.port
-		nextPort.port = firstPort + (port+1-firstPort)%portCount
+		port := firstPort + int((portOffset+nextPort.Add(1))%portCount)
 		l, err := net.Listen("tcp", loopbackAddress(port))
 		if err != nil {
 			last = err
@@ -48,5 +41,5 @@ func FreePorts(n int) ([]int, error) {
 		}
 		ports = append(ports, port)
 	}
-	return nil, fmt.Errorf("finding %d free ports: %w", n, errors.Join(errors.New("all are taken"), last))
+	return ports, nil
 }

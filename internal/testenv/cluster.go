@@ -117,21 +117,6 @@ func (c *Cluster) As(t testing.TB, user string, groups ...string) client.Client 
 	return as
 }
 
-// Replica starts one more API server on the same etcd, with these arguments besides, and is a
-// client of it that may do everything.
-func (c *Cluster) Replica(t testing.TB, args ...string) client.WithWatch {
-	t.Helper()
-	config, err := c.StartReplica(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return other
-}
-
 // install installs the CRDs and the manager's role.
 func (c *Cluster) install(ctx context.Context) error {
 	if err := c.installCRDs(ctx); err != nil {

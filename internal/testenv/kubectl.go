@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/util/retry"
-
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/manager/admission"
 )
@@ -49,20 +47,6 @@ func (k *Kubectl) Try(ctx context.Context, args ...string) (string, error) {
 func (k *Kubectl) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	return k.Tool(t, k.path, args...)
-}
-
-// Replace runs kubectl replace, which must succeed. It reads and writes and does not try again by
-// itself, and the manager may write the status in between.
-func (k *Kubectl) Replace(t testing.TB, file string) {
-	t.Helper()
-	isConflict := func(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
-	err := retry.OnError(retry.DefaultRetry, isConflict, func() error {
-		_, err := k.Try(t.Context(), "replace", "-f", file)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.

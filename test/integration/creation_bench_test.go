@@ -31,7 +31,7 @@ func BenchmarkNodeCreation(b *testing.B) {
 	if err := c.InstallPolicies(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	without := c.Replica(b, "--disable-admission-plugins", "ServiceAccount,MutatingAdmissionPolicy")
+	without := replica(b, c, "--disable-admission-plugins", "ServiceAccount,MutatingAdmissionPolicy")
 	bench := creationBench{b: b, with: c.Client, without: without}
 	for _, rules := range []int{0, 1, 10, 100} {
 		bench.install(rules)

@@ -311,7 +311,7 @@ func TestTaintedAtCreationIsTrueForEveryAPIServer(t *testing.T) {
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other := c.Replica(t)
+	other := replica(t, c)
 	c.StartProcess(t, testenv.ManagerUser)
 	for round := range 3 {
 		rules := make([]*v1alpha1.NodeReadinessRule, 10)

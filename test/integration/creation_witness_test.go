@@ -35,6 +35,21 @@ type witness struct {
 	bound       map[string]binding
 }
 
+// replica starts one more API server on the same etcd, with these arguments besides, and returns a client of it that
+// may do everything.
+func replica(t testing.TB, c *testenv.Cluster, args ...string) client.WithWatch {
+	t.Helper()
+	config, err := c.StartReplica(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
 type binding struct {
 	node     string
 	revision uint64
@@ -42,7 +57,7 @@ type binding struct {
 
 func newWitness(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, nodes int) *witness {
 	t.Helper()
-	reader := c.Replica(t)
+	reader := replica(t, c)
 	w := &witness{
 		taint:  rule.Spec.Taint.Key,
 		opened: make(chan string, nodes),

@@ -179,7 +179,7 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 			t.Errorf("kubectl says %q the second time", out)
 		}
 		k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", "rule.yaml")
-		k.Replace(t, "rule.yaml")
+		kubectlReplace(t, k, "rule.yaml")
 	}
 	conflict()
 	for _, name := range []string{loser, winner} {

@@ -37,7 +37,7 @@ func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 	key := v1alpha1.HoldPrefix + string(rule.UID)
 	var mu sync.Mutex
 	since := map[string]bool{}
-	watchAll(t, c.Replica(t), &corev1.NodeList{}, func(event watch.Event) {
+	watchAll(t, replica(t, c), &corev1.NodeList{}, func(event watch.Event) {
 		if node, ok := event.Object.(*corev1.Node); ok {
 			var record struct{ Met string }
 			_ = json.Unmarshal([]byte(node.Annotations[key]), &record)
@@ -95,7 +95,7 @@ type awayWatcher struct {
 func watchAway(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, count func(string) bool) *awayWatcher {
 	t.Helper()
 	w := &awayWatcher{held: map[string]bool{}}
-	watchAll(t, c.Replica(t), &corev1.NodeList{}, func(event watch.Event) {
+	watchAll(t, replica(t, c), &corev1.NodeList{}, func(event watch.Event) {
 		node, ok := event.Object.(*corev1.Node)
 		if !ok || !count(node.Name) {
 			return

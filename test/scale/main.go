@@ -16,8 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -167,16 +168,15 @@ func newReportCommand() *cobra.Command {
 
 func thisMachine() report.Machine {
 	m := report.Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS, Go: runtime.Version()}
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		m.Memory = int64(info.Totalram) * int64(info.Unit)
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return m
 	}
-	data, _ := os.ReadFile("/proc/cpuinfo") // without it, the architecture is shown
-	for line := range strings.Lines(string(data)) {
-		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
-			m.CPU = strings.TrimSpace(value)
-			break
-		}
+	if memory, err := proc.Meminfo(); err == nil {
+		m.Memory = int64(ptr.Deref(memory.MemTotalBytes, 0))
+	}
+	if cpus, err := proc.CPUInfo(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" {
+		m.CPU = cpus[0].ModelName
 	}
 	return m
 }

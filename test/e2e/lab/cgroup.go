@@ -38,7 +38,7 @@ func hierarchies() []string {
 	}
 	all := slices.Clone(controllers)
 	for _, other := range []string{"systemd", "unified"} {
-		if _, err := os.Stat(filepath.Join(cgroupRoot, other, "cgroup.procs")); err == nil {
+		if exists(filepath.Join(cgroupRoot, other, "cgroup.procs")) {
 			all = append(all, other)
 		}
 	}

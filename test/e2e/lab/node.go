@@ -27,8 +27,7 @@ type Node struct {
 	number      int
 	dir         string
 	kubeletArgs []string
-	init        *controlplane.Process // nil: switched off
-	pid         atomic.Int64          // of init, for readers in other goroutines; 0: switched off
+	init        atomic.Pointer[controlplane.Process] // nil: switched off
 }
 
 // disks are the directories of a machine that are its own and real, by where it sees them.
@@ -87,16 +86,17 @@ func (n *Node) boot() error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	}
-	if n.init, err = controlplane.StartProcess(cmd, n.Disk("/log/init.log")); err != nil {
+	init, err := controlplane.StartProcess(cmd, n.Disk("/log/init.log"))
+	if err != nil {
 		return err
 	}
-	n.pid.Store(int64(n.init.Pid()))
+	n.init.Store(init)
 
 	// The machine waits for the pipe: only now it has its cgroup and its network card.
-	if err := joinCgroup(n.cgroup(), n.init.Pid()); err != nil {
+	if err := joinCgroup(n.cgroup(), init.Pid()); err != nil {
 		return err
 	}
-	if err := n.plugIn(n.init.Pid()); err != nil {
+	if err := n.plugIn(init.Pid()); err != nil {
 		return err
 	}
 	if err := json.NewEncoder(write).Encode(machine{
@@ -121,14 +121,14 @@ func (n *Node) PowerOff(t *testing.T) {
 }
 
 func (n *Node) powerOff() error {
-	if n.init == nil {
+	init := n.init.Load()
+	if init == nil {
 		return nil
 	}
-	if err := n.init.Kill(); err != nil { // and with it all of its pid namespace
+	if err := init.Kill(); err != nil { // and with it all of its pid namespace
 		return err
 	}
-	n.init = nil
-	n.pid.Store(0)
+	n.init.Store(nil)
 	n.unplug()
 	return removeCgroups(n.cgroup())
 }
@@ -197,7 +197,7 @@ func (n *Node) Run(t *testing.T, args ...string) string {
 // Try runs a program on the machine and returns what it printed.
 func (n *Node) Try(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "nsenter",
-		append([]string{"-t", strconv.Itoa(n.init.Pid()), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
+		append([]string{"-t", strconv.Itoa(n.init.Load().Pid()), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("on %s: %s: %w\n%s", n.Name, strings.Join(args, " "), err, out)
 	}
@@ -214,15 +214,13 @@ func (n *Node) Cgroup(controller, path string) string {
 
 // Works says whether flannel has set up the network since the machine was switched on.
 func (n *Node) Works() bool {
-	pid := n.pid.Load()
-	if pid == 0 {
-		return false
-	}
-	_, err := os.Stat(filepath.Join("/proc", strconv.FormatInt(pid, 10), "root", "/run/flannel/subnet.env"))
-	return err == nil
+	init := n.init.Load()
+	return init != nil && exists(fileOf(init, "/run/flannel/subnet.env"))
 }
 
 // File is where the host sees a file of the running machine, e.g. /run/flannel/subnet.env.
-func (n *Node) File(path string) string {
-	return filepath.Join("/proc", strconv.Itoa(n.init.Pid()), "root", path)
+func (n *Node) File(path string) string { return fileOf(n.init.Load(), path) }
+
+func fileOf(init *controlplane.Process, path string) string {
+	return filepath.Join("/proc", strconv.Itoa(init.Pid()), "root", path)
 }
