@@ -2,11 +2,11 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"k8s.io/client-go/rest"
 )
 
 // Components never elect a leader: there is one of each, and one that loses its lease while
@@ -66,7 +66,10 @@ func (c *ControlPlane) run(ctx context.Context, name, health string, args ...str
 		return err
 	}
 	c.others = append(c.others, p)
-	client := c.httpClient()
+	client, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem}})
+	if err != nil {
+		return err
+	}
 	defer client.CloseIdleConnections()
 	return p.await(ctx, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, health, nil)
@@ -83,11 +86,4 @@ func (c *ControlPlane) run(ctx context.Context, name, health string, args ...str
 		}
 		return nil
 	})
-}
-
-// httpClient trusts the authority of the control plane.
-func (c *ControlPlane) httpClient() *http.Client {
-	roots := x509.NewCertPool()
-	roots.AddCert(c.ca.cert)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 }
