@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/readygate/readygate/internal/core/admission"
-	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/program"
 )
 
 // namespaceFlag is the flag that names the manager's namespace.
@@ -27,7 +27,7 @@ func (o *Options) lock(config *rest.Config) (*leadership.Lock, error) {
 	namespace := o.LeaseSpace
 	if namespace == "" {
 		var err error
-		if namespace, err = kubeconfig.InClusterNamespace(namespaceFlag); err != nil {
+		if namespace, err = program.InClusterNamespace(namespaceFlag); err != nil {
 			return nil, err
 		}
 	}
@@ -39,7 +39,7 @@ func (o *Options) namespace() string {
 	if o.LeaseSpace != "" {
 		return o.LeaseSpace
 	}
-	namespace, err := kubeconfig.InClusterNamespace(namespaceFlag)
+	namespace, err := program.InClusterNamespace(namespaceFlag)
 	if err != nil {
 		return ""
 	}

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,17 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/program"
 )
 
 // Options configure the manager. NewOptions has the defaults; AddFlags lets the command
 // line change them.
 type Options struct {
-	Kubeconfig    string
+	program.Options
 	APIQPS        float32
 	APIBurst      int
 	MetricsAddr   string
@@ -53,13 +51,6 @@ type Options struct {
 	// LatchImage is the image of the latch that holds the start of pods; empty: none is held.
 	LatchImage string
 
-	// Logging is how log lines look.
-	Logging zap.Options
-
-	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil means
-	// to look for one of those.
-	RestConfig *rest.Config
-
 	// Registerer gets the metrics; the metrics endpoint serves the default one.
 	Registerer prometheus.Registerer
 }
@@ -84,7 +75,7 @@ func NewOptions() *Options {
 
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
+	o.Options.AddFlags(flags)
 	flags.Float32Var(&o.APIQPS, "kube-api-qps", o.APIQPS, "Requests a second to the API server; -1: unlimited here, the API server's priority and fairness decides.")
 	flags.IntVar(&o.APIBurst, "kube-api-burst", o.APIBurst, "Requests that may exceed --kube-api-qps for a moment; -1: twice that rate.")
 	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint, e.g. :8443; 0: off.")
@@ -101,10 +92,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
 	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-taint-new-nodes and readygate-gate-new-pods in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
 	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
-
-	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
-	o.Logging.BindFlags(logging)
-	flags.AddGoFlagSet(logging)
 }
 
 // Validate names the first flag that cannot work, and a value that would.
@@ -144,9 +131,9 @@ func (o *Options) validateMetrics() error {
 	return nil
 }
 
-// restConfig is the configuration of the client: the given one, the file's, or what is found.
+// restConfig is the configuration of the client.
 func (o *Options) restConfig() (*rest.Config, error) {
-	cfg, err := kubeconfig.Load(o.RestConfig, o.Kubeconfig)
+	cfg, err := o.Config("readygate-manager")
 	if err != nil {
 		return nil, err
 	}
@@ -155,5 +142,5 @@ func (o *Options) restConfig() (*rest.Config, error) {
 	if cfg.QPS > 0 && cfg.Burst < 0 {
 		cfg.Burst = max(1, int(2*cfg.QPS))
 	}
-	return rest.AddUserAgent(cfg, "readygate-manager"), nil
+	return cfg, nil
 }

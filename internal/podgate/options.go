@@ -2,22 +2,20 @@ package podgate
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/readygate/readygate/internal/core/agents"
+	"github.com/readygate/readygate/internal/program"
 )
 
 // Options configure the agent. NewOptions has the defaults; AddFlags lets the command line change them.
 type Options struct {
-	Kubeconfig string
+	program.Options
 	// Node is the node whose pods the agent decides of, and Holder the agent's own name.
 	Node, Holder string
 	MetricsAddr  string
@@ -25,13 +23,6 @@ type Options struct {
 	// HostRoot is where the node's files are, e.g. /host; empty: where they are on the node.
 	HostRoot string
 	Workers  int
-
-	// Logging is how log lines look.
-	Logging zap.Options
-
-	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil means to look
-	// for one of those.
-	RestConfig *rest.Config
 
 	// Registry gets the metrics.
 	Registry *prometheus.Registry
@@ -51,17 +42,13 @@ func NewOptions() *Options {
 
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
+	o.Options.AddFlags(flags)
 	flags.StringVar(&o.Node, "node-name", o.Node, "Node whose pods the agent decides of. Empty: the variable NODE_NAME.")
 	flags.StringVar(&o.Holder, "holder", o.Holder, "Name of the agent in its lease. Empty: the variable POD_NAME, or the host's name.")
 	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint; 0: off. The agent is in the node's network: an address of the node can be reached by everybody who reaches the node.")
 	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
 	flags.StringVar(&o.HostRoot, "host-root", o.HostRoot, "Directory under which the node's files are found, e.g. /host. Empty: where they are on the node.")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "Pods that are looked at at the same time.")
-
-	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
-	o.Logging.BindFlags(logging)
-	flags.AddGoFlagSet(logging)
 }
 
 // Validate names the first flag that cannot work, and a value that would.

@@ -23,7 +23,6 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/agents"
-	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/podgate/probe"
 	"github.com/readygate/readygate/internal/version"
 )
@@ -42,12 +41,11 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	config, err := kubeconfig.Load(o.RestConfig, o.Kubeconfig)
+	config, err := o.Config("readygate-podgate")
 	if err != nil {
 		return err
 	}
 	config.QPS = -1 // workers bound it
-	config = rest.AddUserAgent(config, "readygate-podgate")
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType, protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	api, err := kubernetes.NewForConfig(protobuf)

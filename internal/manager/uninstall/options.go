@@ -1,7 +1,6 @@
 package uninstall
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -11,12 +10,11 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/core/agents"
-	"github.com/readygate/readygate/internal/kubeconfig"
 	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/program"
 )
 
 // What becomes of the rules.
@@ -30,7 +28,7 @@ const (
 // Options configure a cleanup. NewOptions has the defaults; AddFlags lets the command line
 // change them.
 type Options struct {
-	Kubeconfig string
+	program.Options
 	// Namespace is where the manager, the reporters, the agents and leases are. Empty: the
 	// namespace of the pod that the cleanup runs in.
 	Namespace string
@@ -51,12 +49,6 @@ type Options struct {
 	SettleTime time.Duration
 	// Timeout bounds all of it.
 	Timeout time.Duration
-	// Logging is how log lines look.
-	Logging zap.Options
-
-	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil means
-	// to look for one of those.
-	RestConfig *rest.Config
 	// Out gets the summary.
 	Out io.Writer
 }
@@ -77,7 +69,7 @@ func NewOptions() *Options {
 
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
+	o.Options.AddFlags(flags)
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the manager, the reporters, the agents and their leases. Empty: the namespace that the cleanup runs in.")
 	o.Peers.AddFlag(flags)
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the manager's Deployment, which is scaled to 0. One that does not exist is no error.")
@@ -87,9 +79,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Rules, "rules", o.Rules, "keep: rules stay for another controller, without our finalizer and status. delete: every rule is deleted.")
 	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long the removal of the policies readygate-taint-new-nodes and readygate-gate-new-pods may take to reach every API server.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long everything may take. What is not done by then is named, and the exit code is not 0.")
-	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
-	o.Logging.BindFlags(logging)
-	flags.AddGoFlagSet(logging)
 }
 
 // Validate names the first flag that cannot work, and a value that would.
@@ -126,16 +115,16 @@ func (o *Options) Validate() error {
 // complete finds out what was not given.
 func (o *Options) complete() (*rest.Config, error) {
 	if o.Namespace == "" {
-		namespace, err := kubeconfig.InClusterNamespace("--namespace")
+		namespace, err := program.InClusterNamespace("--namespace")
 		if err != nil {
 			return nil, err
 		}
 		o.Namespace = namespace
 	}
-	config, err := kubeconfig.Load(o.RestConfig, o.Kubeconfig)
+	config, err := o.Config("readygate-cleanup")
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1 // the API server's priority and fairness decides
-	return rest.AddUserAgent(config, "readygate-cleanup"), nil
+	return config, nil
 }
