@@ -3,11 +3,13 @@ package metricsauth
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,30 +21,30 @@ import (
 )
 
 const (
-	// remembered is for how long an answer counts, and memory how many are kept.
-	remembered = time.Minute
-	memory     = 256
+	// cacheTTL is how long a result is cached, and cacheSize the maximum number of results.
+	cacheTTL  = time.Minute
+	cacheSize = 256
 
-	// reviews is how many questions the API server is asked at a time: whoever knocks with many
-	// tokens must not keep it, or the manager, busy.
-	reviews = 4
+	// maxReviews is the maximum number of concurrent reviews: a client that sends many tokens must not keep the
+	// API server, or the manager, busy.
+	maxReviews = 4
 
-	// patience is how long a client waits for the answer.
-	patience = 10 * time.Second
+	// reviewTimeout bounds the reviews of one request, and the wait for them.
+	reviewTimeout = 10 * time.Second
 )
 
 // handler authenticates and authorizes clients with the API server, and caches the results.
 type handler struct {
 	tokens   authenticationclient.TokenReviewInterface
 	accesses authorizationclient.SubjectAccessReviewInterface
-	answers  *cache.LRUExpireCache
-	asking   chan struct{}
+	cache    *cache.LRUExpireCache
+	reviews  *semaphore.Weighted
 	log      logr.Logger
 	next     http.Handler
 }
 
-// question is what an answer depends on. Of the token only a digest is kept.
-type question struct {
+// cacheKey is what a result depends on. It has a digest of the token, so that tokens are not kept in memory.
+type cacheKey struct {
 	token      [sha256.Size]byte
 	verb, path string
 }
@@ -61,37 +63,37 @@ func Filter(config *rest.Config, client *http.Client) (metricsserver.Filter, err
 		return &handler{
 			tokens:   authentication.TokenReviews(),
 			accesses: authorization.SubjectAccessReviews(),
-			answers:  cache.NewLRUExpireCache(memory),
-			asking:   make(chan struct{}, reviews),
+			cache:    cache.NewLRUExpireCache(cacheSize),
+			reviews:  semaphore.NewWeighted(maxReviews),
 			log:      log,
 			next:     next,
 		}, nil
 	}, nil
 }
 
-// ServeHTTP answers 401 to a client that the API server does not know, and 403 to one that may
-// not. Whom it cannot ask about, it does not let in.
+// ServeHTTP responds with 401 to an unauthenticated client, with 403 to one that is not authorized, and with 503 if
+// the reviews fail.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := bearer(r)
 	if token == "" {
-		refuse(w, http.StatusUnauthorized, "a bearer token is needed")
+		reject(w, http.StatusUnauthorized, "a bearer token is required")
 		return
 	}
-	code, err := h.answer(r.Context(), token, question{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path})
+	code, err := h.authorize(r.Context(), token, cacheKey{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path})
 	switch {
 	case err != nil:
-		h.log.Error(err, "A client is not let in, because the API server does not say who it is")
-		refuse(w, http.StatusServiceUnavailable, "the API server does not answer")
+		h.log.Error(err, "Rejected metrics request")
+		reject(w, http.StatusServiceUnavailable, "the review by the API server failed")
 	case code == http.StatusUnauthorized:
-		refuse(w, code, "the API server does not know this token")
+		reject(w, code, "the bearer token is not valid")
 	case code == http.StatusForbidden:
-		refuse(w, code, "the API server does not let you "+strings.ToLower(r.Method)+" "+r.URL.Path+": you need a ClusterRole with this nonResourceURL")
+		reject(w, code, "not authorized to "+strings.ToLower(r.Method)+" "+r.URL.Path+": bind a ClusterRole with this nonResourceURL")
 	default:
 		h.next.ServeHTTP(w, r)
 	}
 }
 
-// bearer is the token of the request, if it has one.
+// bearer is the bearer token of the request; empty if it has none.
 func bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -100,47 +102,45 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-func refuse(w http.ResponseWriter, code int, why string) {
+func reject(w http.ResponseWriter, code int, reason string) {
 	if code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	http.Error(w, why, code)
+	http.Error(w, reason, code)
 }
 
-// answer is the HTTP status that the client is due. An error is not remembered.
-func (h *handler) answer(ctx context.Context, token string, q question) (int, error) {
-	if code, known := h.answers.Get(q); known {
+// authorize returns the HTTP status for the client. Errors are not cached.
+func (h *handler) authorize(ctx context.Context, token string, key cacheKey) (int, error) {
+	if code, cached := h.cache.Get(key); cached {
 		return code.(int), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	select {
-	case h.asking <- struct{}{}:
-		defer func() { <-h.asking }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := h.reviews.Acquire(ctx, 1); err != nil {
+		return 0, err
 	}
-	if code, known := h.answers.Get(q); known { // somebody has asked meanwhile
+	defer h.reviews.Release(1)
+	if code, cached := h.cache.Get(key); cached { // by another request in the meantime
 		return code.(int), nil
 	}
-	code, err := h.ask(ctx, token, &q)
+	code, err := h.review(ctx, token, &key)
 	if err == nil {
-		h.answers.Add(q, code, remembered)
+		h.cache.Add(key, code, cacheTTL)
 	}
 	return code, err
 }
 
-func (h *handler) ask(ctx context.Context, token string, q *question) (int, error) {
+func (h *handler) review(ctx context.Context, token string, key *cacheKey) (int, error) {
 	review, err := h.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("creating TokenReview: %w", err)
 	}
 	if !review.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	access, err := h.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: specOf(&review.Status.User, q)}, metav1.CreateOptions{})
+	access, err := h.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: specOf(&review.Status.User, key)}, metav1.CreateOptions{})
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("creating SubjectAccessReview: %w", err)
 	}
 	if !access.Status.Allowed || access.Status.Denied {
 		return http.StatusForbidden, nil
@@ -148,16 +148,16 @@ func (h *handler) ask(ctx context.Context, token string, q *question) (int, erro
 	return http.StatusOK, nil
 }
 
-func specOf(user *authenticationv1.UserInfo, q *question) authorizationv1.SubjectAccessReviewSpec {
+func specOf(user *authenticationv1.UserInfo, key *cacheKey) authorizationv1.SubjectAccessReviewSpec {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
-	for key, value := range user.Extra {
-		extra[key] = authorizationv1.ExtraValue(value)
+	for name, value := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(value)
 	}
 	return authorizationv1.SubjectAccessReviewSpec{
 		User:                  user.Username,
 		UID:                   user.UID,
 		Groups:                user.Groups,
 		Extra:                 extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: q.path, Verb: q.verb},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: key.path, Verb: key.verb},
 	}
 }
