@@ -23,7 +23,7 @@ func TestInsist(t *testing.T) {
 	}{
 		"done at once":       {func(context.Context, int) error { return nil }, 1, ""},
 		"done later":         {func(_ context.Context, try int) error { return map[bool]error{true: errors.New("busy")}[try < 3] }, 3, ""},
-		"refused for good":   {func(context.Context, int) error { return forbidden }, refusals, "forbidden"},
+		"refused for good":   {func(context.Context, int) error { return forbidden }, maxRefusals, "forbidden"},
 		"refused, then done": {func(_ context.Context, try int) error { return map[bool]error{true: forbidden}[try < 3] }, 3, ""},
 		"time is up": {func(ctx context.Context, try int) error {
 			if try == 1 {

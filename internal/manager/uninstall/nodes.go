@@ -20,17 +20,10 @@ import (
 	"github.com/readygate/readygate/internal/manager/ruletaints"
 )
 
-func (r *run) everyNode() things[corev1.Node] {
-	return things[corev1.Node]{
-		kind: "node",
-		list: func(ctx context.Context, token string) (*pageOf[corev1.Node], error) {
-			var list corev1.NodeList
-			err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token))
-			return &pageOf[corev1.Node]{list.ListMeta, list.Items}, err
-		},
-		name: func(n *corev1.Node) string { return n.Name },
-		stop: "stop the manager that enforces the rules without the lease, such as one outside of the cluster that was started without --leader-elect",
-	}
+var allNodes = objectKind{
+	name:    "node",
+	newList: func() client.ObjectList { return &corev1.NodeList{} },
+	stop:    "stop the manager that enforces the rules without the lease, such as one outside of the cluster that was started without --leader-elect",
 }
 
 // ruleTaints are the taints of the rules that exist and of those in the list of rule taints. It is read
@@ -53,7 +46,7 @@ func (r *run) ruleTaints(ctx context.Context) (noderule.RuleTaints, error) {
 // sweepNodes takes everything of rules off all nodes, but for completion records of rules that
 // stay. Known are the taints of rules that may be gone by now.
 func (r *run) sweepNodes(ctx context.Context, known noderule.RuleTaints) error {
-	return untilClean(ctx, r.everyNode(), "Nodes swept", func(ctx context.Context) (visit[corev1.Node], error) {
+	return r.untilClean(ctx, allNodes, "Nodes swept", func(ctx context.Context) (visit, error) {
 		rules, err := rulecache.NodeRules(ctx, r.client)
 		if err != nil {
 			return nil, err
@@ -79,13 +72,13 @@ func (r *run) removeList(ctx context.Context) error {
 
 // disownNodes removes our records from all nodes, and nothing else.
 func (r *run) disownNodes(ctx context.Context) error {
-	return untilClean(ctx, r.everyNode(), "Records removed from nodes", func(context.Context) (visit[corev1.Node], error) { return r.settle(noderule.Disown), nil })
+	return r.untilClean(ctx, allNodes, "Records removed from nodes", func(context.Context) (visit, error) { return r.settle(noderule.Disown), nil })
 }
 
-func (r *run) settle(decide func(*noderule.Node) *noderule.Plan) visit[corev1.Node] {
-	return func(ctx context.Context, obj *corev1.Node) (bool, error) {
-		plan, err := node.Settle(ctx, r.client, obj, decide)
-		r.unlisted.add(obj.Name, plan.Unlisted)
+func (r *run) settle(decide func(*noderule.Node) *noderule.Plan) visit {
+	return func(ctx context.Context, obj client.Object) (bool, error) {
+		plan, err := node.Settle(ctx, r.client, obj.(*corev1.Node), decide)
+		r.unlisted(obj.GetName(), plan.Unlisted)
 		for _, change := range plan.Changes {
 			if change.Kind == noderule.Removed {
 				r.removed("taints", 1)
@@ -111,12 +104,12 @@ func (r *run) removeConditions(ctx context.Context) error {
 	if len(r.Conditions) == 0 {
 		return nil
 	}
-	return untilClean(ctx, r.everyNode(), "Conditions removed from nodes", func(context.Context) (visit[corev1.Node], error) { return r.removeConditionsOf, nil })
+	return r.untilClean(ctx, allNodes, "Conditions removed from nodes", func(context.Context) (visit, error) { return r.removeConditionsOf, nil })
 }
 
-func (r *run) removeConditionsOf(ctx context.Context, node *corev1.Node) (bool, error) {
+func (r *run) removeConditionsOf(ctx context.Context, obj client.Object) (bool, error) {
 	var stale []map[string]string
-	for _, condition := range node.Status.Conditions {
+	for _, condition := range obj.(*corev1.Node).Status.Conditions {
 		if slices.Contains(r.Conditions, string(condition.Type)) {
 			stale = append(stale, map[string]string{"type": string(condition.Type), "$patch": "delete"})
 		}
@@ -129,7 +122,7 @@ func (r *run) removeConditionsOf(ctx context.Context, node *corev1.Node) (bool, 
 		return false, err
 	}
 	target := &corev1.Node{}
-	target.Name = node.Name
+	target.Name = obj.GetName()
 	if err := r.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return false, nil

@@ -28,22 +28,17 @@ func (r *run) removeGates(ctx context.Context) error {
 	return errors.Join(failed, r.letRulesGo(ctx, r.podRules()), insist(ctx, r.deleteLeases))
 }
 
-func (r *run) everyPod() things[corev1.Pod] {
-	return things[corev1.Pod]{
-		kind: "pod",
-		list: func(ctx context.Context, token string) (*pageOf[corev1.Pod], error) {
-			var list corev1.PodList
-			err := r.client.List(ctx, &list, client.Limit(page), client.Continue(token))
-			return &pageOf[corev1.Pod]{list.ListMeta, list.Items}, err
-		},
-		name: func(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name },
-		stop: "stop the agent that enforces the rules for pods, such as one whose DaemonSet does not have the labels of --agents",
-	}
+var allPods = objectKind{
+	name:    "pod",
+	newList: func() client.ObjectList { return &corev1.PodList{} },
+	stop:    "stop the agent that enforces the rules for pods, such as one whose DaemonSet does not have the labels of --agents",
 }
 
 // openPods opens what rules have closed.
 func (r *run) openPods(ctx context.Context) error {
-	return untilClean(ctx, r.everyPod(), "Pods opened", func(context.Context) (visit[corev1.Pod], error) { return r.open, nil })
+	return r.untilClean(ctx, allPods, "Pods opened", func(context.Context) (visit, error) {
+		return func(ctx context.Context, obj client.Object) (bool, error) { return r.open(ctx, obj.(*corev1.Pod)) }, nil
+	})
 }
 
 // open opens the gates of a pod that rules asked for, as it is decided where there are no rules. The

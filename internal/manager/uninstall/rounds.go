@@ -7,111 +7,114 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/liveread"
 )
 
 const (
-	// page is how many nodes or pods are in memory at the same time.
-	page = 500
+	// pageSize is how many nodes or pods are in memory at the same time.
+	pageSize = 500
 	// workers is how many of them are written at the same time.
 	workers = 16
 
-	// quiet is how long they must stay clean: who puts things back does so at once.
-	quiet = time.Second
-	// patience is how often one may be cleaned before somebody must be at work against us.
-	patience = 4
+	// recheckDelay is the time from the last change to the next round: a client that restores what the
+	// cleanup removes does so at once.
+	recheckDelay = time.Second
+	// maxCleanings is how often one object is cleaned. After that another client is restoring it.
+	maxCleanings = 4
 )
 
-// things are what rounds are made of: nodes, or pods.
-type things[T any] struct {
-	// kind is what one of them is called.
-	kind string
-	// list lists one page of them.
-	list func(ctx context.Context, token string) (*pageOf[T], error)
-	name func(*T) string
-	// stop is what to do about somebody who puts back what is taken off.
+// objectKind is what rounds visit: nodes, or pods.
+type objectKind struct {
+	// name is what one of them is called.
+	name    string
+	newList func() client.ObjectList
+	// stop is how to stop a client that restores what the cleanup removes.
 	stop string
 }
 
-// pageOf is one page of a list of things.
-type pageOf[T any] struct {
-	metav1.ListMeta
-	items []T
+// visit cleans one object, and reports whether it changed it.
+type visit func(context.Context, client.Object) (bool, error)
+
+// restoredError is that another client restores what the cleanup removes.
+type restoredError struct{ object, stop string }
+
+func (e *restoredError) Error() string {
+	return fmt.Sprintf("%s was cleaned %d times, and somebody puts it back: %s", e.object, maxCleanings, e.stop)
 }
 
-// visit looks at one thing, and reports whether it changed it.
-type visit[T any] func(context.Context, *T) (bool, error)
-
-// putBackError says that what is taken off comes back.
-type putBackError struct{ thing, stop string }
-
-func (e *putBackError) Error() string {
-	return fmt.Sprintf("%s was cleaned %d times, and somebody puts it back: %s", e.thing, patience, e.stop)
-}
-
-// untilClean visits all things until a round finds nothing to do, some time after the last change:
+// untilClean visits all objects until a round finds nothing to do, some time after the last change:
 // that nothing is left, and nothing comes back, is seen and not assumed.
-func untilClean[T any](ctx context.Context, all things[T], done string, prepare func(context.Context) (visit[T], error)) error {
+func (r *run) untilClean(ctx context.Context, kind objectKind, done string, prepare func(context.Context) (visit, error)) error {
 	most, total, cleaned := 0, 0, map[string]int{}
 	err := insist(ctx, func(ctx context.Context) error {
 		for {
-			look, err := prepare(ctx)
+			clean, err := prepare(ctx)
 			if err != nil {
 				return err
 			}
-			seen, changed, err := all.each(ctx, look)
+			seen, changed, err := r.visitAll(ctx, kind, clean)
 			most, total = max(most, seen), total+len(changed)
 			if err != nil || len(changed) == 0 {
 				return err
 			}
 			for _, name := range changed {
-				if cleaned[name]++; cleaned[name] == patience {
-					return &putBackError{thing: all.kind + " " + name, stop: all.stop}
+				if cleaned[name]++; cleaned[name] == maxCleanings {
+					return &restoredError{object: kind.name + " " + name, stop: kind.stop}
 				}
 			}
-			if !sleep(ctx, quiet) {
+			if !sleep(ctx, recheckDelay) {
 				return ctx.Err()
 			}
 		}
 	})
-	log.Info(done, all.kind+"s", most, "changed", total, "complete", err == nil)
+	log.Info(done, kind.name+"s", most, "changed", total, "complete", err == nil)
 	return err
 }
 
-// each visits all things, some at the same time, page by page, and names those that it changed.
-// What fails does not keep back others.
-func (a things[T]) each(ctx context.Context, look visit[T]) (seen int, changed []string, err error) {
+// visitAll visits all objects, some at the same time, page by page, and names those that it changed.
+// An object that fails does not keep back others.
+func (r *run) visitAll(ctx context.Context, kind objectKind, clean visit) (seen int, changed []string, err error) {
 	var (
 		mu     sync.Mutex
 		failed failures
 	)
-	for page, err := range liveread.Pages(func(token string) (*pageOf[T], error) { return a.list(ctx, token) }) {
+	for page, err := range liveread.Pages(func(token string) (client.ObjectList, error) {
+		page := kind.newList()
+		return page, r.client.List(ctx, page, client.Limit(pageSize), client.Continue(token))
+	}) {
 		if err != nil {
-			return seen, changed, fmt.Errorf("listing %ss: %w", a.kind, err)
+			return seen, changed, fmt.Errorf("listing %ss: %w", kind.name, err)
 		}
-		items := page.items
-		seen += len(items)
-		var busy sync.WaitGroup
-		places := make(chan struct{}, workers)
-		for i := range items {
-			places <- struct{}{}
-			busy.Go(func() {
-				defer func() { <-places }()
-				did, err := look(ctx, &items[i])
+		var busy errgroup.Group
+		busy.SetLimit(workers)
+		err = meta.EachListItem(page, func(item runtime.Object) error {
+			seen++
+			busy.Go(func() error {
+				obj := item.(client.Object)
+				name := cache.MetaObjectToName(obj).String()
+				did, err := clean(ctx, obj)
 				mu.Lock()
 				defer mu.Unlock()
 				if did {
-					changed = append(changed, a.name(&items[i]))
+					changed = append(changed, name)
 				}
-				failed.add(a.name(&items[i]), err)
+				failed.add(name, err)
+				return nil
 			})
+			return nil
+		})
+		if err := errors.Join(err, busy.Wait()); err != nil {
+			return seen, changed, err
 		}
-		busy.Wait()
 	}
-	return seen, changed, failed.err(a.kind + "s")
+	return seen, changed, failed.err(kind.name + "s")
 }
 
 const (
@@ -120,12 +123,12 @@ const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = 8 * time.Second
 
-	// refusals is how often a step may be refused before it is given up. An API server that has
-	// just started refuses everything for a moment; after half a minute only a user can mend it.
-	refusals = 8
+	// maxRefusals is how often a step may be rejected before it fails. An API server that has
+	// just started rejects everything for a moment; after half a minute only a user can fix it.
+	maxRefusals = 8
 )
 
-// insist does a step until it succeeds, is refused for good or fought, or time is up. The error is that
+// insist does a step until it succeeds, is refused for good, another client restores what it removes, or time is up. The error is that
 // of the last try that had time to find out what is wrong.
 func insist(ctx context.Context, step func(context.Context) error) error {
 	var last error
@@ -142,8 +145,8 @@ func insist(ctx context.Context, step func(context.Context) error) error {
 		if isRefusal(err) {
 			refused++
 		}
-		var fought *putBackError
-		if refused == refusals || errors.As(err, &fought) || !sleep(ctx, pause) {
+		var restored *restoredError
+		if refused == maxRefusals || errors.As(err, &restored) || !sleep(ctx, pause) {
 			return err
 		}
 		log.V(1).Info("Trying again", "reason", err.Error())

@@ -55,7 +55,7 @@ func (r *run) letRulesGo(ctx context.Context, kind ruleKind) error {
 			for _, rule := range rules {
 				failed.add(rule.GetName(), r.letGo(ctx, kind, rule))
 			}
-			if len(failed.errs) > 0 || r.Rules == KeepRules || len(rules) == 0 {
+			if len(failed) > 0 || r.Rules == KeepRules || len(rules) == 0 {
 				return failed.err(kind.what)
 			}
 		}

@@ -15,6 +15,9 @@ type summary struct {
 	kinds []string // in the order in which they came
 	count map[string]int
 	kept  []string
+	// unlistedOn are hold records that no rule of this cluster wrote, by node. They stay, and so do
+	// their taints: a person must decide.
+	unlistedOn map[string][]string
 }
 
 // removed counts things that are no longer there.
@@ -68,24 +71,21 @@ func (s *summary) print(out io.Writer, failed error) {
 // named is how many things that failed are named.
 const named = 10
 
-// failures are errors of single things, by name.
-type failures struct {
-	names []string
-	errs  []error
-}
+// failures are errors of single objects, with their names.
+type failures []error
 
 func (f *failures) add(name string, err error) {
 	if err != nil {
-		f.names, f.errs = append(f.names, name), append(f.errs, err)
+		*f = append(*f, fmt.Errorf("%s: %w", name, err))
 	}
 }
 
 // err names what failed, some with their reason; nil if nothing did.
-func (f *failures) err(what string) error {
-	if len(f.errs) == 0 {
+func (f failures) err(what string) error {
+	if len(f) == 0 {
 		return nil
 	}
-	return &failuresError{what: what, failures: *f}
+	return &failuresError{what: what, failures: f}
 }
 
 type failuresError struct {
@@ -93,51 +93,43 @@ type failuresError struct {
 	failures
 }
 
-// Error names the things and their reasons, not all if there are many.
+// Error names the objects and their reasons, not all if there are many.
 func (e *failuresError) Error() string {
 	var words []string
-	for i, name := range e.names[:min(named, len(e.names))] {
-		words = append(words, fmt.Sprintf("%s: %v", name, e.errs[i]))
+	for _, err := range e.failures[:min(named, len(e.failures))] {
+		words = append(words, err.Error())
 	}
-	if more := len(e.names) - named; more > 0 {
+	if more := len(e.failures) - named; more > 0 {
 		words = append(words, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("%d %s: %s", len(e.names), e.what, strings.Join(words, "; "))
+	return fmt.Sprintf("%d %s: %s", len(e.failures), e.what, strings.Join(words, "; "))
 }
 
-// Unwrap lets callers ask for the kind of the failures.
-func (e *failuresError) Unwrap() []error { return e.errs }
+// Unwrap lets callers test for the kind of the failures.
+func (e *failuresError) Unwrap() []error { return e.failures }
 
-// unlistedRecords are hold records that no rule of this cluster wrote, by node. They stay, and so do
-// their taints: a person must decide.
-type unlistedRecords struct {
-	mu     sync.Mutex
-	byNode map[string][]string
-}
-
-func (u *unlistedRecords) add(node string, keys []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+// unlisted notes the hold records on a node that no rule wrote.
+func (s *summary) unlisted(node string, keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(keys) == 0 {
-		delete(u.byNode, node)
+		delete(s.unlistedOn, node)
 		return
 	}
-	if u.byNode == nil {
-		u.byNode = map[string][]string{}
+	if s.unlistedOn == nil {
+		s.unlistedOn = map[string][]string{}
 	}
-	u.byNode[node] = keys
+	s.unlistedOn[node] = keys
 }
 
-// report names them in the summary, not all if there are many.
-func (u *unlistedRecords) report(s *summary) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.byNode) == 0 {
+// keepUnlisted names them in the summary, not all if there are many. No node is visited any more.
+func (s *summary) keepUnlisted() {
+	if len(s.unlistedOn) == 0 {
 		return
 	}
 	var commands []string
-	for _, node := range slices.Sorted(maps.Keys(u.byNode))[:min(named, len(u.byNode))] {
-		commands = append(commands, fmt.Sprintf("kubectl annotate node %s %s-", node, u.byNode[node][0]))
+	for _, node := range slices.Sorted(maps.Keys(s.unlistedOn))[:min(named, len(s.unlistedOn))] {
+		commands = append(commands, fmt.Sprintf("kubectl annotate node %s %s-", node, s.unlistedOn[node][0]))
 	}
-	s.stays(fmt.Sprintf("hold records on %d nodes that no rule wrote, with their taints: remove them by hand if they are not wanted, e.g. %s", len(u.byNode), strings.Join(commands, "; ")))
+	s.stays(fmt.Sprintf("hold records on %d nodes that no rule wrote, with their taints: remove them by hand if they are not wanted, e.g. %s", len(s.unlistedOn), strings.Join(commands, "; ")))
 }

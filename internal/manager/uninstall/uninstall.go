@@ -63,8 +63,6 @@ type run struct {
 	*Options
 	summary
 	client client.Client
-	// unlisted are hold records that no rule wrote, by node.
-	unlisted unlistedRecords
 }
 
 // all does every step. One that fails keeps back only those that rest on it.
@@ -87,7 +85,7 @@ func (r *run) removeAll(ctx context.Context) error {
 		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, r.nodeRules()) }))
 	}
 	nodes := errors.Join(unread, r.sweepNodes(ctx, known))
-	r.unlisted.report(&r.summary)
+	r.keepUnlisted()
 	failed = errors.Join(failed, nodes, r.removeConditions(ctx), r.removeGates(ctx))
 	if nodes != nil {
 		return errors.Join(failed, errors.New("rules: left as they are, because nodes are not clean"))
