@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,7 +32,7 @@ type prober struct {
 	metrics *Metrics
 	// changed is called for pods of which an answer has changed.
 	changed func(types.NamespacedName)
-	places  map[podrule.Kind]chan struct{}
+	places  map[podrule.Kind]*semaphore.Weighted
 
 	ctx    context.Context //nolint:containedctx // that of all questions
 	cancel context.CancelFunc
@@ -62,9 +63,9 @@ type question struct {
 }
 
 func newProber(ask func(context.Context, podrule.Probe) podrule.Answer, metrics *Metrics, changed func(types.NamespacedName)) *prober {
-	p := &prober{ask: ask, metrics: metrics, changed: changed, places: map[podrule.Kind]chan struct{}{}, pods: map[types.NamespacedName]*questions{}}
+	p := &prober{ask: ask, metrics: metrics, changed: changed, places: map[podrule.Kind]*semaphore.Weighted{}, pods: map[types.NamespacedName]*questions{}}
 	for _, kind := range []podrule.Kind{podrule.File, podrule.HTTP, podrule.Reach} {
-		p.places[kind] = make(chan struct{}, asking)
+		p.places[kind] = semaphore.NewWeighted(asking)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -190,12 +191,10 @@ func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe pod
 // once asks a question when there is a place; false if nobody wants to know any more.
 func (p *prober) once(ctx context.Context, probe podrule.Probe) (podrule.Answer, bool) {
 	places := p.places[probe.Kind]
-	select {
-	case places <- struct{}{}:
-	case <-ctx.Done():
+	if places.Acquire(ctx, 1) != nil {
 		return podrule.Answer{}, false
 	}
-	defer func() { <-places }()
+	defer places.Release(1)
 	answer := p.ask(ctx, probe)
 	return answer, ctx.Err() == nil // what was cut off is no answer
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -48,9 +49,9 @@ type List struct {
 	entered atomic.Pointer[noderule.Rulebook]
 	taints  atomic.Pointer[noderule.RuleTaints]
 
-	// requests has an element while a request is under way. The fields below need mu, which is never
+	// requests is held while a request is under way. The fields below need mu, which is never
 	// held during a request.
-	requests  chan struct{}
+	requests  *semaphore.Weighted
 	mu        sync.Mutex
 	onChange  []func()
 	malformed []string
@@ -62,7 +63,7 @@ type List struct {
 
 // New returns the list in the ConfigMap of this namespace. It is read by the first Enter, past any cache.
 func New(live client.Reader, c client.Client, namespace string, clock clock.PassiveClock) *List {
-	return &List{live: live, client: c, namespace: namespace, clock: clock, requests: make(chan struct{}, 1)}
+	return &List{live: live, client: c, namespace: namespace, clock: clock, requests: semaphore.NewWeighted(1)}
 }
 
 // OnChange calls f, which must not block, whenever Problem may have changed or a list that could not be
@@ -111,7 +112,7 @@ func (l *List) Enter(ctx context.Context, book *noderule.Rulebook) error {
 	if !l.acquire(ctx, problem == nil) {
 		return ctx.Err()
 	}
-	defer l.release()
+	defer l.requests.Release(1)
 	if l.complete(book) || l.resting() { // by the call that was under way
 		return nil
 	}
@@ -145,22 +146,10 @@ func (l *List) enter(ctx context.Context, book *noderule.Rulebook) error {
 // until the context ends.
 func (l *List) acquire(ctx context.Context, wait bool) bool {
 	if !wait {
-		select {
-		case l.requests <- struct{}{}:
-			return true
-		default:
-			return false
-		}
+		return l.requests.TryAcquire(1)
 	}
-	select {
-	case l.requests <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return l.requests.Acquire(ctx, 1) == nil
 }
-
-func (l *List) release() { <-l.requests }
 
 // complete reports whether all rules of the book are in the list. Then there is no problem.
 func (l *List) complete(book *noderule.Rulebook) bool {
@@ -205,7 +194,7 @@ func (l *List) Remove(ctx context.Context, rules []types.UID) error {
 	if !l.acquire(ctx, true) {
 		return ctx.Err()
 	}
-	defer l.release()
+	defer l.requests.Release(1)
 	kept := maps.Clone(l.Taints())
 	for _, uid := range rules {
 		delete(kept, uid)
@@ -232,7 +221,7 @@ func (l *List) Refresh(ctx context.Context) error {
 	if !l.acquire(ctx, true) {
 		return ctx.Err()
 	}
-	defer l.release()
+	defer l.requests.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return l.reread(ctx)

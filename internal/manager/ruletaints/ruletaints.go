@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,8 +70,9 @@ func entriesOf(obj *corev1.ConfigMap) (taints noderule.RuleTaints, malformed []s
 	return taints, malformed
 }
 
-// patchOf is a merge patch of single entries: others stay as they are, also those that cannot be read.
-func patchOf(add noderule.RuleTaints, remove []types.UID) ([]byte, error) {
+// write adds and removes entries, and returns the ConfigMap as stored. Other entries stay as they are, also
+// those that cannot be read. It creates a ConfigMap that does not exist, with all entries.
+func write(ctx context.Context, c client.Client, namespace string, known, add noderule.RuleTaints, remove []types.UID) (*corev1.ConfigMap, error) {
 	data := map[types.UID]any{}
 	for uid, taint := range add {
 		data[uid] = taint.String()
@@ -80,31 +80,22 @@ func patchOf(add noderule.RuleTaints, remove []types.UID) ([]byte, error) {
 	for _, uid := range remove {
 		data[uid] = nil
 	}
-	return json.Marshal(map[string]any{"data": data})
-}
-
-// write adds and removes entries, and returns the ConfigMap as stored. It creates one that does not
-// exist, with all entries.
-func write(ctx context.Context, c client.Client, namespace string, known, add noderule.RuleTaints, remove []types.UID) (*corev1.ConfigMap, error) {
-	patch, err := patchOf(add, remove)
+	patch, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return nil, err
 	}
 	obj := configMap(namespace)
 	err = c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
-		all := maps.Clone(known)
-		if all == nil {
-			all = noderule.RuleTaints{}
-		}
-		maps.Copy(all, add)
-		for _, uid := range remove {
-			delete(all, uid)
-		}
 		obj = configMap(namespace)
 		obj.Data = map[string]string{}
-		for uid, taint := range all {
-			obj.Data[string(uid)] = taint.String()
+		for _, taints := range []noderule.RuleTaints{known, add} {
+			for uid, taint := range taints {
+				obj.Data[string(uid)] = taint.String()
+			}
+		}
+		for _, uid := range remove {
+			delete(obj.Data, string(uid))
 		}
 		err = c.Create(ctx, obj, client.DisableReadYourWritesConsistency)
 	}
