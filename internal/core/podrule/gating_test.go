@@ -805,7 +805,7 @@ func TestTally(t *testing.T) {
 	}
 	var sum podrule.Tally
 	for range 3 {
-		sum.Add(&tally)
+		sum.AddFrom("n", &tally)
 	}
 	sum.Cut(2)
 	if sum.Gated != 6 || len(sum.Waits) != 2 || len(sum.Without) != 2 {

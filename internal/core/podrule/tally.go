@@ -33,6 +33,7 @@ type Tally struct {
 type Listed struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
+	Node      string    `json:"-"` // set by AddFrom
 	Since     time.Time `json:"since,omitzero"`
 	Why       string    `json:"why,omitempty"`
 }
@@ -76,8 +77,15 @@ func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
 // listedWords is how many bytes are said of a pod in a list.
 const listedWords = 256
 
-// Add adds another tally.
-func (t *Tally) Add(other *Tally) {
+// AddFrom adds the tally of the pods of a node.
+func (t *Tally) AddFrom(node string, other *Tally) {
+	onNode := func(all, pods []Listed) []Listed {
+		for _, pod := range pods {
+			pod.Node = node
+			all = append(all, pod)
+		}
+		return all
+	}
 	t.Gated += other.Gated
 	t.Open += other.Open
 	t.Waiting += other.Waiting
@@ -85,8 +93,7 @@ func (t *Tally) Add(other *Tally) {
 	t.LatchClosed += other.LatchClosed
 	t.Ungated += other.Ungated
 	t.Foreign += other.Foreign
-	t.Waits = append(t.Waits, other.Waits...)
-	t.Without = append(t.Without, other.Without...)
+	t.Waits, t.Without = onNode(t.Waits, other.Waits), onNode(t.Without, other.Without)
 }
 
 // Cut sorts the lists and leaves at most so many pods in each.

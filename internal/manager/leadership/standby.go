@@ -80,22 +80,12 @@ func (s *Standby) check(ctx context.Context) {
 }
 
 func (s *Standby) rules(ctx context.Context) ([]client.Object, error) {
-	var (
-		nodes v1alpha1.NodeReadinessRuleList
-		pods  podv1alpha1.PodReadinessRuleList
-		rules []client.Object
-	)
-	err := rulecache.ListLive(ctx, s.client, &nodes)
-	for i := range nodes.Items {
-		rules = append(rules, &nodes.Items[i])
+	rules, err := rulecache.ListLiveObjects(ctx, s.client, &v1alpha1.NodeReadinessRuleList{})
+	if !s.pods {
+		return rules, err
 	}
-	if s.pods {
-		err = errors.Join(err, rulecache.ListLive(ctx, s.client, &pods))
-		for i := range pods.Items {
-			rules = append(rules, &pods.Items[i])
-		}
-	}
-	return rules, err
+	pods, podsErr := rulecache.ListLiveObjects(ctx, s.client, &podv1alpha1.PodReadinessRuleList{})
+	return append(rules, pods...), errors.Join(err, podsErr)
 }
 
 func (s *Standby) write(ctx context.Context, rule client.Object, condition metav1.Condition) error {

@@ -66,23 +66,14 @@ func (r *Reconciler) orphaned(alive liveAgents) []string {
 	return nodes
 }
 
-// count is what all agents report of a rule, with the nodes of the pods that they list.
-func (a liveAgents) count(rule *podrule.Rule) (total podrule.Tally, places map[string]string) {
-	places = map[string]string{}
+// count is what all agents report of a rule.
+func (a liveAgents) count(rule *podrule.Rule) (total podrule.Tally) {
 	for node, report := range a {
 		if about, ok := report.Rules[rule.UID]; ok {
-			locate(places, node, &about.Tally)
-			total.Add(&about.Tally)
+			total.AddFrom(node, &about.Tally)
 		}
 	}
-	return total, places
-}
-
-// locate notes on which node the pods of a tally are.
-func locate(places map[string]string, node string, tally *podrule.Tally) {
-	for _, listed := range slices.Concat(tally.Waits, tally.Without) {
-		places[listed.Namespace+"/"+listed.Name] = node
-	}
+	return total
 }
 
 // behind is how many agents have not looked with the rule as it is now.

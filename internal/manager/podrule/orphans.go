@@ -67,25 +67,24 @@ func (t *turn) take(nodes []string, count int) []string {
 	return ordered[:count]
 }
 
-// of is what was found of a rule on nodes that have no live agent: the sum, the nodes that have pods with
-// its gate, and where pods are.
-func (o *orphans) of(rule types.UID, alive liveAgents) (total podrule.Tally, nodes []string, places map[string]string) {
+// addTo adds what was found of a rule on nodes that have no live agent. It returns the number of pods with the
+// gate of the rule there, and the nodes that have such pods.
+func (o *orphans) addTo(total *podrule.Tally, rule types.UID, alive liveAgents) (gated int, nodes []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	places = map[string]string{}
 	for node, found := range o.found {
 		tally := found.tallies[rule]
 		if _, ok := alive[node]; ok || tally == nil {
 			continue
 		}
-		locate(places, node, tally)
-		total.Add(tally)
+		total.AddFrom(node, tally)
+		gated += tally.Gated
 		if tally.Gated > 0 {
 			nodes = append(nodes, node)
 		}
 	}
 	slices.Sort(nodes)
-	return total, nodes, places
+	return gated, nodes
 }
 
 // known reports whether there was a round.

@@ -2,7 +2,6 @@ package podrule
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +28,10 @@ type standing struct {
 	failure error
 
 	// tally counts pods everywhere, and orphaned those on nodes without a live agent, which are
-	// named. places are where listed pods are.
+	// named.
 	tally    podrule.Tally
 	orphaned int
 	nodes    []string
-	places   map[string]string
 	// agents is how many are alive, and behind how many of them have not looked with the rule as it
 	// is now.
 	agents, behind int
@@ -41,12 +39,9 @@ type standing struct {
 
 // count adds up what agents report, and what was found where there is none.
 func (s *standing) count(alive liveAgents, found *orphans) {
-	s.tally, s.places = alive.count(s.rule)
+	s.tally = alive.count(s.rule)
 	s.agents, s.behind = len(alive), alive.behind(s.rule)
-	lone, nodes, places := found.of(s.rule.UID, alive)
-	s.nodes, s.orphaned = nodes, lone.Gated
-	s.tally.Add(&lone)
-	maps.Copy(s.places, places)
+	s.orphaned, s.nodes = found.addTo(&s.tally, s.rule.UID, alive)
 	s.tally.Cut(v1alpha1.MaxListedPods)
 }
 
@@ -58,8 +53,8 @@ func (s *standing) status(before *v1alpha1.PodReadinessRuleStatus, generation in
 			Gated: int32(s.tally.Gated), Open: int32(s.tally.Open), Waiting: int32(s.tally.Waiting), Late: int32(s.tally.Late), //nolint:gosec // counts of pods
 			Ungated: int32(s.tally.Ungated), WithoutAgent: int32(s.orphaned), Foreign: int32(s.tally.Foreign), LatchClosed: int32(s.tally.LatchClosed), //nolint:gosec // counts of pods
 		},
-		WaitingPods:       s.listed(s.tally.Waits),
-		UngatedPods:       s.listed(s.tally.Without),
+		WaitingPods:       listed(s.tally.Waits),
+		UngatedPods:       listed(s.tally.Without),
 		NodesWithoutAgent: s.nodes[:min(len(s.nodes), v1alpha1.MaxListedPods)],
 	}
 	conditions, absent := []metav1.Condition{s.accepted(), s.enforced()}, []string(nil)
@@ -72,17 +67,17 @@ func (s *standing) status(before *v1alpha1.PodReadinessRuleStatus, generation in
 	return status
 }
 
-func (s *standing) listed(pods []podrule.Listed) []v1alpha1.ListedPod {
-	var listed []v1alpha1.ListedPod
+func listed(pods []podrule.Listed) []v1alpha1.ListedPod {
+	var all []v1alpha1.ListedPod
 	for _, p := range pods {
-		pod := v1alpha1.ListedPod{Namespace: p.Namespace, Name: p.Name, Node: s.places[p.Namespace+"/"+p.Name], Why: text.Cut(p.Why, 512)}
+		pod := v1alpha1.ListedPod{Namespace: p.Namespace, Name: p.Name, Node: p.Node, Why: text.Cut(p.Why, 512)}
 		if !p.Since.IsZero() {
 			since := metav1.NewTime(p.Since)
 			pod.Since = &since
 		}
-		listed = append(listed, pod)
+		all = append(all, pod)
 	}
-	return listed
+	return all
 }
 
 func (s *standing) accepted() metav1.Condition {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -153,4 +154,17 @@ func ListLive(ctx context.Context, live client.Reader, list client.ObjectList) e
 		return nil
 	}
 	return fmt.Errorf("listing rules past the cache: %w", err)
+}
+
+// ListLiveObjects lists the rules past any cache, as ListLive does, and returns pointers to them.
+func ListLiveObjects(ctx context.Context, live client.Reader, list client.ObjectList) ([]client.Object, error) {
+	if err := ListLive(ctx, live, list); err != nil {
+		return nil, err
+	}
+	var rules []client.Object
+	err := meta.EachListItem(list, func(obj runtime.Object) error {
+		rules = append(rules, obj.(client.Object))
+		return nil
+	})
+	return rules, err
 }

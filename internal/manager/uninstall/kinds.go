@@ -1,7 +1,6 @@
 package uninstall
 
 import (
-	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,7 +8,6 @@ import (
 
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
-	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
 // ruleKind is one of the two kinds of rules, and what is ours on them.
@@ -18,24 +16,19 @@ type ruleKind struct {
 	what string
 	// finalizer is ours.
 	finalizer string
-	// list are all of them; none where the CRD is gone.
-	list func(context.Context) ([]client.Object, error)
-	// clear removes from the status what is true only while somebody enforces the rule. What
-	// others wrote stays.
+	newList   func() client.ObjectList
+	// clear removes from the status what is true only while a controller enforces the rule. What
+	// other clients wrote stays.
 	clear func(client.Object)
 	// kept is what stays along with rules that stay, and why.
 	kept string
 }
 
-// nodeRules are the rules for nodes. When Readygate first saw one stays in its status: that is a
-// memory of completions.
-func (r *run) nodeRules() ruleKind {
+// nodeRules are the rules for nodes. takenOverAt stays in the status: completion records depend on it.
+func nodeRules() ruleKind {
 	return ruleKind{
 		what: "rules", finalizer: nodev1alpha1.Finalizer,
-		list: func(ctx context.Context) ([]client.Object, error) {
-			rules, err := rulecache.NodeRules(ctx, r.client)
-			return objects(rules), err
-		},
+		newList: func() client.ObjectList { return &nodev1alpha1.NodeReadinessRuleList{} },
 		clear: func(obj client.Object) {
 			status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
 			*status = nodev1alpha1.NodeReadinessRuleStatus{
@@ -49,28 +42,16 @@ func (r *run) nodeRules() ruleKind {
 }
 
 // podRules are the rules for pods.
-func (r *run) podRules() ruleKind {
+func podRules() ruleKind {
 	return ruleKind{
 		what: "rules for pods", finalizer: podv1alpha1.Finalizer,
-		list: func(ctx context.Context) ([]client.Object, error) {
-			var list podv1alpha1.PodReadinessRuleList
-			err := rulecache.ListLive(ctx, r.client, &list)
-			return objects(rulecache.Pointers(list.Items)), err
-		},
+		newList: func() client.ObjectList { return &podv1alpha1.PodReadinessRuleList{} },
 		clear: func(obj client.Object) {
 			status := &obj.(*podv1alpha1.PodReadinessRule).Status
 			*status = podv1alpha1.PodReadinessRuleStatus{Conditions: without(status.Conditions, podv1alpha1.ConditionAccepted, podv1alpha1.ConditionEnforced, nodev1alpha1.ConditionSoleController)}
 		},
 		kept: "their CRD: Readygate goes on with them when it is installed again (--rules=keep)",
 	}
-}
-
-func objects[T client.Object](items []T) []client.Object {
-	all := make([]client.Object, len(items))
-	for i, item := range items {
-		all[i] = item
-	}
-	return all
 }
 
 // without are the conditions but for those of these types.

@@ -16,7 +16,7 @@ import (
 // deleteRules asks for the deletion of every rule. Their finalizers keep them until what they put
 // there is taken back.
 func (r *run) deleteRules(ctx context.Context, kind ruleKind) error {
-	rules, err := kind.list(ctx)
+	rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (r *run) letRulesGo(ctx context.Context, kind ruleKind) error {
 	seen := 0
 	err := insist(ctx, func(ctx context.Context) error {
 		for {
-			rules, err := kind.list(ctx)
+			rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (r *run) removeSoleController(ctx context.Context, kind ruleKind) error {
 		status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
 		status.Conditions = without(status.Conditions, nodev1alpha1.ConditionSoleController)
 	}
-	rules, err := kind.list(ctx)
+	rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
 	if err != nil {
 		return err
 	}

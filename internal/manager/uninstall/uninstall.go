@@ -82,7 +82,7 @@ func (r *run) removeAll(ctx context.Context) error {
 	failed := insist(ctx, r.removePolicies)
 	known, unread := r.ruleTaints(ctx)
 	if r.Rules == DeleteRules {
-		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, r.nodeRules()) }))
+		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, nodeRules()) }))
 	}
 	nodes := errors.Join(unread, r.sweepNodes(ctx, known))
 	r.keepUnlisted()
@@ -90,7 +90,7 @@ func (r *run) removeAll(ctx context.Context) error {
 	if nodes != nil {
 		return errors.Join(failed, errors.New("rules: left as they are, because nodes are not clean"))
 	}
-	if err := r.letRulesGo(ctx, r.nodeRules()); err != nil {
+	if err := r.letRulesGo(ctx, nodeRules()); err != nil {
 		return errors.Join(failed, err)
 	}
 	return errors.Join(failed, r.removeList(ctx))
@@ -108,7 +108,7 @@ func (r *run) removeBeside(ctx context.Context, other *leadership.OtherLeaderErr
 	if failed == nil {
 		failed = r.removeList(ctx)
 	}
-	failed = errors.Join(failed, r.removeGates(ctx), insist(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, r.nodeRules()) }))
+	failed = errors.Join(failed, r.removeGates(ctx), insist(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, nodeRules()) }))
 	if r.Rules == DeleteRules {
 		failed = errors.Join(failed, fmt.Errorf("--rules=delete, but %w: stop that controller first, or use --rules=keep (crds.keep=true in the chart)", other))
 	}
