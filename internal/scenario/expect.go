@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/readygate/readygate/internal/text"
 )
 
 // Expect is what must be so. Everything that is named must be so at the same time.
@@ -213,7 +215,7 @@ func (e *Expect) nodeChecks() []check {
 func (e *Expect) podChecks() []check {
 	var all []check
 	expect := func(want int, noun, words string, count func(PodState) int) {
-		all = append(all, check{counted(want, noun) + " " + words, func(w *World) error {
+		all = append(all, check{text.Count(want, noun) + " " + words, func(w *World) error {
 			got := 0
 			for _, pod := range w.Pods {
 				got += count(pod)
@@ -221,7 +223,7 @@ func (e *Expect) podChecks() []check {
 			if got == want {
 				return nil
 			}
-			return fmt.Errorf("%s %s, expected %d", counted(got, noun), words, want)
+			return fmt.Errorf("%s %s, expected %d", text.Count(got, noun), words, want)
 		}})
 	}
 	expectPods := func(want *int, words string, is func(PodState) bool) {
@@ -270,14 +272,7 @@ func (e *Expect) amount(a *Amount) string {
 	case a.All:
 		return "all nodes"
 	}
-	return counted(a.N, "node")
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return text.Count(a.N, "node")
 }
 
 func (e *Expect) ruleText() string {

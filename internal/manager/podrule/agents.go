@@ -3,6 +3,7 @@ package podrule
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -142,9 +143,7 @@ func (w *watcher) sweep(now time.Time) {
 		return
 	}
 	w.swept = now
-	for name, s := range w.seen {
-		if now.Sub(s.at) > 2*maxClockSkew && now.Sub(s.renewed) > 2*maxClockSkew {
-			delete(w.seen, name)
-		}
-	}
+	maps.DeleteFunc(w.seen, func(_ string, s sighting) bool {
+		return now.Sub(s.at) > 2*maxClockSkew && now.Sub(s.renewed) > 2*maxClockSkew
+	})
 }

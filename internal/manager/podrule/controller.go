@@ -100,7 +100,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadine
 	s := standing{rule: rule, holdsStart: r.HoldsStart, others: r.Others.Condition()}
 	var wait time.Duration
 	s.gap, wait, s.known = r.Coverage.Covers(rule.UID, wasCovered(obj))
-	s.known = s.known && r.orphans.known()
+	s.known = s.known && r.orphans.ended.Load()
 	s.count(alive, &r.orphans)
 	if rule.Deleting {
 		return r.end(ctx, obj, s)
@@ -113,12 +113,8 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadine
 }
 
 func wasCovered(obj *v1alpha1.PodReadinessRule) bool {
-	for _, c := range obj.Status.Conditions {
-		if c.Type == v1alpha1.ConditionEnforced {
-			return c.ObservedGeneration == obj.Generation && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonNoAgent)
-		}
-	}
-	return false
+	c := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionEnforced)
+	return c != nil && c.ObservedGeneration == obj.Generation && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonNoAgent)
 }
 
 // end lets a deleted rule go when no API server puts its gate on pods any more, and none of them waits

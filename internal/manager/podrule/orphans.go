@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,13 +36,13 @@ type orphans struct {
 	mu          sync.Mutex
 	found       map[string]*visited
 	busy, quiet turn
-	ended       bool // there was a round
+	ended       atomic.Bool // there was a round
 }
 
-// visited is what was found on a node: pods by rule, and those whose lateness was told of.
+// visited is what was found on a node: pods by rule, and those with an event that they wait for too long.
 type visited struct {
-	tallies map[types.UID]*podrule.Tally
-	told    map[types.UID]bool
+	tallies      map[types.UID]*podrule.Tally
+	lateReported map[types.UID]bool
 }
 
 func (v *visited) isQuiet() bool {
@@ -87,22 +89,14 @@ func (o *orphans) addTo(total *podrule.Tally, rule types.UID, alive liveAgents) 
 	return gated, nodes
 }
 
-// known reports whether there was a round.
-func (o *orphans) known() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ended
-}
-
 // next are the nodes that are visited in this round. What is known of others is forgotten.
 func (o *orphans) next(nodes []string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for node := range o.found {
-		if _, ok := slices.BinarySearch(nodes, node); !ok {
-			delete(o.found, node)
-		}
-	}
+	maps.DeleteFunc(o.found, func(node string, _ *visited) bool {
+		_, ok := slices.BinarySearch(nodes, node)
+		return !ok
+	})
 	var busy, quiet []string
 	for _, node := range nodes {
 		if found := o.found[node]; found != nil && found.isQuiet() {
@@ -133,12 +127,6 @@ func (o *orphans) keep(node string, found *visited) {
 	o.found[node] = found
 }
 
-func (o *orphans) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ended = true
-}
-
 // Round looks at pods on nodes without a live agent, and opens what is to be opened. Rules, namespaces
 // and the lease of a node are read past the cache: one that is behind must open nothing.
 func (r *Reconciler) Round(ctx context.Context) error {
@@ -147,7 +135,7 @@ func (r *Reconciler) Round(ctx context.Context) error {
 		return fmt.Errorf("reading the rules for pods: %w", err)
 	}
 	if len(known.Items) == 0 { // the last one opened all gates before it went
-		r.orphans.end()
+		r.orphans.ended.Store(true)
 		return nil
 	}
 	alive, err := r.agents(ctx)
@@ -165,7 +153,7 @@ func (r *Reconciler) Round(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() == nil {
-		r.orphans.end()
+		r.orphans.ended.Store(true)
 	}
 	return errors.Join(failed...)
 }
@@ -189,7 +177,7 @@ func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*podrul
 	if err != nil || !gone {
 		return err
 	}
-	last, found := r.orphans.last(node), &visited{tallies: map[types.UID]*podrule.Tally{}, told: map[types.UID]bool{}}
+	last, found := r.orphans.last(node), &visited{tallies: map[types.UID]*podrule.Tally{}, lateReported: map[types.UID]bool{}}
 	for _, rule := range rules {
 		found.tallies[rule.UID] = &podrule.Tally{}
 	}
@@ -200,9 +188,9 @@ func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*podrul
 			found.tallies[rule.UID].Count(rule, subject, &d)
 		}
 		if late(&d) {
-			found.told[pod.UID] = true
-			if !last.told[pod.UID] {
-				r.tellLate(pod, &d)
+			found.lateReported[pod.UID] = true
+			if !last.lateReported[pod.UID] {
+				r.reportLate(pod, &d)
 			}
 		}
 		return r.open(ctx, pod, &d)
@@ -285,8 +273,8 @@ func late(d *podrule.Decision) bool {
 	return slices.ContainsFunc(d.Verdicts, func(v podrule.Verdict) bool { return len(v.Late) > 0 && !v.Open })
 }
 
-// tellLate tells of a pod that waits for too long.
-func (r *Reconciler) tellLate(pod *corev1.Pod, d *podrule.Decision) {
+// reportLate emits an event about a pod that waits for too long.
+func (r *Reconciler) reportLate(pod *corev1.Pod, d *podrule.Decision) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if len(v.Late) == 0 || v.Open {

@@ -89,7 +89,7 @@ func TestPodThatCannotBeWrittenDelaysNoOtherPod(t *testing.T) {
 			t.Errorf("the pod on %s is open: %t", node, open)
 		}
 	}
-	if !r.orphans.known() {
+	if !r.orphans.ended.Load() {
 		t.Error("the round does not count")
 	}
 }

@@ -110,14 +110,14 @@ func (s *standing) enforced() metav1.Condition {
 		return not(s.gap.Reason, s.gap.Message)
 	case len(s.nodes) > 0:
 		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, and nobody opens the gates there: %s",
-			counted(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), text.Cut(strings.Join(s.nodes, ", "), 256))+also)
+			text.Count(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), text.Cut(strings.Join(s.nodes, ", "), 256))+also)
 	case s.agents == 0:
 		return not(v1alpha1.ReasonNoAgent, "no podgate agent lives on any node, so nobody opens the gates that pods are created with: "+
 			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+podrule.OwnNamespace+also)
 	case s.unheld():
 		return not(v1alpha1.ReasonNoLatchImage, unheld+"; gates are put on pods all the same")
 	case s.behind > 0:
-		return not(nodev1alpha1.ReasonProgressing, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", counted(s.behind, "agent"), has(s.behind)))
+		return not(nodev1alpha1.ReasonProgressing, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", text.Count(s.behind, "agent"), has(s.behind)))
 	}
 	return rulecache.Condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
 }
@@ -126,13 +126,6 @@ func (s *standing) enforced() metav1.Condition {
 func (s *standing) unheld() bool { return s.rule.StartHold && !s.holdsStart }
 
 const unheld = "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled=true of the chart)"
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 func has(n int) string {
 	if n == 1 {

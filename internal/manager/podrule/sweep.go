@@ -2,6 +2,7 @@ package podrule
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -74,11 +75,7 @@ func (s *sweeps) result(rule types.UID, now time.Time) (ended bool, again time.D
 func (s *sweeps) begin() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := map[types.UID]bool{}
-	for rule := range s.asked {
-		waiting[rule] = true
-	}
-	return waiting
+	return maps.Clone(s.asked)
 }
 
 // end notes the result for the rules that the sweep served. Earlier results are dropped, except for rules
@@ -92,11 +89,7 @@ func (s *sweeps) end(served map[types.UID]bool, exists func(types.UID) bool, err
 		s.retry = now.Add(min(sweepRetryFirst<<min(s.failures, 10), sweepRetryLast))
 		s.failures++
 	}
-	for rule := range s.results {
-		if !exists(rule) {
-			delete(s.results, rule)
-		}
-	}
+	maps.DeleteFunc(s.results, func(rule types.UID, _ error) bool { return !exists(rule) })
 	for rule := range served {
 		delete(s.asked, rule)
 		s.results[rule] = err

@@ -25,9 +25,9 @@ import (
 // about the same time.
 const leaseRest = 300 * time.Millisecond
 
-// patience is how long to wait for what is watched: a role that lacks something must not end the
-// manager, which has nodes to look after.
-const patience = 1000 * time.Hour
+// cacheSyncTimeout is how long the controller waits for its caches: a role without the rights must not end the
+// manager, which also has the rules for nodes.
+const cacheSyncTimeout = 1000 * time.Hour
 
 // Back-off of a rule whose write failed.
 const (
@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
-			CacheSyncTimeout:        patience,
+			CacheSyncTimeout:        cacheSyncTimeout,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
 		}).
 		Complete(r)

@@ -2,6 +2,7 @@ package uninstall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,23 +17,28 @@ import (
 // deleteRules asks for the deletion of every rule. Their finalizers keep them until what they put
 // there is taken back.
 func (r *run) deleteRules(ctx context.Context, kind ruleKind) error {
-	rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
-	if err != nil {
-		return err
-	}
-	var failed failures
-	for _, rule := range rules {
+	seen, err := r.eachRule(ctx, kind, func(rule client.Object) error {
 		if !rule.GetDeletionTimestamp().IsZero() {
-			continue
+			return nil
 		}
 		err := r.deleteRule(ctx, rule)
 		if err == nil {
 			r.removed(kind.what, 1)
 		}
-		failed.add(rule.GetName(), client.IgnoreNotFound(err))
+		return client.IgnoreNotFound(err)
+	})
+	log.Info("Rules deleted", "kind", kind.what, "rules", seen)
+	return err
+}
+
+// eachRule visits all rules of a kind. A rule that fails does not keep back others.
+func (r *run) eachRule(ctx context.Context, kind ruleKind, visit func(rule client.Object) error) (seen int, err error) {
+	rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
+	var failed failures
+	for _, rule := range rules {
+		failed.add(rule.GetName(), visit(rule))
 	}
-	log.Info("Rules deleted", "kind", kind.what, "rules", len(rules))
-	return failed.err(kind.what)
+	return len(rules), errors.Join(err, failed.err(kind.what))
 }
 
 func (r *run) deleteRule(ctx context.Context, rule client.Object) error {
@@ -46,17 +52,10 @@ func (r *run) letRulesGo(ctx context.Context, kind ruleKind) error {
 	seen := 0
 	err := insist(ctx, func(ctx context.Context) error {
 		for {
-			rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
-			if err != nil {
+			left, err := r.eachRule(ctx, kind, func(rule client.Object) error { return r.letGo(ctx, kind, rule) })
+			seen = max(seen, left)
+			if err != nil || r.Rules == KeepRules || left == 0 {
 				return err
-			}
-			seen = max(seen, len(rules))
-			var failed failures
-			for _, rule := range rules {
-				failed.add(rule.GetName(), r.letGo(ctx, kind, rule))
-			}
-			if len(failed) > 0 || r.Rules == KeepRules || len(rules) == 0 {
-				return failed.err(kind.what)
 			}
 		}
 	})
@@ -106,15 +105,8 @@ func (r *run) removeSoleController(ctx context.Context, kind ruleKind) error {
 		status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
 		status.Conditions = without(status.Conditions, nodev1alpha1.ConditionSoleController)
 	}
-	rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
-	if err != nil {
-		return err
-	}
-	var failed failures
-	for _, rule := range rules {
-		failed.add(rule.GetName(), r.clearStatus(ctx, kind, rule))
-	}
-	return failed.err(kind.what)
+	_, err := r.eachRule(ctx, kind, func(rule client.Object) error { return r.clearStatus(ctx, kind, rule) })
+	return err
 }
 
 func (r *run) dropFinalizer(ctx context.Context, kind ruleKind, rule client.Object) error {
