@@ -117,7 +117,7 @@ func wasCovered(obj *v1alpha1.PodReadinessRule) bool {
 	return c != nil && c.ObservedGeneration == obj.Generation && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonNoAgent)
 }
 
-// end lets a deleted rule go when no API server puts its gate on pods any more, and none of them waits
+// end removes the finalizer of a deleted rule when no API server puts its gate on pods any more, and no pod waits
 // for it.
 func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
@@ -137,7 +137,7 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 	if err := rulecache.DropFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
 		return 0, err
 	}
-	log.FromContext(ctx).Info("Rule let go: no pod waits for it")
+	log.FromContext(ctx).Info("Removed finalizer")
 	return 0, nil
 }
 

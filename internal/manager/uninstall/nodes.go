@@ -30,7 +30,7 @@ var allNodes = objectKind{
 // before rules are deleted: a rule without a finalizer is gone then, and may be missing in the list.
 func (r *run) ruleTaints(ctx context.Context) (noderule.RuleTaints, error) {
 	taints := noderule.RuleTaints{}
-	err := insist(ctx, func(ctx context.Context) error {
+	err := retry(ctx, func(ctx context.Context) error {
 		rules, err := rulecache.NodeRules(ctx, r.client)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (r *run) sweepNodes(ctx context.Context, known noderule.RuleTaints) error {
 
 // removeList deletes the list of rule taints, when no node carries a record of a rule any more.
 func (r *run) removeList(ctx context.Context) error {
-	return insist(ctx, func(ctx context.Context) error {
+	return retry(ctx, func(ctx context.Context) error {
 		deleted, err := ruletaints.Delete(ctx, r.client, r.Namespace)
 		if deleted {
 			r.removed("lists of rule taints", 1)

@@ -20,12 +20,12 @@ import (
 func (r *run) removeGates(ctx context.Context) error {
 	var failed error
 	if r.Rules == DeleteRules {
-		failed = insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, podRules()) })
+		failed = retry(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, podRules()) })
 	}
 	if err := r.openPods(ctx); err != nil {
 		return errors.Join(failed, err, errors.New("rules for pods: left as they are, because pods still wait for them"))
 	}
-	return errors.Join(failed, r.letRulesGo(ctx, podRules()), insist(ctx, r.deleteLeases))
+	return errors.Join(failed, r.releaseRules(ctx, podRules()), retry(ctx, r.deleteLeases))
 }
 
 var allPods = objectKind{

@@ -53,7 +53,7 @@ func (e *restoredError) Error() string {
 // that nothing is left, and nothing comes back, is seen and not assumed.
 func (r *run) untilClean(ctx context.Context, kind objectKind, done string, prepare func(context.Context) (visit, error)) error {
 	most, total, cleaned := 0, 0, map[string]int{}
-	err := insist(ctx, func(ctx context.Context) error {
+	err := retry(ctx, func(ctx context.Context) error {
 		for {
 			clean, err := prepare(ctx)
 			if err != nil {
@@ -128,9 +128,9 @@ const (
 	maxRefusals = 8
 )
 
-// insist does a step until it succeeds, is refused for good, another client restores what it removes, or time is up. The error is that
-// of the last try that had time to find out what is wrong.
-func insist(ctx context.Context, step func(context.Context) error) error {
+// retry does a step until it succeeds, is refused for good, another client restores what it removes, or time is
+// up. The error is that of the last try that had time to find out what is wrong.
+func retry(ctx context.Context, step func(context.Context) error) error {
 	var last error
 	refused := 0
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

@@ -46,13 +46,13 @@ func (r *run) deleteRule(ctx context.Context, rule client.Object) error {
 	return r.client.Delete(ctx, rule, client.Preconditions{UID: &uid})
 }
 
-// letRulesGo takes off every rule what says that Readygate enforces it. With --rules=delete it
+// releaseRules removes our finalizer and status from every rule. With --rules=delete it
 // returns when there is no rule any more.
-func (r *run) letRulesGo(ctx context.Context, kind ruleKind) error {
+func (r *run) releaseRules(ctx context.Context, kind ruleKind) error {
 	seen := 0
-	err := insist(ctx, func(ctx context.Context) error {
+	err := retry(ctx, func(ctx context.Context) error {
 		for {
-			left, err := r.eachRule(ctx, kind, func(rule client.Object) error { return r.letGo(ctx, kind, rule) })
+			left, err := r.eachRule(ctx, kind, func(rule client.Object) error { return r.releaseRule(ctx, kind, rule) })
 			seen = max(seen, left)
 			if err != nil || r.Rules == KeepRules || left == 0 {
 				return err
@@ -62,11 +62,11 @@ func (r *run) letRulesGo(ctx context.Context, kind ruleKind) error {
 	if err == nil && seen > 0 && r.Rules == KeepRules {
 		r.stays(fmt.Sprintf("%s (%d) and %s", kind.what, seen, kind.kept))
 	}
-	log.Info("Rules let go", "kind", kind.what, "rules", seen, "mode", r.Rules, "complete", err == nil)
+	log.Info("Finalizers and statuses of rules removed", "kind", kind.what, "rules", seen, "mode", r.Rules, "complete", err == nil)
 	return err
 }
 
-func (r *run) letGo(ctx context.Context, kind ruleKind, rule client.Object) error {
+func (r *run) releaseRule(ctx context.Context, kind ruleKind, rule client.Object) error {
 	if err := r.clearStatus(ctx, kind, rule); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (s *summary) print(out io.Writer, failed error) {
 		fmt.Fprintf(&text, "Stays:\n  %s\n", strings.Join(s.kept, "\n  "))
 	}
 	if failed != nil {
-		fmt.Fprintf(&text, "Not done:\n  %s\nRun it again when that is mended. To keep Readygate instead, install it again (helm rollback, or kubectl apply of install.yaml): the manager is stopped, nodes are no longer created with the taint, and pods no longer gated.\n",
+		fmt.Fprintf(&text, "Not done:\n  %s\nRun it again when that is fixed. To keep Readygate instead, install it again (helm rollback, or kubectl apply of install.yaml): the manager is stopped, nodes are no longer created with the taint, and pods no longer gated.\n",
 			strings.ReplaceAll(failed.Error(), "\n", "\n  "))
 	}
 	_, _ = io.WriteString(out, text.String()) // the exit code says it too

@@ -71,7 +71,7 @@ func (r *run) all(ctx context.Context, config *rest.Config) error {
 	err := leadership.Exclusively(ctx, config, r.Namespace, r.Peers, r.removeAll)
 	var other *leadership.OtherLeaderError
 	if errors.As(err, &other) {
-		err = r.removeBeside(ctx, other)
+		err = r.removeBesideOtherController(ctx, other)
 	}
 	return errors.Join(stopped, err)
 }
@@ -79,10 +79,10 @@ func (r *run) all(ctx context.Context, config *rest.Config) error {
 // removeAll is what is done while nobody else leads. The finalizers of rules stay while nodes
 // are not clean: with them everybody can see that something is left.
 func (r *run) removeAll(ctx context.Context) error {
-	failed := insist(ctx, r.removePolicies)
+	failed := retry(ctx, r.removePolicies)
 	known, unread := r.ruleTaints(ctx)
 	if r.Rules == DeleteRules {
-		failed = errors.Join(failed, insist(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, nodeRules()) }))
+		failed = errors.Join(failed, retry(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, nodeRules()) }))
 	}
 	nodes := errors.Join(unread, r.sweepNodes(ctx, known))
 	r.keepUnlisted()
@@ -90,25 +90,25 @@ func (r *run) removeAll(ctx context.Context) error {
 	if nodes != nil {
 		return errors.Join(failed, errors.New("rules: left as they are, because nodes are not clean"))
 	}
-	if err := r.letRulesGo(ctx, nodeRules()); err != nil {
+	if err := r.releaseRules(ctx, nodeRules()); err != nil {
 		return errors.Join(failed, err)
 	}
 	return errors.Join(failed, r.removeList(ctx))
 }
 
-// removeBeside is what is done while another controller enforces the rules: nodes and rules are
+// removeBesideOtherController is what is done while another controller enforces the rules: nodes and rules are
 // its, but for the records of what was put there by us. Rules for pods are nobody's but ours.
-func (r *run) removeBeside(ctx context.Context, other *leadership.OtherLeaderError) error {
+func (r *run) removeBesideOtherController(ctx context.Context, other *leadership.OtherLeaderError) error {
 	log.Info("Another controller enforces the rules: nodes and rules are left to it", "leader", other.Leader)
 	r.stays("rules, with their finalizers, and what they put on nodes: " + other.Leader + " enforces them")
 	if len(r.Conditions) > 0 {
 		r.stays("node conditions: rules that are enforced may rest on them")
 	}
-	failed := errors.Join(insist(ctx, r.removePolicies), r.disownNodes(ctx))
+	failed := errors.Join(retry(ctx, r.removePolicies), r.disownNodes(ctx))
 	if failed == nil {
 		failed = r.removeList(ctx)
 	}
-	failed = errors.Join(failed, r.removeGates(ctx), insist(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, nodeRules()) }))
+	failed = errors.Join(failed, r.removeGates(ctx), retry(ctx, func(ctx context.Context) error { return r.removeSoleController(ctx, nodeRules()) }))
 	if r.Rules == DeleteRules {
 		failed = errors.Join(failed, fmt.Errorf("--rules=delete, but %w: stop that controller first, or use --rules=keep (crds.keep=true in the chart)", other))
 	}

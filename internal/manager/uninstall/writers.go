@@ -25,18 +25,18 @@ const podPatience = time.Minute
 // ended.
 func (r *run) stopWriters(ctx context.Context) error {
 	var managers labels.Selector
-	failed := insist(ctx, func(ctx context.Context) (err error) {
+	failed := retry(ctx, func(ctx context.Context) (err error) {
 		managers, err = r.stopManager(ctx)
 		return err
 	})
 	reporters, agents := selectorOf(r.Reporters), selectorOf(r.Agents)
 	failed = errors.Join(failed,
-		insist(ctx, func(ctx context.Context) error { return r.deleteDaemonSets(ctx, "reporters", reporters) }),
-		insist(ctx, func(ctx context.Context) error { return r.deleteDaemonSets(ctx, "agents", agents) }))
+		retry(ctx, func(ctx context.Context) error { return r.deleteDaemonSets(ctx, "reporters", reporters) }),
+		retry(ctx, func(ctx context.Context) error { return r.deleteDaemonSets(ctx, "agents", agents) }))
 	if failed != nil {
 		return failed
 	}
-	return insist(ctx, func(ctx context.Context) error { return r.awaitPods(ctx, managers, reporters, agents) })
+	return retry(ctx, func(ctx context.Context) error { return r.awaitPods(ctx, managers, reporters, agents) })
 }
 
 // selectorOf is the selector of labels that were validated; nil if there are none.

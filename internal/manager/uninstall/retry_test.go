@@ -14,7 +14,7 @@ import (
 
 // What fails is tried again until time is up; what is refused, until it is clear that it stays
 // so. The answer is the reason, not that time was up.
-func TestInsist(t *testing.T) {
+func TestRetry(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no"))
 	for name, tc := range map[string]struct {
 		step  func(ctx context.Context, try int) error
@@ -38,7 +38,7 @@ func TestInsist(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				tries := 0
-				err := insist(ctx, func(ctx context.Context) error {
+				err := retry(ctx, func(ctx context.Context) error {
 					tries++
 					return tc.step(ctx, tries)
 				})
