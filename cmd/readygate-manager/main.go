@@ -16,8 +16,7 @@ const usage = "readygate-manager [flags] enforces rules; readygate-manager clean
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "cleanup" {
-		program.Run("readygate-manager cleanup", usage, os.Args[2:], uninstall.NewOptions())
-		return
+		os.Exit(program.Run("readygate-manager cleanup", usage, os.Args[2:], uninstall.NewOptions()))
 	}
-	program.Run("readygate-manager", usage, os.Args[1:], manager.NewOptions())
+	os.Exit(program.Run("readygate-manager", usage, os.Args[1:], manager.NewOptions()))
 }

@@ -10,5 +10,5 @@ import (
 )
 
 func main() {
-	program.Run("readygate-podgate", "readygate-podgate opens the gates of the pods of its node.", os.Args[1:], podgate.NewOptions())
+	os.Exit(program.Run("readygate-podgate", "readygate-podgate opens the gates of the pods of its node.", os.Args[1:], podgate.NewOptions()))
 }

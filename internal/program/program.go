@@ -58,7 +58,8 @@ func (o *Options) Config(userAgent string) (*rest.Config, error) {
 	return rest.AddUserAgent(found, userAgent), nil
 }
 
-func (o *Options) setLogger() {
+// SetLogger makes the logger of the flags that of the process.
+func (o *Options) SetLogger() {
 	o.logging.StacktraceLevel = zapcore.PanicLevel // the message of an error is enough
 	logger := zap.New(zap.UseFlagOptions(&o.logging))
 	ctrl.SetLogger(logger)
@@ -69,35 +70,36 @@ func (o *Options) setLogger() {
 type Command interface {
 	AddFlags(flags *pflag.FlagSet)
 	Run(ctx context.Context) error
-	setLogger()
+	SetLogger()
 }
 
-// Run parses the arguments and runs the command until SIGTERM or SIGINT. It ends the process with exit code 2 if the
+// Run parses the arguments and runs the command until SIGTERM or SIGINT. It returns the exit code: 2 if the
 // arguments are wrong, and 1 if the command fails.
-func Run(name, usage string, args []string, command Command) {
+func Run(name, usage string, args []string, command Command) int {
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	command.AddFlags(flags)
 	showVersion := flags.Bool("version", false, "Print the version and exit.")
 	flags.Usage = func() { fmt.Print(usage, "\n\nFlags of ", name, ":\n", flags.FlagUsages()) }
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
-		return
+		return 0
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "%s: %v; see --help\n", name, err)
-		os.Exit(2)
+		return 2
 	case *showVersion:
 		program, _, _ := strings.Cut(name, " ")
 		fmt.Println(program, version.Version)
-		return
+		return 0
 	case flags.NArg() > 0:
 		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: flags begin with --, e.g. --kubeconfig=FILE; see --help\n", name, flags.Arg(0))
-		os.Exit(2)
+		return 2
 	}
-	command.setLogger()
+	command.SetLogger()
 	if err := command.Run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // InClusterNamespace returns the namespace of the pod that this process runs in. The error names the flag that

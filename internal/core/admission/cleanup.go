@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/readygate/readygate/api/node/v1alpha1"
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
@@ -60,8 +59,8 @@ func CleanupBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 
 // touchedByCleanup is the expression for the names of what is changed and must not be.
 func touchedByCleanup() string {
-	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix)
-	managed := prefixed("t.key", v1alpha1.TaintPrefixes...)
+	ours := prefixed("k", nodev1alpha1.HoldPrefix, nodev1alpha1.CompletedPrefix, nodev1alpha1.MemoryPrefix)
+	managed := prefixed("t.key", nodev1alpha1.TaintPrefixes...)
 	return touched("!variables.update ? [] : ", []string{
 		unless("variables.annotations.all(k, k in variables.annotationsBefore && variables.annotationsBefore[k] == variables.annotations[k]) && "+
 			fmt.Sprintf("variables.annotationsBefore.all(k, k in variables.annotations || !variables.status && (%s))", ours), "annotations"),

@@ -149,11 +149,15 @@ func (d *decider) gather(rules []*Rule) {
 	if d.sandboxGone = d.sandboxBeforeBoot() && !d.reached(d.Node.Settles); d.sandboxGone {
 		d.wakeAt(d.Node.Settles)
 	}
-	addressed := d.sandbox.Since.Add(addressDelay)
-	d.addressUnsure = d.hadSandbox && d.sandbox.Ready() && !d.sandboxGone && Started(d.Pod).Add(startLead).Before(d.sandbox.Since) && !d.reached(addressed)
-	if d.addressUnsure {
+	if addressed := d.sandbox.Since.Add(addressDelay); d.mayHaveOldAddress() && !d.reached(addressed) {
+		d.addressUnsure = true
 		d.wakeAt(addressed)
 	}
+}
+
+// mayHaveOldAddress reports whether the kubelet may have set the times of a new sandbox, and not yet its address.
+func (f *facts) mayHaveOldAddress() bool {
+	return f.hadSandbox && f.sandbox.Ready() && !f.sandboxGone && Started(f.Pod).Add(startLead).Before(f.sandbox.Since)
 }
 
 // reached reports whether it is that late.
