@@ -14,8 +14,8 @@ func (s *session) lint() *cobra.Command {
 		Use:   "lint -f FILE",
 		Short: "Check manifests before they are applied; needs no cluster",
 		Long: `Checks rules of nodes and of pods as the API server does (schema, expressions, unknown and
-repeated fields), rules against each other, and warns of what applies and will hurt: taintNewNodes
-that are not covered, evictions, reporters that do not tolerate the taint that they are to lift,
+repeated fields), rules against each other, and warns of what applies and will hurt: nodes
+that are created without the taint, evictions, reporters that do not tolerate the taint that they are to lift,
 conditions that nobody reports, gates that cannot open. Other kinds in the files are fine.
 
 Exit code 3 if there are errors; with --strict also if there are warnings.`,

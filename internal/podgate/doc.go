@@ -3,5 +3,5 @@
 //
 // It watches the pods of its own node only. Whenever something changes, package podrule of the core decides, and
 // podgate queries the components that the decision names and writes the decision in one PATCH of the pod's
-// status. It keeps no state that is not in the API: after a restart it decides as before.
+// status. A restart closes no gate: results of components are unknown then, which is not the same as negative.
 package podgate

@@ -21,36 +21,50 @@ import (
 
 // ownKeys are prefixes of keys that API servers write and delete at any time for themselves.
 var ownKeys = []string{
-	"/registry/apiregistration.k8s.io/", "/registry/endpointslices/", "/registry/leases/kube-system/", "/registry/masterleases/",
-	"/registry/ranges/", "/registry/services/endpoints/",
+	"/registry/apiregistration.k8s.io/", "/registry/endpointslices/", "/registry/ipaddresses/", "/registry/leases/kube-system/",
+	"/registry/masterleases/", "/registry/peerserverleases/", "/registry/ranges/", "/registry/servicecidrs/", "/registry/services/endpoints/",
 }
 
 // reset restores in etcd what was stored when the control plane was new, and returns when the API server serves the
 // CRDs and no longer applies policies of the test. It does not use the API: finalizers, policies that reject a deletion
-// and resources of deleted CRDs cannot stop it.
+// and resources of deleted CRDs cannot stop it. It fails if a client still writes objects, so that the next test does not
+// find them.
 func (c *Cluster) reset(ctx context.Context) error {
-	present, err := c.stored(ctx)
-	if err != nil {
+	if _, err := c.restore(ctx); err != nil {
 		return err
-	}
-	for key := range present {
-		if _, keep := c.installed[key]; !keep {
-			if err := c.etcd(ctx, "deleterange", keyValue{Key: []byte(key)}, nil); err != nil {
-				return err
-			}
-		}
-	}
-	for key, value := range c.installed {
-		if !bytes.Equal(present[key], value) {
-			if err := c.etcd(ctx, "put", keyValue{[]byte(key), value}, nil); err != nil {
-				return err
-			}
-		}
 	}
 	if err := c.awaitCRDs(ctx); err != nil {
 		return err
 	}
-	return c.awaitAdmission(ctx)
+	if err := c.awaitAdmission(ctx); err != nil {
+		return err
+	}
+	changed, err := c.restore(ctx)
+	if len(changed) > 0 {
+		err = errors.Join(err, fmt.Errorf("written after the test: %s", strings.Join(changed, ", ")))
+	}
+	return err
+}
+
+// restore writes and deletes keys of etcd until it has those of the new control plane, and returns these keys.
+func (c *Cluster) restore(ctx context.Context) (changed []string, err error) {
+	present, err := c.stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for key := range present {
+		if _, keep := c.installed[key]; !keep {
+			changed = append(changed, key)
+			err = errors.Join(err, c.etcd(ctx, "deleterange", keyValue{Key: []byte(key)}, nil))
+		}
+	}
+	for key, value := range c.installed {
+		if !bytes.Equal(present[key], value) {
+			changed = append(changed, key)
+			err = errors.Join(err, c.etcd(ctx, "put", keyValue{[]byte(key), value}, nil))
+		}
+	}
+	return changed, err
 }
 
 // keyValue is a key of etcd, with a value in answers and in put.

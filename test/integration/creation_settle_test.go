@@ -24,8 +24,8 @@ import (
 const settleTime = 5 * time.Second
 
 const (
-	isCovered  = "True Covered"
-	isSettling = "False Settling"
+	isCovered  = "True " + v1alpha1.ReasonPolicyActive
+	isSettling = "False " + v1alpha1.ReasonProgressing
 )
 
 // diary is all that the condition TaintedAtCreation of a rule has said since it was opened.

@@ -49,7 +49,7 @@ const (
 )
 
 // Reasons of the condition Enforced. It also has those of TaintedAtCreation of the node half that
-// speak of a policy: Settling, APIMissing, PolicyMissing, PolicyOutdated and so on.
+// speak of a policy: Progressing, APIMissing, PolicyMissing, PolicyOutdated and so on.
 const (
 	// ReasonEnforced says that the rule does what it says.
 	ReasonEnforced = "Enforced"

@@ -157,10 +157,10 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 	}
 	e, ok := c.in[admission.VariableOf(uid)]
 	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
-		return &settling, 0, true // about to be compiled or written
+		return &progressing, 0, true // about to be compiled or written
 	}
 	if wait := e.settled.Sub(c.clock.Now()); wait > 0 && (!was || !e.found) {
-		return &settling, wait, true
+		return &progressing, wait, true
 	}
 	return nil, 0, true
 }
@@ -188,7 +188,7 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 		c.policy, difference, ApplyCommand, effect)}
 }
 
-var settling = Gap{Reason: v1alpha1.ReasonProgressing, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
+var progressing = Gap{Reason: v1alpha1.ReasonProgressing, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
 
 // Gone reports whether no API server does what the rule asks for any more. If not, wait is
 // when to ask again; zero if something has to change before. A policy that cannot be read or

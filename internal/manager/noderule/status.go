@@ -100,7 +100,7 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 		conditions = append(conditions, *s.creation.condition)
 	}
 	if s.reporters > 0 {
-		conditions = append(conditions, reportersRun(s))
+		conditions = append(conditions, reportersTolerated(s))
 	} else {
 		absent = append(absent, v1alpha1.ConditionReportersTolerated)
 	}
@@ -113,8 +113,8 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 	return status
 }
 
-// reportersRun warns of a deadlock: who must run for the node to be released is kept off it.
-func reportersRun(s standing) metav1.Condition {
+// reportersTolerated warns of a deadlock: who must run for the node to be released is kept off it.
+func reportersTolerated(s standing) metav1.Condition {
 	if len(s.blocked) == 0 {
 		return rulecache.Condition(v1alpha1.ConditionReportersTolerated, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
 	}

@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -85,9 +83,14 @@ func thin(samples []sample, now time.Time) []sample {
 			}
 			last++
 		}
-		peak := slices.MaxFunc(samples[first:last+1], func(a, b sample) int { return cmp.Compare(a.all.Held, b.all.Held) })
-		if grain > 0 && !peak.at.Equal(samples[last].at) {
-			kept = append(kept, peak)
+		peak := first
+		for i := first; i <= last; i++ {
+			if samples[i].all.Held > samples[peak].all.Held {
+				peak = i
+			}
+		}
+		if grain > 0 && peak != last {
+			kept = append(kept, samples[peak])
 		}
 		kept = append(kept, samples[last])
 		first = last + 1

@@ -57,7 +57,7 @@ func TestGenerateName(t *testing.T) {
 		t.Error(all)
 	}
 	expect(t, lines(check(t, rule("name: network", "generateName: Net_")), lint.Warning),
-		"error | a.yaml | NodeReadinessRule/Net_… | metadata.generateName", "error … | metadata.name … lowercase RFC 1123")
+		"error | a.yaml | NodeReadinessRule/Net_… | metadata.generateName", `error … | metadata.name | Invalid value: "Net_xxxxx": … lowercase RFC 1123`)
 	expect(t, lines(check(t, rule("name: network", "generateName: "+strings.Repeat("n", 80))), lint.Warning))
 	expect(t, lines(check(t, rule("name: network", "name: network\n  generateName: net-")), lint.Warning)) // has a name
 }

@@ -140,13 +140,13 @@ func removeCgroups(name string) error {
 // removeTree removes directories, the innermost first; their files are the kernel's.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	for _, entry := range entries {
 		if entry.IsDir() {
 			err = errors.Join(err, removeTree(filepath.Join(dir, entry.Name())))
 		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return errors.Join(err, os.Remove(dir))
 }
