@@ -55,8 +55,8 @@ func (l *Lines) requirement(r view.Requirement, now time.Time) {
 		text = "is not reported and counts as " + string(r.Current) + " (defaultStatus)"
 	case r.Absent:
 		text = "is not reported"
-	case r.Doubt != "":
-		text += " (" + r.Doubt + ")"
+	case r.WhyUnknown != "":
+		text += " (" + r.WhyUnknown + ")"
 	}
 	l.add("  %-7s  %s %s, must be %s", mark, r.Type, text, r.Required)
 	if r.Absent {

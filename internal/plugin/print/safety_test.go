@@ -18,7 +18,7 @@ var guarded = []view.Node{
 		Name: "w-1", Created: ago(60), State: noderule.Held, Since: ago(20), Settled: true,
 		Rules: []view.Standing{
 			{Rule: "storage", State: noderule.Released, Settled: true, Cause: noderule.CauseDependency, WaitsFor: "network"},
-			{Rule: "network", State: noderule.Held, Held: true, Settled: true, Stuck: true, Missing: []view.Missing{{Type: "N", Current: corev1.ConditionUnknown, Doubt: "no heartbeat for more than 2m0s"}}},
+			{Rule: "network", State: noderule.Held, Held: true, Settled: true, Stuck: true, Missing: []view.Missing{{Type: "N", Current: corev1.ConditionUnknown, WhyUnknown: "no heartbeat for more than 2m0s"}}},
 		},
 	},
 	{
@@ -89,11 +89,11 @@ func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 			{
 				Standing: view.Standing{
 					Rule: "network", Taint: "readiness.k8s.io/N:NoSchedule", Held: true, Stuck: true,
-					Missing: []view.Missing{{Type: "N", Doubt: "no heartbeat for more than 2m0s"}},
+					Missing: []view.Missing{{Type: "N", WhyUnknown: "no heartbeat for more than 2m0s"}},
 				},
 				Mode: v1alpha1.EnforcementModeContinuous, Text: "holds this node",
 				Requirements: []view.Requirement{
-					{Type: "N", Required: corev1.ConditionTrue, Current: corev1.ConditionUnknown, Heartbeat: ago(3), Doubt: "no heartbeat for more than 2m0s"},
+					{Type: "N", Required: corev1.ConditionTrue, Current: corev1.ConditionUnknown, Heartbeat: ago(3), WhyUnknown: "no heartbeat for more than 2m0s"},
 					{Type: "D", Required: corev1.ConditionTrue, Current: corev1.ConditionTrue, Met: true},
 				},
 			},

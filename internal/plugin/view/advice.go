@@ -76,16 +76,16 @@ func (s Explanation) remedies(c Chapter, now time.Time) []string {
 		case c.Completed, c.State == noderule.NotSelected, c.Cause == noderule.CauseDependency, c.Cause == noderule.CauseNotReady:
 		case r.Met && silent != "":
 			next = append(next, strings.TrimSuffix(silent, ". ")+", and its last word still counts. See whether it runs here: "+pods)
-		case r.Met, c.State != noderule.Held && !c.forgiven():
+		case r.Met, c.State != noderule.Held && !c.releasedAnyway():
 		case r.Absent:
 			next = append(next, fmt.Sprintf("Nobody has reported %s on this node in the %s of its life. See whether what reports it runs here, and tolerates the taint %s: %s",
 				r.Type, Age(s.Created, now), c.Taint, pods))
-		case r.Doubt != "":
+		case r.WhyUnknown != "":
 			writer := ""
 			if r.Writer != "" {
 				writer = " (it was last written by " + r.Writer + ")"
 			}
-			next = append(next, fmt.Sprintf("%s counts as Unknown: %s%s. See whether what reports it runs here: %s", r.Type, r.Doubt, writer, pods))
+			next = append(next, fmt.Sprintf("%s counts as Unknown: %s%s. See whether what reports it runs here: %s", r.Type, r.WhyUnknown, writer, pods))
 		default:
 			next = append(next, silent+unmet(r, now)+". Look at that component on this node: "+pods)
 		}

@@ -67,8 +67,8 @@ type Requirement struct {
 	Heartbeat time.Time `json:"heartbeat,omitzero"`
 	// Writer is who wrote the condition last, as the API server knows it; empty if unknown.
 	Writer string `json:"writer,omitempty"`
-	// Doubt is why what the node says does not count; empty if it does.
-	Doubt string `json:"doubt,omitempty"`
+	// WhyUnknown is why the status that the node has does not count; empty if it counts.
+	WhyUnknown string `json:"whyUnknown,omitempty"`
 }
 
 // Event is something that happened to the node.
@@ -140,7 +140,7 @@ func requirementOf(o noderule.Observation, node *noderule.Node, writers map[stri
 	r := Requirement{
 		Type: o.Requirement.Type, Required: o.Requirement.RequiredStatus, Current: o.Current, Met: o.Met(),
 		Absent: o.Missing, Default: o.Missing && o.Requirement.DefaultStatus != "",
-		Writer: writers[o.Requirement.Type], Doubt: o.WhyUnknown(),
+		Writer: writers[o.Requirement.Type], WhyUnknown: o.WhyUnknown(),
 	}
 	if c := condition(node.Conditions, o.Requirement.Type); c != nil {
 		r.Reason, r.Message = c.Reason, c.Message
@@ -270,7 +270,7 @@ func (s Explanation) headline(now time.Time) string {
 // spared names the first rule that leaves the node released although its requirements are not met.
 func (s Explanation) spared() string {
 	for _, c := range s.Chapters {
-		if c.forgiven() {
+		if c.releasedAnyway() {
 			return "what rule " + c.Rule + " requires is not met: " + map[noderule.Cause]string{
 				noderule.CauseLimit: "as many nodes in use are away as may be (maxUnavailable)", noderule.CauseDeadline: "its deadline was over (onDeadline Release)",
 			}[c.Cause]
@@ -279,8 +279,8 @@ func (s Explanation) spared() string {
 	return ""
 }
 
-// forgiven says that the rule leaves the node released although its requirements are not met now.
-func (c Chapter) forgiven() bool {
+// releasedAnyway reports whether the rule leaves the node released although its requirements are not met now.
+func (c Chapter) releasedAnyway() bool {
 	return !c.Preview && c.State == noderule.Released && !c.Completed && (c.Cause == noderule.CauseLimit || c.Cause == noderule.CauseDeadline)
 }
 

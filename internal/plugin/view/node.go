@@ -81,8 +81,8 @@ type Missing struct {
 	// Since is when that status began to count; for a condition that is absent, when the node was
 	// created.
 	Since time.Time `json:"since,omitzero"`
-	// Doubt is why what the node says does not count; empty if it does.
-	Doubt string `json:"doubt,omitempty"`
+	// WhyUnknown is why the status that the node has does not count; empty if it counts.
+	WhyUnknown string `json:"whyUnknown,omitempty"`
 }
 
 // Value is the status that counts, and why it is not the one that the node has.
@@ -91,8 +91,8 @@ func (m Missing) Value() string {
 	if m.Absent {
 		value = "not reported"
 	}
-	if m.Doubt != "" {
-		value += " (" + m.Doubt + ")"
+	if m.WhyUnknown != "" {
+		value += " (" + m.WhyUnknown + ")"
 	}
 	return value
 }
@@ -195,7 +195,7 @@ func standingOf(s noderule.Standing, node *noderule.Node, now time.Time) Standin
 }
 
 func missingOf(o noderule.Observation) Missing {
-	return Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: o.Since, Doubt: o.WhyUnknown()}
+	return Missing{Type: o.Requirement.Type, Current: o.Current, Required: o.Requirement.RequiredStatus, Absent: o.Missing, Since: o.Since, WhyUnknown: o.WhyUnknown()}
 }
 
 func allMet(rule *noderule.Rule, node *noderule.Node, now time.Time) bool {

@@ -145,7 +145,7 @@ export class Explanation {
     if (r.since) ages.append("since ", this.#time(r.since));
     if (r.heartbeat) ages.append(r.since ? " · last heard of " : "last heard of ", this.#time(r.heartbeat));
     if (r.writer) ages.append(`${r.since || r.heartbeat ? " · " : ""}written by ${r.writer}`);
-    const current = r.absent ? `not reported${r.default ? `, counts as ${r.current}` : ""}` : `${r.current}${r.doubt ? ` (${r.doubt})` : ""}`;
+    const current = r.absent ? `not reported${r.default ? `, counts as ${r.current}` : ""}` : `${r.current}${r.whyUnknown ? ` (${r.whyUnknown})` : ""}`;
     return el("li", { "data-met": String(r.met) },
       el("p", { class: "foreign" }, el("span", { class: "sign", role: "img", "aria-label": r.met ? "met" : "missing" }, r.met ? "✓" : "✗"),
         el("strong", {}, r.type), ` is ${current}${r.met ? "" : `, must be ${r.required}`}`),
