@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/reporters"
 	"github.com/readygate/readygate/internal/scenario"
 )
@@ -91,16 +91,15 @@ func (s *session) join(ctx context.Context, name string, join *scenario.Join) er
 
 // newNode is a node of the scenario. Agents see the boot of this machine: where there are any, the nodes have that one, too.
 func (s *session) newNode(name string, labels map[string]string) *corev1.Node {
-	boot := string(uuid.NewUUID())
+	bootID := string(uuid.NewUUID())
 	if len(s.script.podRules) > 0 {
-		id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // after an error, agents do not know it either
-		boot = strings.TrimSpace(string(id))
+		bootID = boot.ID()
 	}
 	all := map[string]string{corev1.LabelHostname: name}
 	maps.Copy(all, labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
-		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: boot}},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: bootID}},
 	}
 }
 

@@ -91,7 +91,7 @@ func Run(name, usage string, args []string, command Command) int {
 		fmt.Println(program, version.Version)
 		return 0
 	case flags.NArg() > 0:
-		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: flags begin with --, e.g. --kubeconfig=FILE; see --help\n", name, flags.Arg(0))
+		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: write flags as --name=value, e.g. --kubeconfig=FILE, and a command before them; see --help\n", name, flags.Arg(0))
 		return 2
 	}
 	command.SetLogger()

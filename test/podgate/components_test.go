@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/podgate"
 )
@@ -180,7 +181,7 @@ func (s *stage) play(rule *v1alpha1.PodReadinessRule, app string, sc scene) {
 	}
 	sc.then(pod)
 	got = s.wantGate(pod, gate, allReady, "all 2 components of rule "+rule.Name+" said that the pod's network is ready")
-	if key, ok := latchkey.Parse(got.Annotations[v1alpha1.LatchAnnotation]); !ok || !key.Opens(got.Status.PodIP, bootID()) {
+	if key, ok := latchkey.Parse(got.Annotations[v1alpha1.LatchAnnotation]); !ok || !key.Opens(got.Status.PodIP, boot.ID()) {
 		s.t.Errorf("%s: the key is %q, and the pod has the address %s", app, got.Annotations[v1alpha1.LatchAnnotation], got.Status.PodIP)
 	}
 }

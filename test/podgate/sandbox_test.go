@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/readygate/readygate/api/pod/v1alpha1"
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/core/agents"
 	"github.com/readygate/readygate/internal/core/latchkey"
 	"github.com/readygate/readygate/internal/testenv"
@@ -117,7 +118,7 @@ func TestASandboxThatChangesWhileTheAgentIsDownIsNoticed(t *testing.T) {
 // until the kubelet tells of a new one.
 func TestAfterABootTheGateIsClosedUntilThereIsANewSandbox(t *testing.T) {
 	t.Parallel()
-	if bootID() == "" {
+	if boot.ID() == "" {
 		t.Skip("this system does not say which boot it is in")
 	}
 	s, h := newStage(t), newHost(t)
@@ -127,7 +128,7 @@ func TestAfterABootTheGateIsClosedUntilThereIsANewSandbox(t *testing.T) {
 	pod := s.openByFile(h, rule)
 	first.stop()
 	const anotherBoot = "00000000-0000-0000-0000-000000000000"
-	key := strings.ReplaceAll(s.get(pod).Annotations[v1alpha1.LatchAnnotation], bootID(), anotherBoot)
+	key := strings.ReplaceAll(s.get(pod).Annotations[v1alpha1.LatchAnnotation], boot.ID(), anotherBoot)
 	if !strings.Contains(key, anotherBoot) {
 		t.Fatalf("the key does not name the boot: %q", key)
 	}

@@ -1,8 +1,6 @@
 package podgate_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/internal/boot"
 	"github.com/readygate/readygate/internal/testenv"
 )
 
@@ -68,10 +67,5 @@ func (s *stage) account(namespace string) {
 // node makes a node. Its boot is that of this machine, which is also what agents in this process see.
 func (s *stage) node(name string) {
 	s.t.Helper()
-	s.Create(s.t, testenv.Node(name, nil, func(n *corev1.Node) { n.Status.NodeInfo.BootID = bootID() }))
-}
-
-func bootID() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // elsewhere it is not known
-	return strings.TrimSpace(string(id))
+	s.Create(s.t, testenv.Node(name, nil, func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot.ID() }))
 }

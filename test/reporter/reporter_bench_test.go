@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -83,25 +82,10 @@ func BenchmarkFootprint(b *testing.B) {
 // BenchmarkDelay is the time from the first 200 of a component to the condition, of components that become ready at a
 // random time after the condition is False. The budget: p99 ≤ 1.2 s.
 func BenchmarkDelay(b *testing.B) {
-	var (
-		mu     sync.Mutex
-		delays testenv.Distribution
-		starts int
-	)
-	name := fmt.Sprintf("%s-%d", nameOf(b), b.N)
-	b.SetParallelism(2) // with two processors, four at the same time
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			mu.Lock()
-			starts++
-			id := fmt.Sprintf("%s-%d", name, starts)
-			mu.Unlock()
-			delay := delayOf(b, newLargeStation(b, id))
-			mu.Lock()
-			delays = append(delays, delay)
-			mu.Unlock()
-		}
-	})
+	var delays testenv.Distribution
+	for b.Loop() {
+		delays = append(delays, delayOf(b, newLargeStation(b, fmt.Sprintf("%s-%d", nameOf(b), len(delays)))))
+	}
 	b.ReportMetric(delays.Quantile(50).Seconds(), "s-p50")
 	b.ReportMetric(delays.Quantile(99).Seconds(), "s-p99")
 	b.ReportMetric(delays.Quantile(100).Seconds(), "s-max")
