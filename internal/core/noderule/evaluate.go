@@ -42,11 +42,6 @@ type outcome struct {
 	ready time.Time
 }
 
-// hasUnmet reports whether unmet requirements hold the node, or would.
-func (o *outcome) hasUnmet() bool {
-	return o.state == Held && o.cause == "" || o.cause == CauseLimit || o.cause == CauseDeadline
-}
-
 // evaluate returns the outcome of the rule. If a rule of dependsOn blocks, the node stays as it is. It does not allocate
 // for a rule without optional fields.
 func (f *facts) evaluate(now time.Time) outcome {

@@ -14,17 +14,15 @@ type Evaluation struct {
 
 	now   time.Time
 	rules []*Rule
-	facts []facts
 	plan  Plan
 }
 
 // Evaluate returns the verdicts of all rules for the node at a time.
 func (b *Rulebook) Evaluate(node *Node, now time.Time) *Evaluation {
-	e := &Evaluation{Node: node, Verdicts: make([]Verdict, len(b.rules)), now: now, rules: b.rules, facts: make([]facts, len(b.rules))}
+	e := &Evaluation{Node: node, Verdicts: make([]Verdict, len(b.rules)), now: now, rules: b.rules}
 	for i, rule := range b.rules {
-		f := &e.facts[i]
-		f.decode(rule, node)
-		e.Verdicts[i] = f.verdict(f.evaluate(now), now)
+		e.Verdicts[i].evaluate(rule, node, now)
+		e.Verdicts[i].explain(now)
 	}
 	return e
 }
@@ -44,7 +42,7 @@ func (e *Evaluation) ApplyDependencies() []int {
 		if first < 0 {
 			continue
 		}
-		*v = Verdict{Rule: v.Rule, State: e.facts[i].whileWaiting(v.State), Cause: CauseDependency, WaitsFor: e.Verdicts[first].Rule, takes: v.takes}
+		*v = Verdict{Rule: v.Rule, State: v.facts.whileWaiting(v.State), Cause: CauseDependency, WaitsFor: e.Verdicts[first].Rule, facts: v.facts}
 		changed = append(changed, i)
 	}
 	return changed

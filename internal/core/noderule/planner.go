@@ -23,22 +23,21 @@ type planner struct {
 	plan   Plan
 }
 
-// decision sets the facts of a rule, and returns its outcome.
-func (p *planner) decision(i int, f *facts) outcome {
+// decision returns the facts of a rule and its outcome. Without an evaluation it sets own to the facts, and returns it.
+func (p *planner) decision(i int, own *facts) (*facts, outcome) {
 	if e := p.evaluation; e != nil {
-		*f = e.facts[i]
-		return e.Verdicts[i].outcome()
+		return &e.Verdicts[i].facts, e.Verdicts[i].outcome()
 	}
-	f.decode(p.rules[i], p.node)
-	return f.evaluate(p.now)
+	own.decode(p.rules[i], p.node)
+	return own, own.evaluate(p.now)
 }
 
 func (p *planner) run() {
 	p.plan.Taints = p.node.Taints
-	var f facts
+	var own facts
 	for i := range p.rules {
-		o := p.decision(i, &f)
-		p.apply(&f, &o)
+		f, o := p.decision(i, &own)
+		p.apply(f, &o)
 	}
 	p.removeOrphans()
 }
@@ -267,8 +266,8 @@ func (p *planner) required(id TaintID) bool {
 		if rule.ID() != id || !rule.Active() {
 			continue
 		}
-		var f facts
-		if o := p.decision(i, &f); o.state == Held {
+		var own facts
+		if _, o := p.decision(i, &own); o.state == Held {
 			return true
 		}
 	}

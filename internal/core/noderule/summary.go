@@ -72,7 +72,7 @@ func summarize(rules []*Rule, nodes iter.Seq[*Node], now time.Time, limit int) [
 	}
 	for node := range nodes {
 		for i, rule := range rules {
-			var s evaluated
+			var s Standing
 			s.evaluate(rule, node, now)
 			if limits.Hit(rule, node) {
 				s.Limit()
@@ -89,7 +89,7 @@ func summarize(rules []*Rule, nodes iter.Seq[*Node], now time.Time, limit int) [
 	return summaries
 }
 
-func (s *Summary) count(on *evaluated, now time.Time) {
+func (s *Summary) count(on *Standing, now time.Time) {
 	if on.facts.carries() {
 		s.Carrying++
 	}
@@ -105,7 +105,7 @@ func (s *Summary) count(on *evaluated, now time.Time) {
 	}
 }
 
-func (s *Summary) countSelected(on *evaluated, now time.Time) {
+func (s *Summary) countSelected(on *Standing, now time.Time) {
 	s.Selected++
 	s.countSafety(on)
 	if on.State == Released {
@@ -123,7 +123,7 @@ func (s *Summary) countSelected(on *evaluated, now time.Time) {
 }
 
 // countSafety counts what the optional fields of a rule add.
-func (s *Summary) countSafety(on *evaluated) {
+func (s *Summary) countSafety(on *Standing) {
 	if on.Stuck {
 		s.Stuck++
 	}
@@ -146,7 +146,7 @@ func (s *Summary) countSafety(on *evaluated) {
 	}
 }
 
-func (s *Summary) countConditions(on *evaluated, now time.Time) {
+func (s *Summary) countConditions(on *Standing, now time.Time) {
 	unreported := false
 	for i := range on.Rule.Requirements {
 		requirement := &on.Rule.Requirements[i]
@@ -164,36 +164,22 @@ func (s *Summary) countConditions(on *evaluated, now time.Time) {
 // shortlist keeps the first limit nodes that a rule selects, held ones first, then by name.
 type shortlist struct {
 	limit int
-	list  []evaluated
-}
-
-// evaluated is one node on the way into a summary. It has no Unmet.
-type evaluated struct {
-	Standing
-	facts facts
-}
-
-func (e *evaluated) evaluate(rule *Rule, node *Node, now time.Time) {
-	f := &e.facts
-	f.decode(rule, node)
-	o := f.evaluate(now)
-	e.Verdict = Verdict{Rule: rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until}
-	e.Tainted, e.Owned = f.tainted(), f.owned()
+	list  []Standing
 }
 
 // offer adds the node to the list, unless limit other nodes come before it.
-func (l *shortlist) offer(s *evaluated) {
+func (l *shortlist) offer(s *Standing) {
 	switch full := len(l.list) == l.limit; {
-	case s.State == NotSelected || l.limit == 0 || full && compareEvaluated(*s, l.list[l.limit-1]) >= 0:
+	case s.State == NotSelected || l.limit == 0 || full && compareStandings(*s, l.list[l.limit-1]) >= 0:
 		return
 	case full:
 		l.list = l.list[:l.limit-1]
 	}
-	i, _ := slices.BinarySearchFunc(l.list, *s, compareEvaluated)
+	i, _ := slices.BinarySearchFunc(l.list, *s, compareStandings)
 	l.list = slices.Insert(l.list, i, *s)
 }
 
-func compareEvaluated(a, b evaluated) int {
+func compareStandings(a, b Standing) int {
 	return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.facts.node.Name, b.facts.node.Name))
 }
 

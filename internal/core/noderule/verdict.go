@@ -32,27 +32,27 @@ type Verdict struct {
 	// of them. It is empty if something else holds the node: see Cause.
 	Unmet []Observation
 
-	// Completed means that a bootstrap-only rule has released the node before.
-	Completed bool
-
 	// Cause is why the state is not the one that the requirements alone give; empty if it is.
 	Cause Cause
 	// WaitsFor is the rule that must release the node first, with CauseDependency.
 	WaitsFor *Rule
-	// Stuck means that the node has been held longer than the rule's deadline.
-	Stuck bool
 	// Until is when time alone can change the verdict; zero: never.
 	Until time.Time
 	// Ready is when the requirements, if they stay met, will have been met for minReadySeconds, with
 	// CauseMinReady.
 	Ready time.Time
+	// Completed means that a bootstrap-only rule has released the node before.
+	Completed bool
+	// Stuck means that the node has been held longer than the rule's deadline.
+	Stuck bool
 
-	takes bool
+	// facts are what the verdict was made from.
+	facts facts
 }
 
 // Takes reports whether holding the node removes a node in use, for a rule with maxUnavailable. For a rule in dry run it
 // reports what the rule would do.
-func (v *Verdict) Takes() bool { return v.State == Held && v.takes }
+func (v *Verdict) Takes() bool { return v.State == Held && v.facts.takes() }
 
 // Limit changes the verdict to that of a rule whose maxUnavailable is reached: the node stays released.
 func (v *Verdict) Limit() {
@@ -128,22 +128,35 @@ func (f *facts) observe(now time.Time) []Observation {
 // Evaluate returns the verdict of one rule for the node at a time. A rule that is being deleted, is withdrawn or is not
 // accepted selects no node.
 func Evaluate(rule *Rule, node *Node, now time.Time) Verdict {
-	f := factsOf(rule, node)
-	return f.verdict(f.evaluate(now), now)
+	var v Verdict
+	v.evaluate(rule, node, now)
+	v.explain(now)
+	return v
 }
 
-// verdict explains an outcome.
-func (f *facts) verdict(o outcome, now time.Time) Verdict {
-	verdict := Verdict{Rule: f.rule, State: o.state, Completed: o.completed, Cause: o.cause, Stuck: o.stuck, Until: o.until, Ready: o.ready, takes: f.takes()}
+// evaluate sets the verdict, without its explanation.
+func (v *Verdict) evaluate(rule *Rule, node *Node, now time.Time) {
+	v.facts.decode(rule, node)
+	o := v.facts.evaluate(now)
+	v.Rule, v.State, v.Completed, v.Cause, v.Stuck, v.Until, v.Ready = rule, o.state, o.completed, o.cause, o.stuck, o.until, o.ready
+}
+
+// explain adds the explanation.
+func (v *Verdict) explain(now time.Time) {
+	f := &v.facts
 	switch {
-	case o.cause == CauseDependency:
-		verdict.WaitsFor = f.blockedBy(now)
-	case o.hasUnmet():
-		verdict.Unmet = slices.DeleteFunc(f.observe(now), Observation.Met)
-	case o.completed && releasedByDeadline(f.completion):
-		verdict.Cause = CauseDeadline
+	case v.Cause == CauseDependency:
+		v.WaitsFor = f.blockedBy(now)
+	case v.hasUnmet():
+		v.Unmet = slices.DeleteFunc(f.observe(now), Observation.Met)
+	case v.Completed && releasedByDeadline(f.completion):
+		v.Cause = CauseDeadline
 	}
-	return verdict
+}
+
+// hasUnmet reports whether unmet requirements hold the node, or would.
+func (v *Verdict) hasUnmet() bool {
+	return v.State == Held && v.Cause == "" || v.Cause == CauseLimit || v.Cause == CauseDeadline
 }
 
 // Standing is a rule's verdict for a node, and what of it the node has.
@@ -158,8 +171,16 @@ type Standing struct {
 
 // Stand evaluates the rule for the node, and compares the verdict with the node.
 func Stand(rule *Rule, node *Node, now time.Time) Standing {
-	f := factsOf(rule, node)
-	return Standing{Verdict: f.verdict(f.evaluate(now), now), Tainted: f.tainted(), Owned: f.owned()}
+	var s Standing
+	s.evaluate(rule, node, now)
+	s.explain(now)
+	return s
+}
+
+// evaluate sets the standing, without the explanation of the verdict.
+func (s *Standing) evaluate(rule *Rule, node *Node, now time.Time) {
+	s.Verdict.evaluate(rule, node, now)
+	s.Tainted, s.Owned = s.facts.tainted(), s.facts.owned()
 }
 
 // Holding reports whether the node has the taint because of the rule.
