@@ -21,8 +21,8 @@ export CGO_ENABLED := 0
 # The race detector needs a C compiler; without one the tests run without it.
 TEST_RACE := $(if $(shell command -v $$($(GO) env CC)),CGO_ENABLED=1 $(GO) test -race,$(GO) test)
 
-# The tests that README.md names for what it promises. TestSchema… stands for all tests with this prefix.
-PROMISES = $(shell sed -n '/^.. What it promises/,/^.. Working/p' README.md | grep -oE '`Test[A-Za-z0-9]+(…)?`' | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
+# The tests that docs/explanation/guarantees.md names. TestSchema… stands for all tests with this prefix.
+PROMISES = $(shell grep -oE '`Test[A-Za-z0-9]+(…)?`' docs/explanation/guarantees.md | tr -d '`' | sed 's/…/.*/' | sort -u | paste -sd '|' -)
 # Packages that need no race detector: functions without goroutines, and tests that run programs. The manager
 # that test/chart runs in its process runs with the race detector in test/integration.
 PURE     := ./internal/core/admission ./internal/core/noderule
@@ -42,10 +42,10 @@ build: ## Build the binaries into bin/.
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: test
-test: ## Test the core, and what the README promises on a real API server: no root, Helm or browser (4 to 6 minutes).
-	@[[ -n '$(PROMISES)' ]] || { echo "test: README.md names no tests below \"What it promises\": adjust PROMISES in the Makefile" >&2; exit 1; }
+test: ## Test the core, and the guarantees on a real API server: no root, Helm or browser (4 to 6 minutes).
+	@[[ -n '$(PROMISES)' ]] || { echo "test: docs/explanation/guarantees.md names no tests: check PROMISES in the Makefile" >&2; exit 1; }
 	@hack/kube/build $(KUBE) etcd kube-apiserver kube-scheduler kubectl
-	@echo "test: the core, and the tests that the README names for its promises, on a real API server: 4 to 6 minutes on 2 cores"
+	@echo "test: the core, and the tests that docs/explanation/guarantees.md names, on a real API server: 4 to 6 minutes on 2 cores"
 	@$(MAKE) -k -j 2 test-core test-promises # both at once
 
 .PHONY: test-core test-promises
@@ -84,7 +84,7 @@ test-servers:
 	  $(TEST_RACE) -vet=off -count=1 -p 2 -parallel 2 -timeout 45m -skip '$(STORMS)' ./test/integration ./test/podgate $$packages
 
 .PHONY: demo
-demo: kube ## Play a scenario on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/demo.md).
+demo: kube ## Play a scenario on a real control plane: nodes join, are held, and are released (SCENARIO=cni-guide, ONCE=1; see docs/get-started/demo.md).
 	@mkdir -p bin/demo
 	@$(GO) build -o bin/demo/demo ./hack/demo
 	@SCENARIO='$(SCENARIO)' ONCE='$(ONCE)' exec bin/demo/demo $(or $(KUBEBUILDER_ASSETS),$(KUBE))
@@ -207,8 +207,8 @@ generate: ## Generate deep copies, CRDs, RBAC, the references of API and plugin,
 	$(TOOL) controller-gen rbac:roleName=readygate-cleanup,fileName=cleanup-role.yaml paths=./internal/manager/uninstall output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) controller-gen rbac:roleName=readygate-podgate,fileName=podgate-role.yaml paths=./internal/podgate/... output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
-	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/api.md
-	@$(GO) run ./hack/clidocs docs/cli.md
+	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/reference/api.md
+	@$(GO) run ./hack/clidocs docs/reference/cli.md
 	@$(GO) run ./test/scale report
 	@$(GO) run ./hack/manifests --examples examples >/dev/null
 	@$(GO) run ./hack/manifests --chart charts/readygate >/dev/null

@@ -1,6 +1,6 @@
 // Command clidocs writes the page about kubectl readiness from the command itself.
 //
-//	clidocs docs/cli.md
+//	clidocs docs/reference/cli.md
 package main
 
 import (
@@ -21,7 +21,7 @@ var intro string
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "clidocs: name the file to write, e.g. clidocs docs/cli.md")
+		fmt.Fprintln(os.Stderr, "clidocs: name the file to write, e.g. clidocs docs/reference/cli.md")
 		os.Exit(2)
 	}
 	if err := os.WriteFile(os.Args[1], []byte(page()), 0o644); err != nil {

@@ -1,4 +1,4 @@
-// Command demo plays a scenario: see docs/demo.md. It is started by make demo, in the root of
+// Command demo plays a scenario: see docs/get-started/demo.md. It is started by make demo, in the root of
 // the repository.
 package main
 

@@ -49,7 +49,7 @@ or from a file with any number of checks of every kind, given with --config:
 
 ` + indented(Example) + `
 Kinds of checks: http, tcp, grpc, file, exec, cni (also with a canary) and peers; every field
-is in docs/reporter.md. The file is read again when it changes.
+is in docs/reference/reporter.md. The file is read again when it changes.
 
 Variables that hold with both:
 

@@ -212,7 +212,7 @@ func hint(err error) string {
 	case !errors.As(err, &rejection):
 		return "the API server is away; it is tried again"
 	case strings.Contains(rejection.Message, "ValidatingAdmissionPolicy"):
-		return "an admission policy forbids it, and its words are in the error: see docs/policies.md, what a reporter may do"
+		return "an admission policy forbids it, and its words are in the error: see docs/reference/policies.md, what a reporter may do"
 	}
 	switch rejection.Code {
 	case http.StatusUnauthorized:

@@ -209,7 +209,7 @@ func served(t *testing.T) map[string]bool {
 	return names
 }
 
-// reporterMetrics are those of docs/reporter.md, which are written by hand in the code, too.
+// reporterMetrics are those of docs/reference/reporter.md, which are written by hand in the code, too.
 func reporterMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testenv.Root(), "internal", "reporter", "metrics.go"))

@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// TestUninstallAgain when no node took the clean-up: docs/uninstall.md says how to go on.
+// TestUninstallAgain when no node took the clean-up: docs/how-to/uninstall.md says how to go on.
 func TestUninstallAgain(t *testing.T) {
 	t.Parallel()
 	for _, binary := range helms {

@@ -10,10 +10,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// The example of docs/demo.md is a scenario that succeeds.
+// The example of docs/get-started/demo.md is a scenario that succeeds.
 func TestTheExampleOfTheDocsPlays(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "demo.md"))
+	guide, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "get-started", "demo.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

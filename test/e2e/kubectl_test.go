@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 8 for those who have no Helm: install.yaml and uninstall.yaml, as docs/uninstall.md says.
+// Scenario 8 for those who have no Helm: install.yaml and uninstall.yaml, as docs/how-to/uninstall.md says.
 func TestWithKubectl(t *testing.T) {
 	l := lab.Start(t)
 	l.JoinThree(t, "--node-labels=example.com/gpu=yes")

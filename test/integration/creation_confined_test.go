@@ -63,7 +63,7 @@ func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	})
 }
 
-// What docs/policies.md documents as the power of the manager's account is shown here, with a token of it:
+// What docs/reference/policies.md documents as the power of the manager's account is shown here, with a token of it:
 // through the policy for new nodes labels and spec of a node, and its status at creation; through the policy for new pods
 // every field of a new pod.
 func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {

@@ -281,7 +281,7 @@ func (f *fleet) removeCRD() {
 func letGo(t *testing.T, k *testenv.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	const merge = `{"metadata":{"finalizers":null}}`
-	documented(t, "rules.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
+	documented(t, "concepts/node-rules.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
 	k.Run(t, "patch", "nrr", rule.Name, "--type=merge", "-p", merge)
 }
 
@@ -372,7 +372,7 @@ func TestTheRemovalWarningNamesACommandThatWorks(t *testing.T) {
 	if remedy == nil {
 		t.Fatalf("no remedy in %q", f.warned)
 	}
-	documented(t, "policies.md", "\n"+remedy[1]+"\n")
+	documented(t, "reference/policies.md", "\n"+remedy[1]+"\n")
 	f.k.Run(t, strings.Fields(remedy[1])[1:]...)
 	f.joins.eventually(t, false)
 	last := f.joins.count()

@@ -52,7 +52,7 @@ func newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Measure the manager and the floor",
-		Example: `  scale run --plan full                        # for docs/performance.md
+		Example: `  scale run --plan full                        # for docs/explanation/performance.md
   scale run --nodes 1000 --rules 5 --pairs 5   # all nodes flip, one size`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -160,9 +160,9 @@ func newReportCommand() *cobra.Command {
 			return os.WriteFile(out, report.Page(run, string(method)), 0o644)
 		},
 	}
-	cmd.Flags().StringVar(&in, "in", "docs/performance.json", "The results of run --out.")
+	cmd.Flags().StringVar(&in, "in", "docs/explanation/performance.json", "The results of run --out.")
 	cmd.Flags().StringVar(&notes, "notes", "test/scale/method.md", "Markdown that describes the method.")
-	cmd.Flags().StringVar(&out, "out", "docs/performance.md", "The page to write.")
+	cmd.Flags().StringVar(&out, "out", "docs/explanation/performance.md", "The page to write.")
 	return cmd
 }
 

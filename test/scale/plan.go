@@ -19,7 +19,7 @@ type lot struct {
 	loadOnly bool // the load is also measured without a controller
 }
 
-// full makes docs/performance.md.
+// full makes docs/explanation/performance.md.
 func full() []lot {
 	p := pace{joins: 50, readyAfter: 30 * time.Second, steady: 2 * time.Minute, heartbeats: 100}
 	return []lot{

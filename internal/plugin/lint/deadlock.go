@@ -89,7 +89,7 @@ func (r *Report) checkReported(reporters []reporter) {
 			}
 			r.add(Warning, r.places[rule.UID], fmt.Sprintf("spec.conditions[%d].type", i),
 				fmt.Sprintf("nothing in these files reports %s; they report %s. If nothing else does, nodes are held for ever", requirement.Type, strings.Join(reported, ", ")),
-				"compare the spelling, or add a reporter: docs/reporter.md")
+				"compare the spelling, or add a reporter: docs/reference/reporter.md")
 		}
 	}
 }

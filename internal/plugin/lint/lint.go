@@ -100,7 +100,7 @@ func (r *Report) judge(definition *definition, d document, version schema.GroupV
 		return false
 	}
 	for _, path := range unknown {
-		r.add(Error, d, path, "is no field of a rule: the API server refuses it or drops it, whatever it was to say", "correct its name or its indentation; docs/api.md has all fields")
+		r.add(Error, d, path, "is no field of a rule: the API server refuses it or drops it, whatever it was to say", "correct its name or its indentation; docs/reference/api.md has all fields")
 	}
 	delete(d.Object, "status") // the API server ignores it here
 	named := d.named()

@@ -98,10 +98,10 @@ func (r *Report) checkAutoscalers(at document, rule *noderule.Rule, told map[str
 	}
 	told[prefix] = true
 	message := "Cluster Autoscaler does not know taints of " + prefix + " unless it is told, and may add nodes without end or none at all (Karpenter knows them since 1.13)"
-	do := "if you run it: --startup-taint-prefix=" + prefix + "/ (1.36 or newer) or --startup-taint=" + rule.Taint.Key + "; see docs/autoscalers.md"
+	do := "if you run it: --startup-taint-prefix=" + prefix + "/ (1.36 or newer) or --startup-taint=" + rule.Taint.Key + "; see docs/how-to/autoscalers.md"
 	if prefix != "readiness.k8s.io" {
 		message = "Karpenter does not know taints of " + prefix + " unless its NodePools name them (Cluster Autoscaler does)"
-		do = "if you run it: put the taint into spec.template.spec.startupTaints of the NodePools; see docs/autoscalers.md"
+		do = "if you run it: put the taint into spec.template.spec.startupTaints of the NodePools; see docs/how-to/autoscalers.md"
 	}
 	r.add(Info, at, "spec.taint.key", message, do)
 }

@@ -47,9 +47,9 @@ exit 1
 	}
 }
 
-// Every failure of the network has a reason that docs/reporter.md explains.
+// Every failure of the network has a reason that docs/reference/reporter.md explains.
 func TestEveryFailureOfTheNetworkIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../../docs/reporter.md")
+	docs, err := os.ReadFile("../../../docs/reference/reporter.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestEveryFailureOfTheNetworkIsDocumented(t *testing.T) {
 		cni.DelFailed, cni.NotPermitted, cni.Busy, cni.BadTarget,
 	} {
 		if !strings.Contains(string(docs), "`"+string(reason)+"`") {
-			t.Errorf("docs/reporter.md does not have %q", reason)
+			t.Errorf("docs/reference/reporter.md does not have %q", reason)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Page is docs/performance.md. The notes are Markdown that describes the method.
+// Page is docs/explanation/performance.md. The notes are Markdown that describes the method.
 func Page(run Run, notes string) []byte {
 	var b strings.Builder
 	b.WriteString("<!-- Generated from performance.json by make generate. Do not edit. -->\n# Performance\n\n")

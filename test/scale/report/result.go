@@ -1,4 +1,4 @@
-// Package report turns the results of the scale benchmark into docs/performance.md and into a check of counts. It only
+// Package report turns the results of the scale benchmark into docs/explanation/performance.md and into a check of counts. It only
 // computes: the same run always gives the same page.
 package report
 
