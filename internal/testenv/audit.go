@@ -14,7 +14,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Request is one finished request, as the API server's audit log has it.
+// Request is one finished request in the API server's audit log.
 type Request struct {
 	User, Agent, Verb, Resource, Subresource, Namespace, Name string
 	Code                                                      int32
@@ -23,16 +23,16 @@ type Request struct {
 
 var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// IsWrite says whether the request asked for a change.
+// IsWrite reports whether the verb of the request changes an object.
 func (r Request) IsWrite() bool { return slices.Contains(writes, r.Verb) }
 
-// auditTail is what was read of the audit log about a user.
+// auditTail is the part of the audit log that was read for a user.
 type auditTail struct {
 	end      int64 // of the last line that was read
 	requests []Request
 }
 
-// Requests are all finished requests of a user since the test began to use the control plane.
+// Requests returns all finished requests of a user since the test began to use the control plane.
 func (c *Cluster) Requests(t testing.TB, user string) []Request {
 	t.Helper()
 	c.mu.Lock()

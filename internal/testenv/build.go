@@ -11,10 +11,10 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Condition is the condition type that rules of these tests require.
+// Condition is the condition type that rules of tests require.
 const Condition = "example.com/NetworkReady"
 
-// Node is a node with these labels.
+// Node returns a node with these labels.
 func Node(name string, labels map[string]string, change ...func(*corev1.Node)) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	for _, f := range change {
@@ -23,14 +23,14 @@ func Node(name string, labels map[string]string, change ...func(*corev1.Node)) *
 	return node
 }
 
-// WithTaint puts a NoSchedule taint on a node.
+// WithTaint adds a NoSchedule taint to a node.
 func WithTaint(key string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	}
 }
 
-// Rule is a continuous rule that holds nodes labelled pool=<its name> with the taint
+// Rule returns a continuous rule that holds nodes labelled pool=<its name> with the taint
 // readiness.k8s.io/<its name> until Condition is True.
 func Rule(name string, change ...func(*v1alpha1.NodeReadinessRule)) *v1alpha1.NodeReadinessRule {
 	rule := &v1alpha1.NodeReadinessRule{
@@ -48,21 +48,21 @@ func Rule(name string, change ...func(*v1alpha1.NodeReadinessRule)) *v1alpha1.No
 	return rule
 }
 
-// BootstrapOnly makes a rule stop at the first release.
+// BootstrapOnly makes a rule bootstrap-only.
 func BootstrapOnly(r *v1alpha1.NodeReadinessRule) {
 	r.Spec.EnforcementMode = v1alpha1.EnforcementModeBootstrapOnly
 }
 
-// DryRun makes a rule a preview.
+// DryRun sets spec.dryRun of a rule.
 func DryRun(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true }
 
-// TaintKey is the key of the taint of the rule of this name.
+// TaintKey returns the taint key of the rule with this name.
 func TaintKey(rule string) string { return "readiness.k8s.io/" + rule }
 
-// Pool are the labels that the rule of this name selects.
+// Pool returns the labels that the rule with this name selects.
 func Pool(rule string) map[string]string { return map[string]string{"pool": rule} }
 
-// HasTaint says whether the node carries a taint of this key that keeps pods away.
+// HasTaint reports whether the node has a NoSchedule or NoExecute taint with this key.
 func HasTaint(node *corev1.Node, key string) bool {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == key && taint.Effect != corev1.TaintEffectPreferNoSchedule {
@@ -72,7 +72,7 @@ func HasTaint(node *corev1.Node, key string) bool {
 	return false
 }
 
-// Create makes the object and deletes it when the test ends.
+// Create creates the object and deletes it when the test ends.
 func (c *Cluster) Create(t testing.TB, obj client.Object) {
 	t.Helper()
 	if err := c.Client.Create(t.Context(), obj); err != nil {
@@ -81,13 +81,13 @@ func (c *Cluster) Create(t testing.TB, obj client.Object) {
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), obj) }) // it may be gone
 }
 
-// CreateNode makes the node with Condition of this status; with none if it is empty. The
-// condition is there before a rule could see the node without it.
+// CreateNode creates the node with this status of Condition; an empty status adds no condition. No rule
+// selects the node before its condition is set.
 func (c *Cluster) CreateNode(t testing.TB, node *corev1.Node, status corev1.ConditionStatus) {
 	t.Helper()
 	labels := node.Labels
 	if status != "" {
-		node.Labels = nil // nobody selects it until its condition is there
+		node.Labels = nil // no rule selects the node before the condition is set
 	}
 	c.Create(t, node)
 	if status == "" {

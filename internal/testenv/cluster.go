@@ -32,11 +32,11 @@ import (
 )
 
 const (
-	// ManagerUser is who the manager is: it may do what its generated role grants.
+	// ManagerUser is the user of the manager. It has the rights of the manager's generated role only.
 	ManagerUser = admission.ManagerUser
-	// SecondManagerUser may do the same; a second manager is told apart by it.
+	// SecondManagerUser has the same rights, for a second manager that a test distinguishes from the first.
 	SecondManagerUser = "readygate-manager-second"
-	// ManagerNamespace is where the manager's lease is.
+	// ManagerNamespace is the namespace of the manager's lease.
 	ManagerNamespace = admission.ManagerNamespace
 )
 
@@ -44,7 +44,7 @@ const (
 // from Connect.
 type Cluster struct {
 	*controlplane.ControlPlane
-	// Client may do everything, and reads past any cache.
+	// Client is a cluster administrator's client without a cache.
 	Client client.WithWatch
 	Config *rest.Config
 
@@ -55,14 +55,14 @@ type Cluster struct {
 	tails      map[string]*auditTail // by user
 }
 
-// Root is the root of the repository.
+// Root returns the root directory of the repository.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// Binaries is the directory of the control plane's binaries: KUBEBUILDER_ASSETS, else what
-// make kube builds.
+// Binaries returns the directory of the control plane's binaries: KUBEBUILDER_ASSETS, or the directory that
+// make kube fills.
 func Binaries() string {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir
@@ -90,7 +90,7 @@ func NewCluster(ctx context.Context, apiServerArgs ...string) (*Cluster, error) 
 	return c, nil
 }
 
-// Connect is a client of a control plane on which nothing is installed.
+// Connect returns a cluster for a control plane, and installs nothing there.
 func Connect(cp *controlplane.ControlPlane) (*Cluster, error) {
 	if err := setScheme(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func Connect(cp *controlplane.ControlPlane) (*Cluster, error) {
 	return &Cluster{ControlPlane: cp, Client: all, Config: config}, err
 }
 
-// As is a client that is this user.
+// As returns a client of this user.
 func (c *Cluster) As(t testing.TB, user string, groups ...string) client.Client {
 	t.Helper()
 	config, err := c.ControlPlane.Config(user, groups...)
@@ -148,7 +148,7 @@ func (c *Cluster) awaitCRDs(ctx context.Context) error {
 	})
 }
 
-// installRole grants the manager's user what its generated role says, and nothing else.
+// installRole binds the manager's users to the manager's generated role only.
 func (c *Cluster) installRole(ctx context.Context) error {
 	data, err := os.ReadFile(filepath.Join(Root(), "charts", "readygate", "files", "role.yaml"))
 	if err != nil {
@@ -182,7 +182,7 @@ func bindingOf(role *unstructured.Unstructured) client.Object {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}
 }
 
-// Events are the events about an object, in the order of their creation.
+// Events returns the events about an object, in the order of their creation.
 func (c *Cluster) Events(t testing.TB, obj client.Object) []eventsv1.Event {
 	t.Helper()
 	var list eventsv1.EventList
@@ -198,7 +198,7 @@ func (c *Cluster) Events(t testing.TB, obj client.Object) []eventsv1.Event {
 	return about
 }
 
-// Apply makes the objects of YAML documents, as kubectl create does.
+// Apply creates the objects of YAML documents, as kubectl create does.
 func (c *Cluster) Apply(ctx context.Context, manifests string) error {
 	for _, doc := range strings.Split(manifests, "\n---\n") {
 		obj := &unstructured.Unstructured{}

@@ -8,7 +8,7 @@ import (
 // Distribution is a number of durations.
 type Distribution []time.Duration
 
-// Quantile is the smallest duration that so many percent do not exceed; 0 if there is none.
+// Quantile returns the smallest duration that this fraction of the durations does not exceed; 0 if there are none.
 func (d Distribution) Quantile(percent int) time.Duration {
 	if len(d) == 0 {
 		return 0

@@ -1,3 +1,3 @@
-// Package testenv is what tests share: a real control plane with everything installed, the manager in this process
-// or as its own process, builders for objects, and waiting for what a user can see. Only tests import it.
+// Package testenv is shared by tests: a real control plane with CRDs and policies, the manager in this process or in
+// a process of its own, builders for objects, and functions that wait for a state that a user can see. Only tests import it.
 package testenv

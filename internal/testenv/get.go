@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Get is the code and the body of what an endpoint answers.
+// Get returns the status code and the body of an HTTP response.
 func Get(ctx context.Context, url string) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

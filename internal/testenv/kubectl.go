@@ -14,18 +14,18 @@ import (
 	"github.com/readygate/readygate/internal/manager/admission"
 )
 
-// Kubectl is the real binary with a home of its own.
+// Kubectl is the real kubectl with its own home directory.
 type Kubectl struct {
 	// Strict makes a warning a failure.
 	Strict bool
 
-	// Home is the directory that it runs in.
+	// Home is the working directory of kubectl.
 	Home string
 
 	path string
 }
 
-// Kubectl is kubectl as a user that may do everything.
+// Kubectl returns kubectl with the rights of a cluster administrator.
 func (c *Cluster) Kubectl(t testing.TB) *Kubectl {
 	t.Helper()
 	k := &Kubectl{path: filepath.Join(Binaries(), "kubectl"), Home: t.TempDir()}
@@ -38,18 +38,18 @@ func (c *Cluster) Kubectl(t testing.TB) *Kubectl {
 	return k
 }
 
-// Try runs kubectl in its home and returns what it printed.
+// Try runs kubectl in its home directory and returns its output.
 func (k *Kubectl) Try(ctx context.Context, args ...string) (string, error) {
 	return k.run(ctx, k.Home, k.path, args...)
 }
 
-// Run runs kubectl, which must succeed.
+// Run is Try that must succeed.
 func (k *Kubectl) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	return k.Tool(t, k.path, args...)
 }
 
-// Script runs a script of a user who has kubectl on the path, in a directory. It must succeed.
+// Script runs sh in a directory, with kubectl on the PATH. It must succeed.
 func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	out, err := k.run(t.Context(), dir, "sh", args...)
@@ -59,8 +59,8 @@ func (k *Kubectl) Script(t testing.TB, dir string, args ...string) string {
 	return out
 }
 
-// ApplyPolicies runs the command by which an administrator applies the policies of the rules, as conditions
-// name it. It must succeed.
+// ApplyPolicies runs the command that conditions name, with which an administrator applies the policies of the
+// rules. It must succeed.
 func (k *Kubectl) ApplyPolicies(t testing.TB) string {
 	t.Helper()
 	plugin, err := build("kubectl-readiness")
@@ -70,7 +70,7 @@ func (k *Kubectl) ApplyPolicies(t testing.TB) string {
 	return k.Script(t, k.Home, "-c", "PATH="+filepath.Dir(plugin)+":$PATH; "+admission.ApplyCommand)
 }
 
-// Tool runs another program that reads the same kubeconfig, such as helm. It must succeed.
+// Tool runs another program with the same kubeconfig, such as helm. It must succeed.
 func (k *Kubectl) Tool(t testing.TB, path string, args ...string) string {
 	t.Helper()
 	out, err := k.run(t.Context(), k.Home, path, args...)
@@ -80,7 +80,7 @@ func (k *Kubectl) Tool(t testing.TB, path string, args ...string) string {
 	return out
 }
 
-// Output is what kubectl prints, warnings included.
+// Output runs kubectl and returns standard output and standard error.
 func (k *Kubectl) Output(ctx context.Context, args ...string) (string, error) {
 	out, err := k.command(ctx, k.Home, k.path, args...).CombinedOutput()
 	return string(out), err
@@ -100,8 +100,8 @@ func (k *Kubectl) run(ctx context.Context, dir, name string, args ...string) (st
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, stderr.String())
 	}
-	if said := stderr.String(); k.Strict && strings.Contains(said, "Warning") {
-		return stdout.String(), fmt.Errorf("%s %s warns: %s", filepath.Base(name), strings.Join(args, " "), said)
+	if text := stderr.String(); k.Strict && strings.Contains(text, "Warning") {
+		return stdout.String(), fmt.Errorf("%s %s printed a warning: %s", filepath.Base(name), strings.Join(args, " "), text)
 	}
 	return stdout.String(), nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/manager"
 )
 
-// RunManager runs the manager in this process, as the user that its role is bound to, until
-// the returned function is called, which says how it ended. The registry has its metrics.
+// RunManager runs the manager in this process, as ManagerUser. The returned function stops it and returns its
+// error. The registry has its metrics.
 func (c *Cluster) RunManager(change ...func(*manager.Options)) (*prometheus.Registry, func() error, error) {
 	config, err := c.ControlPlane.Config(ManagerUser)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Cluster) RunManager(change ...func(*manager.Options)) (*prometheus.Regi
 	return registry, stop, nil
 }
 
-// RunManager is Cluster.RunManager for a manager that reaches its API server in another way.
+// RunManager is Cluster.RunManager for a manager with another client configuration.
 func RunManager(config *rest.Config, change ...func(*manager.Options)) (*prometheus.Registry, func() error) {
 	registry := prometheus.NewRegistry()
 	options := manager.NewOptions()
@@ -43,8 +43,7 @@ func RunManager(config *rest.Config, change ...func(*manager.Options)) (*prometh
 	return registry, stop
 }
 
-// StartProcess starts the manager's binary with this identity, as somebody would who runs it
-// by hand. It is gone when the test ends.
+// StartProcess starts the manager's binary as this user. The process ends with the test.
 func (c *Cluster) StartProcess(t testing.TB, user string, args ...string) *Process {
 	t.Helper()
 	config, err := c.ControlPlane.Config(user)
@@ -62,7 +61,7 @@ func (c *Cluster) StartProcess(t testing.TB, user string, args ...string) *Proce
 	return p
 }
 
-// FreeAddress is an address on loopback that nobody listens on.
+// FreeAddress returns an address on loopback on which no process listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	ports, err := controlplane.FreePorts(1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// NameOf is a name that no other test uses, fit for objects, labels and taints.
+// NameOf returns a name that no other test uses, valid for objects, labels and taints.
 func NameOf(t testing.TB) string {
 	name := strings.ToLower(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

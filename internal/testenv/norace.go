@@ -2,5 +2,5 @@
 
 package testenv
 
-// raceFlag builds what tests start as they were built themselves.
+// raceFlag builds the programs that tests start without the race detector, like the tests.
 var raceFlag []string

@@ -9,8 +9,8 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// InstallPolicies installs the policies that an administrator installs. The API server sees
-// them about a second later: the condition TaintedAtCreation of a rule reports it.
+// InstallPolicies installs the policies of dist/policies.yaml. The API server applies them about a second later;
+// condition TaintedAtCreation of a rule shows when.
 func (c *Cluster) InstallPolicies(ctx context.Context) error {
 	for _, obj := range admission.Installed() {
 		if err := c.Client.Create(ctx, obj.(client.Object)); err != nil {

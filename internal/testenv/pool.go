@@ -16,9 +16,9 @@ var idle struct {
 	clusters []*Cluster
 }
 
-// StartCluster is a control plane that no other test uses at the same time, with nothing on it but the CRDs
+// StartCluster returns a control plane that no other test uses at the same time, with nothing on it but the CRDs
 // and the manager's role. It starts one, or takes one that an earlier test
-// of the package has given back.
+// of the package no longer needs.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := takeIdle()
@@ -35,7 +35,7 @@ func StartCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// StartOwnCluster starts a control plane that only this test uses: for tests that need other API server flags.
+// StartOwnCluster starts a control plane for this test only, with other API server flags.
 func StartOwnCluster(t testing.TB, apiServerArgs ...string) *Cluster {
 	t.Helper()
 	c, err := NewCluster(t.Context(), apiServerArgs...)
@@ -57,7 +57,7 @@ func takeIdle() *Cluster {
 	return c
 }
 
-// giveBack removes everything that a test has created, and keeps the control plane for the next test. It
+// giveBack removes all objects that a test created, and keeps the control plane for the next test. It
 // stops the control plane if that is not possible, and after a test that failed.
 func (c *Cluster) giveBack(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

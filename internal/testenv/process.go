@@ -11,14 +11,14 @@ import (
 	"github.com/readygate/readygate/internal/controlplane"
 )
 
-// builds are the binaries that tests have built so far, by name.
+// builds has the binaries that tests built, by name.
 var builds struct {
 	mu    sync.Mutex
 	dir   string
 	paths map[string]string
 }
 
-// build builds a binary of ours once, with the race detector where the tests have it.
+// build builds a program of the project once, with the race detector if the tests have it.
 func build(name string) (string, error) {
 	builds.mu.Lock()
 	defer builds.mu.Unlock()
@@ -43,7 +43,7 @@ func build(name string) (string, error) {
 	return path, nil
 }
 
-// CleanUp removes what tests built, and stops control planes. It is for TestMain, when all tests have ended.
+// CleanUp removes the binaries that tests built, and stops control planes. TestMain calls it when all tests ended.
 func CleanUp() {
 	stopIdle()
 	builds.mu.Lock()
@@ -53,18 +53,18 @@ func CleanUp() {
 	}
 }
 
-// Process is a real binary of ours, running.
+// Process is a running program of the project.
 type Process struct {
 	*controlplane.Process
-	// Health and Metrics are the addresses of its endpoints.
+	// Health and Metrics are the addresses of its servers.
 	Health, Metrics string
 }
 
-// Kill ends the process without warning. It may have ended before.
+// Kill sends SIGKILL. The process may have ended before.
 func (p *Process) Kill() { _ = p.Process.Kill() }
 
-// Start builds a binary of ours and starts it, with variables besides those of the test. It is
-// gone when the test ends.
+// Start builds a program of the project and starts it, with the environment of the test and these variables.
+// The process ends with the test.
 func Start(t testing.TB, name string, env []string, args ...string) *Process {
 	t.Helper()
 	binary, err := build(name)
@@ -87,7 +87,7 @@ func Start(t testing.TB, name string, env []string, args ...string) *Process {
 	return p
 }
 
-// tail is the end of a log: what a failure needs, and no more than leaves the failure in sight.
+// tail returns the last lines of a log, for the message of a failed test.
 func tail(log string) string {
 	const lines = 40
 	all := strings.Split(strings.TrimRight(log, "\n"), "\n")

@@ -20,41 +20,41 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Proxy stands before an API server, passes on what it is asked as one user, and can be slow
-// or refuse. It remembers every request in the order of arrival.
+// Proxy forwards requests to an API server as one user, can delay or reject them, and records each request in
+// the order of arrival.
 type Proxy struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
 	fault    Fault
 	arrivals []Arrival
-	// course has the number of an arrival when it begins, and its complement when it ends.
+	// course has the index of an arrival when it begins, and the bitwise complement of the index when it ends.
 	course []int
 }
 
-// Fault is what a proxy does to requests; the zero value does nothing.
+// Fault describes how a proxy delays or rejects requests; the zero value forwards them at once.
 type Fault struct {
-	// Delay is how long a request rests before it is passed on or answered.
+	// Delay is the time before a request is forwarded or answered.
 	Delay time.Duration
-	// Hold returns when a request may be passed on or answered; nil: at once.
+	// Hold blocks until a request may be forwarded or answered; nil: does not block.
 	Hold func(context.Context)
-	// Code is the answer to a request, which is not passed on then; zero: it is.
+	// Code is the status code of the proxy's own response; zero: the request is forwarded.
 	Code int
-	// RetryAfter are the seconds after which the answer asks to come again; zero: it does not.
+	// RetryAfter is the value of the Retry-After header in seconds; zero: no header.
 	RetryAfter int
-	// Of says which requests are concerned; nil: all but those of leases.
+	// Of selects the requests; nil: all but those for leases.
 	Of func(Arrival) bool
 }
 
-// Arrival is one request as it arrives.
+// Arrival is one received request.
 type Arrival struct {
 	Verb, Resource, Subresource, Name, Path string
-	// Continues says that the request asks for a further page of a list.
+	// Continues is true if the request is for a further page of a list.
 	Continues bool
 	At        time.Time
 }
 
-// What is "patch nodes", or "patch nodereadinessrules/status".
+// What returns "patch nodes", or "patch nodereadinessrules/status".
 func (a Arrival) What() string {
 	if a.Subresource == "" {
 		return a.Verb + " " + a.Resource
@@ -62,10 +62,10 @@ func (a Arrival) What() string {
 	return a.Verb + " " + a.Resource + "/" + a.Subresource
 }
 
-// IsWork says whether the request is neither a watch, which lasts, nor about a lease.
+// IsWork reports whether the request is neither a watch nor for a lease.
 func (a Arrival) IsWork() bool { return a.Verb != "watch" && a.Resource != "leases" }
 
-// ManagerProxy is a proxy for the manager. It is closed when the test ends.
+// ManagerProxy starts a proxy for the manager. It is closed when the test ends.
 func (c *Cluster) ManagerProxy(t testing.TB) *Proxy {
 	t.Helper()
 	config, err := c.ControlPlane.Config(ManagerUser)
@@ -80,7 +80,7 @@ func (c *Cluster) ManagerProxy(t testing.TB) *Proxy {
 	return proxy
 }
 
-// StartProxy starts a proxy on loopback that is, for the API server, who the configuration says.
+// StartProxy starts a proxy on loopback that sends the credentials of the configuration.
 func StartProxy(upstream *rest.Config) (*Proxy, error) {
 	target, err := url.Parse(upstream.Host)
 	if err != nil {
@@ -104,33 +104,33 @@ func StartProxy(upstream *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Config is for a client that speaks through the proxy.
+// Config returns the configuration of a client that uses the proxy.
 func (p *Proxy) Config() *rest.Config {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	return &rest.Config{Host: p.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-// Set does this to requests that arrive from now on.
+// Set applies the fault to requests that arrive from now on.
 func (p *Proxy) Set(fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = fault
 }
 
-// Close ends the proxy and all that goes through it.
+// Close stops the proxy and closes its connections.
 func (p *Proxy) Close() {
 	p.server.CloseClientConnections()
 	p.server.Close()
 }
 
-// Arrivals are all requests so far.
+// Arrivals returns all requests so far.
 func (p *Proxy) Arrivals() []Arrival {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.arrivals)
 }
 
-// Counts are the numbers of requests so far, by verb and resource.
+// Counts returns the number of requests so far, by verb and resource.
 func (p *Proxy) Counts() map[string]int {
 	counts := map[string]int{}
 	for _, arrival := range p.Arrivals() {
@@ -139,8 +139,8 @@ func (p *Proxy) Counts() map[string]int {
 	return counts
 }
 
-// MostUnderWay is how many requests of a kind were under way at one time, at most. A request is
-// under way until its answer begins: the client cannot know of it before.
+// MostUnderWay returns the maximum number of concurrent requests of a kind. A request ends when its response
+// begins: the client cannot observe it earlier.
 func (p *Proxy) MostUnderWay(of func(Arrival) bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +191,7 @@ func (p *Proxy) handler(pass httputil.ReverseProxy) http.Handler {
 
 var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// begin notes an arrival and says what to do to it.
+// begin records an arrival and returns the fault to apply.
 func (p *Proxy) begin(r *http.Request) (int, Fault) {
 	arrival := Arrival{Verb: r.Method, Path: r.URL.Path, Continues: r.URL.Query().Has("continue"), At: time.Now()}
 	if info, err := infos.NewRequestInfo(r); err == nil {

@@ -15,14 +15,14 @@ import (
 
 const nodes = "/api/v1/nodes/"
 
-// answer is what came back, with as much of the body as was asked for.
+// answer is a response, with the requested part of the body.
 type answer struct {
 	code             int
 	retryAfter, body string
 }
 
-// through starts a proxy before a server, and returns what sends requests through it and reads
-// the first bytes of the answer.
+// through starts a proxy before a server, and returns a function that sends a request through it and reads the
+// first bytes of the response.
 func through(t *testing.T, server http.HandlerFunc) (*testenv.Proxy, func(method, path string, bytes int) answer) {
 	t.Helper()
 	upstream := httptest.NewServer(server)
@@ -122,7 +122,7 @@ func TestProxyInjectsFaults(t *testing.T) {
 				t.Errorf("%s: %s is answered with %d, want %d", name, path, got.code, want)
 			}
 			if (got.retryAfter == "7") != (want == 429) {
-				t.Errorf("%s: %s is asked to come again after %q", name, path, got.retryAfter)
+				t.Errorf("%s: %s has Retry-After %q", name, path, got.retryAfter)
 			}
 		}
 	}

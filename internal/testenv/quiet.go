@@ -7,8 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Quiet keeps the logs of what runs in this process to itself: what fails, a test says. It is for
-// TestMain.
+// Quiet discards the logs of components in this process. It is for TestMain.
 func Quiet() {
 	logger := zap.New(zap.Level(zapcore.DPanicLevel))
 	log.SetLogger(logger)

@@ -14,7 +14,7 @@ import (
 	_ "github.com/readygate/readygate/internal/reporter" // is in the binary: if it changes, no test result is still valid
 )
 
-// Pod is a pod of the account on the node, which no kubelet starts.
+// Pod creates a pod of the service account on the node; no kubelet runs it.
 func (c *Cluster) Pod(t testing.TB, namespace, account, node string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -27,7 +27,7 @@ func (c *Cluster) Pod(t testing.TB, namespace, account, node string) *corev1.Pod
 	return pod
 }
 
-// Token is a token of the account, as the kubelet gets it for the pod; for no pod if it is nil.
+// Token returns a token of the service account, bound to the pod as the kubelet requests it; a nil pod: not bound.
 func (c *Cluster) Token(t testing.TB, namespace, account string, pod *corev1.Pod) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -36,13 +36,12 @@ func (c *Cluster) Token(t testing.TB, namespace, account string, pod *corev1.Pod
 	}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := c.Client.SubResource("token").Create(t.Context(), owner, request); err != nil {
-		t.Fatalf("asking for a token of %s: %v", account, err)
+		t.Fatalf("requesting a token of %s: %v", account, err)
 	}
 	return request.Status.Token
 }
 
-// TokenKubeconfig writes a kubeconfig whose user is whoever the token in the file beside it
-// says, and returns both paths.
+// TokenKubeconfig writes a kubeconfig and, beside it, the file with the token of its user. It returns both paths.
 func (c *Cluster) TokenKubeconfig(t testing.TB, token string) (kubeconfig, tokenFile string) {
 	t.Helper()
 	dir := t.TempDir()

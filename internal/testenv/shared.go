@@ -14,7 +14,7 @@ import (
 type Shared struct {
 	// Setup prepares the control plane. Nil means WithManager.
 	Setup func(context.Context, *Shared) error
-	// Metrics are those of the manager, if Setup runs one in this process.
+	// Metrics has the metrics of the manager if Setup runs one in this process.
 	Metrics *prometheus.Registry
 
 	*Cluster

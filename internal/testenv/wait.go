@@ -17,16 +17,16 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// eventuallyTimeout is long, because machines that run tests are slow at times, and a test that passes does not wait.
+// eventuallyTimeout is long because test machines can be slow; a test that passes does not wait for it.
 const eventuallyTimeout = 3 * time.Minute
 
-// Eventually waits until the check has nothing to complain about.
+// Eventually waits until the check returns nil.
 func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, eventuallyTimeout, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
-		if last == nil || ctx.Err() == nil { // what fails because time is up says nothing
+		if last == nil || ctx.Err() == nil { // an error caused by the deadline explains nothing
 			last = err
 		}
 		return err == nil, nil
@@ -68,7 +68,7 @@ func eventually[T client.Object](t testing.TB, c *Cluster, empty T, name, what s
 	return obj
 }
 
-// Is says whether a rule's condition has this status and reason, for the rule as it is now.
+// Is returns a check that a condition of the rule has this status and reason for the current generation.
 func Is(conditionType string, status metav1.ConditionStatus, reason string) func(*v1alpha1.NodeReadinessRule) bool {
 	return func(rule *v1alpha1.NodeReadinessRule) bool {
 		condition := meta.FindStatusCondition(rule.Status.Conditions, conditionType)
@@ -76,5 +76,5 @@ func Is(conditionType string, status metav1.ConditionStatus, reason string) func
 	}
 }
 
-// Enforced says whether the rule is enforced, as it is now.
+// Enforced reports whether the current generation of the rule is enforced.
 var Enforced = Is(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforced)

@@ -51,7 +51,7 @@ func List(n int, item string) string {
 	return strings.Join(items, ", ")
 }
 
-// And returns both edits; of two values of one path it takes that of more.
+// And returns both edits; if both have a path, the value of more counts.
 func (e Edits) And(more Edits) Edits {
 	both := maps.Clone(e)
 	if both == nil {
