@@ -136,7 +136,7 @@ images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH
 
 .PHONY: e2e
 e2e: able build kube helm images node ## Run the scenarios on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
-	@hack/chart/plain bin/chart/helm dist
+	@hack/chart/plain bin/chart/helm dist $(or $(REGISTRY),registry.example.com)
 	@echo "e2e: real nodes: about 12 minutes on 2 cores. When a scenario fails, the logs of its nodes are in bin/e2e/"
 	$(if $(RUN),,READYGATE_E2E=required $(GO) test -vet=off -count=1 -v ./test/e2e/lab)
 	READYGATE_E2E=required $(GO) test -vet=off -count=1 -timeout 40m -parallel 3 -v $(if $(RUN),-run '$(RUN)') ./test/e2e
@@ -166,11 +166,16 @@ helm: ## Build Helm 4, Helm 3 and promtool from source into bin/chart/.
 	@hack/chart/build bin/chart
 
 .PHONY: chart
-chart: helm ## Lint, render and test the chart with Helm 3 and 4; write install.yaml and uninstall.yaml into dist/.
+chart: helm ## Lint, render and test the chart with Helm 3 and 4.
 	@hack/kube/build $(KUBE) etcd kube-apiserver kubectl
-	@hack/chart/plain bin/chart/helm dist
 	@echo "chart: linting, rendering, and installing on a real API server: 5 to 7 minutes"
 	$(GO) test -vet=off -count=1 -parallel 3 ./test/chart
+
+.PHONY: install-yaml
+install-yaml: ## Write install.yaml and uninstall.yaml, for kubectl, into dist/ (REGISTRY=registry.example.com). Uses an installed Helm, or builds it.
+	@[[ -n '$(REGISTRY)' ]] || { echo "install-yaml: REGISTRY is empty: name the registry that has the images, e.g. make install-yaml REGISTRY=registry.example.com" >&2; exit 1; }
+	@command -v helm >/dev/null || hack/chart/build bin/chart
+	@hack/chart/plain "$$(command -v helm || echo bin/chart/helm)" dist '$(REGISTRY)'
 
 ##@ Control plane
 
@@ -195,7 +200,7 @@ cluster: ## Run a control plane on loopback to try things on; Ctrl-C ends it.
 ##@ Source
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC, the references of API and plugin, and policies of the chart and the examples.
+generate: ## Generate deep copies, CRDs, RBAC, the policies of the chart and the examples, and the generated pages of docs/.
 	@mkdir -p bin
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:artifacts:config=api/crds
 	@# "key:" without a value is null. The API server drops a null that is not nullable, and the
@@ -206,9 +211,9 @@ generate: ## Generate deep copies, CRDs, RBAC, the references of API and plugin,
 	$(TOOL) controller-gen rbac:roleName=readygate-manager paths=./internal/manager output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) controller-gen rbac:roleName=readygate-cleanup,fileName=cleanup-role.yaml paths=./internal/manager/uninstall output:rbac:artifacts:config=charts/readygate/files
 	$(TOOL) controller-gen rbac:roleName=readygate-podgate,fileName=podgate-role.yaml paths=./internal/podgate/... output:rbac:artifacts:config=charts/readygate/files
-	$(TOOL) crd-ref-docs --config hack/api-docs.yaml --source-path api --renderer markdown --output-path bin/api.md
-	@{ echo '<!-- Generated from api/ by make generate. Do not edit. -->'; cat bin/api.md; } >docs/reference/api.md
-	@$(GO) run ./hack/clidocs docs/reference/cli.md
+	$(TOOL) crd-ref-docs --config hack/docs/api/config.yaml --templates-dir hack/docs/api --source-path api --renderer markdown --output-path bin/api.md
+	@cat -s bin/api.md >docs/reference/api.md
+	@$(GO) run ./hack/docs charts/readygate docs/reference
 	@$(GO) run ./test/scale report
 	@$(GO) run ./hack/manifests --examples examples >/dev/null
 	@$(GO) run ./hack/manifests --chart charts/readygate >/dev/null

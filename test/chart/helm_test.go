@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,11 +62,17 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
+// registryValues names the registry, which has no default; the values of a test come after it.
+const registryValues = "testdata/registry-values.yaml"
+
 // runHelm runs a Helm with these values and returns what it printed. It has no configuration
 // and no cluster but those in env.
 func runHelm(t testing.TB, binary, values string, env []string, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
+	if i := slices.Index(args, "-f"); i >= 0 {
+		args = slices.Insert(slices.Clone(args), i, "-f", registryValues)
+	}
 	cmd := exec.CommandContext(t.Context(), tool(t, binary), args...)
 	cmd.Stdin = strings.NewReader(values)
 	cmd.Env = append([]string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "none")}, env...)

@@ -108,7 +108,7 @@ func TestManagerAcceptsItsRenderedArguments(t *testing.T) {
 			t.Errorf("the request timeout of the API server is %v, want %v", got, want)
 		}
 	}
-	if image := managerOf(t, "").Spec.Template.Spec.Containers[0].Image; image != "readygate/readygate-manager:v0.1.0" {
+	if image := managerOf(t, "").Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/readygate/readygate-manager:v0.1.0" {
 		t.Errorf("the image is %s", image)
 	}
 	if slices.ContainsFunc(managerOf(t, "metrics: {enabled: false}").Spec.Template.Spec.Containers[0].Args, func(arg string) bool { return strings.HasPrefix(arg, "--metrics") }) {

@@ -19,7 +19,7 @@ import (
 func TestPlainManifestsApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := exec.Command(filepath.Join(testenv.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir)
+	cmd := exec.Command(filepath.Join(testenv.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir, "registry.example.com")
 	cmd.Dir = testenv.Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -48,6 +48,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a patience that is none":      {"reporters: [{name: a, checks: [{conditionType: A, peers: {patience: '30'}}]}]", []string{`checks[0].peers.patience is "30"`, "15s"}},
 		"a heartbeat that is none":     {"reporters: [{name: a, heartbeatPeriod: '', checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].heartbeatPeriod is ""`, "15s"}},
 		"a scrape that is none":        {"monitoring: {serviceMonitor: {interval: often}}", []string{`monitoring.serviceMonitor.interval is "often"`, "15s"}},
+		"no registry":                  {"image: {registry: ''}", []string{`image.registry is ""`, "readygate/readygate-manager", "Docker Hub", "image.registry=registry.example.com"}},
+		"no registry for a reporter":   {"image: {registry: ''}\nmanager: {image: {repository: registry.example.com/manager}}\nreporters: [" + a + "]", []string{`image.registry is ""`, "readygate/readygate-reporter"}},
 		"a registry with a scheme":     {"image: {registry: 'https://registry.example.com'}", []string{`image.registry is "https://registry.example.com"`, "is a URL", "registry.example.com/team"}},
 		"a registry in capitals":       {"image: {registry: registry.example.com/Team}", []string{`image.registry is "registry.example.com/Team"`, "lower case", "registry.example.com/team"}},
 		"memory that is none":          {"manager: {resources: {limits: {memory: 256MB}}}", []string{`manager.resources.limits.memory is "256MB"`, "64Mi"}},
@@ -144,6 +146,7 @@ func TestUnusualValuesAreAccepted(t *testing.T) {
 	for _, values := range []string{
 		"image: {registry: '[fd00::1]:5000/team/'}",
 		"image: {registry: team}",
+		"{image: {registry: ''}, manager: {image: {repository: registry.example.com/manager}}}",
 		"manager: {apiServer: {host: 'fd00::1'}}",
 		"commonLabels: {example.com/team: platform, kubernetes.io/cluster-service: 'true'}",
 		"manager: {resources: {requests: {cpu: 1, memory: 64000000}, limits: {cpu: 0.5, memory: 1e8, hugepages-2Mi: 2Mi}}}",

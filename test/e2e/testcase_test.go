@@ -37,7 +37,7 @@ const (
 // install installs the chart, and does not wait: there may be no node yet.
 func install(t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
-	l.Helm(t, append([]string{"install", release, chart(), "--namespace", namespace, "--create-namespace"}, args...)...)
+	l.Helm(t, append([]string{"install", release, chart(), "--namespace", namespace, "--create-namespace", "--set", "image.registry=registry.example.com"}, args...)...)
 }
 
 func chart() string { return filepath.Join(testenv.Root(), "charts", "readygate") }

@@ -27,8 +27,12 @@ readygate.dev/reporter: {{ . | quote }}
 {{- end }}
 {{- end }}
 
-{{/* An image's reference. Takes {context, image}. */}}
+{{/* An image's reference. No registry has a default: the project publishes no images, and without a registry the container
+runtime would pull from Docker Hub. A repository may contain its registry. Takes {context, image}. */}}
 {{- define "readygate.image" -}}
+{{- if and (not .context.Values.image.registry) (not (regexMatch "^([^/]*[.:][^/]*|localhost)/" .image.repository)) }}
+{{- fail (printf "image.registry is \"\", so nodes would pull the image %s from Docker Hub, where this project publishes none: set the registry that has the images, e.g. image.registry=registry.example.com" .image.repository) }}
+{{- end }}
 {{- with .context.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}
 {{- .image.repository }}
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .context.Chart.AppVersion }}{{ end }}
