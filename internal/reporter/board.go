@@ -8,12 +8,12 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// board is what the checks have found so far and what of it has been written. Check loops
-// write on it, the writer and the server read it.
+// board holds the latest result of each check and the last written condition. Check loops
+// write to it; the writer and the server read it.
 type board struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by condition type
-	learned *nodestatus.Node  // as it was at first, and what was written since; nil: not known yet
+	learned *nodestatus.Node  // the node as first read, updated by every write; nil: not read yet
 	boot    time.Time
 	wake    chan struct{} // wakes the writer
 }
@@ -22,11 +22,11 @@ type board struct {
 type entry struct {
 	task  *task
 	track *Track
-	// since is the lastTransitionTime: when the condition got that status.
+	// since is the lastTransitionTime of sinceStatus.
 	since       time.Time
 	sinceStatus string
 	written     statement
-	// rejectedUntil is until when the condition is left out of writes.
+	// rejectedUntil is the time until which writes leave out the condition.
 	rejectedUntil time.Time
 }
 
@@ -37,7 +37,7 @@ func newBoard(boot time.Time) *board {
 	return &board{entries: map[string]*entry{}, boot: boot, wake: make(chan struct{}, 1)}
 }
 
-// put makes room for a check, in place of another of the same type, whose status stays.
+// put adds a check. It replaces a check of the same condition type and keeps its status.
 func (b *board) put(t *task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,22 +53,22 @@ func (b *board) put(t *task) {
 	b.entries[t.conditionType] = e
 }
 
-// remove forgets a condition. On the node it stays as it is.
+// remove drops a condition from the board. The condition on the node stays unchanged.
 func (b *board) remove(conditionType string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.entries, conditionType)
 }
 
-// outcome is what an observation led to.
+// outcome is the effect of one result on the condition.
 type outcome struct {
 	status   string // of the condition; Unknown before the first decision
-	failures int    // in a row, of a condition that is still True
-	news     bool   // something must be written
+	failures int    // consecutive failures while the condition is True
+	news     bool   // the condition must be written
 	pause    time.Duration
 }
 
-// observe takes an observation of a check into account.
+// observe records a result of a check.
 func (b *board) observe(t *task, observation check.Observation, took time.Duration, now time.Time) outcome {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,7 @@ func (b *board) observe(t *task, observation check.Observation, took time.Durati
 	switch {
 	case !found:
 		return outcome{status: nodestatus.Unknown, pause: t.interval}
-	case e.task != t: // a run of a check that has been replaced meanwhile
+	case e.task != t: // the check was replaced during this run
 		return outcome{status: e.track.Status(), failures: e.track.Failures(), pause: t.interval}
 	}
 	e.track.Observe(observation, now)
@@ -94,12 +94,12 @@ func (b *board) observe(t *task, observation check.Observation, took time.Durati
 }
 
 func (e *entry) statement() statement {
-	said := e.track.Basis()
-	return statement{e.track.Status(), said.Reason, said.Message}
+	basis := e.track.Basis()
+	return statement{e.track.Status(), basis.Reason, basis.Message}
 }
 
-// learn takes over a condition of the node. A status from before the last boot
-// of the node does not count.
+// learn starts from the condition on the node. It ignores a status from before the last boot
+// of the node.
 func (e *entry) learn(node nodestatus.Node, conditionType string, boot time.Time) {
 	prior, found := node.Condition(conditionType)
 	if !found {
@@ -117,12 +117,11 @@ func (e *entry) learn(node nodestatus.Node, conditionType string, boot time.Time
 func (b *board) notify() {
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is awake already
+	default: // a wake-up is pending already
 	}
 }
 
-// learn takes over the conditions of the node, once. A node of another UID is a new one, on which every condition
-// begins now.
+// learn starts from the conditions on the node, once. Another UID means a new node: every condition transitions now.
 func (b *board) learn(node nodestatus.Node, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +138,7 @@ func (b *board) learn(node nodestatus.Node, now time.Time) {
 	b.notify()
 }
 
-// uid is that of the node that was learned.
+// uid returns the UID of the node that was read last; empty if none was read.
 func (b *board) uid() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +148,7 @@ func (b *board) uid() string {
 	return b.learned.Metadata.UID
 }
 
-// urgency is how soon something must be written.
+// urgency is how soon the conditions must be written.
 type urgency int
 
 const (
@@ -158,8 +157,7 @@ const (
 	change
 )
 
-// conditions are all conditions that something is known of and that are not refused, and how
-// urgent a write is.
+// conditions returns all decided conditions that the API server does not reject, and the urgency of a write.
 func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,18 +167,18 @@ func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 		if !e.track.Decided() || now.Before(e.rejectedUntil) {
 			continue
 		}
-		said := e.statement()
+		current := e.statement()
 		switch {
-		case said.status != e.written.status:
+		case current.status != e.written.status:
 			most = change
-		case said != e.written:
+		case current != e.written:
 			most = max(most, messageOnly)
 		}
 		all = append(all, nodestatus.Condition{
 			Type:               conditionType,
-			Status:             said.status,
-			Reason:             said.reason,
-			Message:            said.message,
+			Status:             current.status,
+			Reason:             current.reason,
+			Message:            current.message,
 			LastHeartbeatTime:  now.UTC().Truncate(time.Second),
 			LastTransitionTime: e.since.UTC().Truncate(time.Second),
 		})
@@ -188,22 +186,22 @@ func (b *board) conditions(now time.Time) ([]nodestatus.Condition, urgency) {
 	return all, most
 }
 
-// anyNotTrue reports whether a condition is not True, and so may become True soon.
+// anyNotTrue reports whether a condition is not True, so that a write may follow soon.
 func (b *board) anyNotTrue() bool {
 	return b.find(func(e *entry) bool { return e.track.Status() != nodestatus.True }) != nil
 }
 
-// unreadyPeers is a peers check whose condition is not True; nil if there is none.
+// unreadyPeers returns a peers check whose condition is not True; nil if there is none.
 func (b *board) unreadyPeers() *task {
 	return b.find(func(e *entry) bool { return e.task.kind == "peers" && e.track.Status() != nodestatus.True })
 }
 
-// anyRejected reports whether a condition is left out of writes.
+// anyRejected reports whether writes leave out a condition.
 func (b *board) anyRejected(now time.Time) bool {
 	return b.find(func(e *entry) bool { return now.Before(e.rejectedUntil) }) != nil
 }
 
-// find is the task of an entry for which is returns true; nil if there is none.
+// find returns the task of an entry that matches; nil if none does.
 func (b *board) find(is func(*entry) bool) *task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +213,7 @@ func (b *board) find(is func(*entry) bool) *task {
 	return nil
 }
 
-// reject leaves a condition out of writes until this time, so that the other conditions are written.
+// reject leaves a condition out of writes until the given time, so that the other conditions are written.
 func (b *board) reject(conditionType string, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -224,7 +222,7 @@ func (b *board) reject(conditionType string, until time.Time) {
 	}
 }
 
-// wrote notes what was written, also for a check that goes and comes back.
+// wrote records the written conditions, also for a check that is removed and added again.
 func (b *board) wrote(conditions []nodestatus.Condition) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

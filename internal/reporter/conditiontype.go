@@ -13,12 +13,13 @@ const maxConditionType = 316
 const dnsName = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
 
 var (
-	// conditionTypeForm is that of a qualified name: an optional DNS name, a slash, a name.
+	// conditionTypeForm is a qualified name: an optional DNS name and slash, then a name.
 	conditionTypeForm = regexp.MustCompile(`^(` + dnsName + `/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 	nodeNameForm      = regexp.MustCompile(`^` + dnsName + `$`)
 )
 
-// kubernetesTypes are written by kubelet, and one by CNI plugins and clouds: a second writer would overwrite them.
+// kubernetesTypes are written by the kubelet, NetworkUnavailable by CNI plugins and cloud providers. A second writer
+// would overwrite them.
 var kubernetesTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "OutOfDisk", "NetworkUnavailable"}
 
 func conditionTypeFits(name string) error {

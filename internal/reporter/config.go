@@ -22,32 +22,32 @@ const (
 	ConfigKind       = "ReporterConfig"
 )
 
-// Config is what a reporter does: the content of a configuration file.
+// Config is the content of a reporter's configuration file.
 type Config struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// heartbeatPeriod is how often conditions are written though nothing changed. Absent: the
-	// variable HEARTBEAT_PERIOD, or else 5m.
+	// heartbeatPeriod is the time between two writes of unchanged conditions, e.g. 5m. Absent: the
+	// environment variable HEARTBEAT_PERIOD; if it is not set, 5m.
 	HeartbeatPeriod *check.Duration `json:"heartbeatPeriod,omitempty"`
-	// checks are what to look at; each has a condition of its own.
+	// checks lists the checks; each sets its own condition.
 	Checks []CheckConfig `json:"checks"`
 }
 
-// CheckConfig is one check and the condition that it becomes.
+// CheckConfig is one check and its node condition.
 type CheckConfig struct {
 	// conditionType is the type of the node condition, e.g. example.com/NetworkReady.
 	ConditionType string `json:"conditionType"`
-	// interval is the pause between two checks while the condition is True. Absent: 30s. Until
-	// it is True, the pause is 500ms.
+	// interval is the pause between two checks while the condition is True, e.g. 15s. Absent: 30s.
+	// While the condition is not True, the pause is 500ms.
 	Interval *check.Duration `json:"interval,omitempty"`
-	// timeout is how long a check may take. Absent: 2s; 5s for peers, 20s for cni.
+	// timeout is the maximum duration of one check, e.g. 2s. Absent: 2s; 5s for peers, 20s for cni.
 	Timeout *check.Duration `json:"timeout,omitempty"`
-	// successThreshold is how many successes in a row make the condition True. Absent: 1.
+	// successThreshold is the number of consecutive successes that set the condition to True. Absent: 1.
 	SuccessThreshold *int `json:"successThreshold,omitempty"`
-	// failureThreshold is how many failures in a row make a True condition False. Absent: 3.
+	// failureThreshold is the number of consecutive failures that set a True condition to False. Absent: 3.
 	FailureThreshold *int `json:"failureThreshold,omitempty"`
-	// holdDown is how long failures must have gone on to make a True condition False, so that
-	// the restart of a component is not taken for a failure. Absent: 15s; 60s for peers.
+	// holdDown is how long failures must continue before a True condition becomes False, so that
+	// the restart of a component does not count as a failure. Absent: 15s; 60s for peers.
 	HoldDown *check.Duration `json:"holdDown,omitempty"`
 
 	check.Spec `json:",inline"`
@@ -63,7 +63,7 @@ checks:
     url: http://localhost:9099/readiness
 `
 
-// Defaults of what a file or variable may leave out.
+// Defaults of optional fields and variables.
 const (
 	DefaultInterval  = 30 * time.Second
 	DefaultTimeout   = 2 * time.Second
@@ -81,7 +81,7 @@ const (
 	maxChecks    = 100
 )
 
-// ParseConfig reads a configuration file. An error names the field that is wrong.
+// ParseConfig reads a configuration file. An error names the invalid field.
 func ParseConfig(data []byte) (*Config, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, valid("the file is empty")
@@ -91,7 +91,7 @@ func ParseConfig(data []byte) (*Config, error) {
 		return nil, fmt.Errorf("the file is not YAML: %s", oneLine(err))
 	}
 	if documents := bytes.Count(append([]byte("\n"), data...), []byte("\n---")); documents > 1 || documents == 1 && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("---")) {
-		return nil, valid("the file has several documents, of which only one would be used")
+		return nil, valid("the file has several YAML documents, must have one")
 	}
 	var config Config
 	strict, err := json.UnmarshalStrict(asJSON, &config)
@@ -104,7 +104,7 @@ func ParseConfig(data []byte) (*Config, error) {
 	return &config, nil
 }
 
-// valid is an error that shows a file without one.
+// valid returns an error that ends with a valid file.
 func valid(format string, args ...any) error {
 	return fmt.Errorf("%s; a valid file:\n%s", fmt.Sprintf(format, args...), Example)
 }
@@ -115,8 +115,8 @@ func typeError(err error) error {
 	if !errors.As(err, &mismatch) {
 		return err
 	}
-	want := map[reflect.Kind]string{reflect.Slice: "a list", reflect.Struct: "a group of fields", reflect.Pointer: "a group of fields", reflect.Map: "a group of names and texts", reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number"}[mismatch.Type.Kind()]
-	field := strings.ReplaceAll(mismatch.Field, "Spec.", "") // a part of the check that has no name in the file
+	want := map[reflect.Kind]string{reflect.Slice: "a list", reflect.Struct: "an object", reflect.Pointer: "an object", reflect.Map: "an object with string values", reflect.String: "a string", reflect.Bool: "true or false", reflect.Int: "an integer"}[mismatch.Type.Kind()]
+	field := strings.ReplaceAll(mismatch.Field, "Spec.", "") // an inlined struct has no name in the file
 	return fmt.Errorf("%s is %s, must be %s", field, mismatch.Value, want)
 }
 
@@ -127,7 +127,7 @@ func (c *Config) validate() error {
 	case c.APIVersion != ConfigAPIVersion || c.Kind != ConfigKind:
 		return valid("apiVersion is %q and kind %q, must be %s and %s", c.APIVersion, c.Kind, ConfigAPIVersion, ConfigKind)
 	case len(c.Checks) == 0:
-		return valid("checks is empty, must have at least one")
+		return valid("checks is empty, must have at least one entry")
 	case len(c.Checks) > maxChecks:
 		return fmt.Errorf("checks has %d entries, must have at most %d", len(c.Checks), maxChecks)
 	}
@@ -141,7 +141,7 @@ func (c *Config) validate() error {
 			return fmt.Errorf("checks[%d].%w", i, err)
 		}
 		if first, twice := seen[one.ConditionType]; twice {
-			return fmt.Errorf("checks[%d].conditionType is %q, which is that of checks[%d] too: two checks cannot write one condition; give each its own and name both in the rule", i, one.ConditionType, first)
+			return fmt.Errorf("checks[%d].conditionType is %q, which checks[%d] uses: two checks cannot write the same condition; set another type and require both in the rule", i, one.ConditionType, first)
 		}
 		seen[one.ConditionType] = i
 	}

@@ -1,7 +1,7 @@
-// Package reporter turns what checks find into conditions of the node that it runs on. It is
-// the only writer of those conditions.
+// Package reporter writes the results of checks as conditions of the node that it runs on. It is
+// the only writer of these conditions and must never write any other part of the node.
 //
-// A loop for each check observes and decides (Track: thresholds, hold-down); one writer sends
-// all conditions in one PATCH: at once when something changed, and again as a
-// heartbeat. After a failed write only the latest state is written.
+// One loop per check runs the check and decides the status (Track: thresholds, hold-down). One writer sends
+// all conditions in one PATCH: immediately after a change, and periodically as a
+// heartbeat. After a failed write it sends only the latest state.
 package reporter

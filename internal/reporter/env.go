@@ -10,46 +10,45 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// Variables of the environment.
+// Environment variables.
 const (
-	// NodeName is the node. Unset: the one that the token of the pod names.
+	// NodeName is the name of the node. Unset: the node that the service account token names.
 	NodeName = "NODE_NAME"
 	// ConditionType is the type of the node condition, e.g. example.com/NetworkReady.
 	ConditionType = "CONDITION_TYPE"
-	// CheckEndpoint is what to check, e.g. http://localhost:9099/readiness.
+	// CheckEndpoint is the endpoint to check, e.g. http://localhost:9099/readiness.
 	CheckEndpoint = "CHECK_ENDPOINT"
 	// CheckInterval is the pause between two checks while the condition is True.
 	CheckInterval = "CHECK_INTERVAL"
-	// CheckTimeout is how long a check may take.
+	// CheckTimeout is the maximum duration of one check.
 	CheckTimeout = "CHECK_TIMEOUT"
-	// HeartbeatPeriod is how often the condition is written though nothing changed.
+	// HeartbeatPeriod is the time between two writes of unchanged conditions.
 	HeartbeatPeriod = "HEARTBEAT_PERIOD"
-	// ImpersonateNode makes requests as the node itself, if it is true.
+	// ImpersonateNode makes the reporter send requests as the node if it is true.
 	ImpersonateNode = "IMPERSONATE_NODE"
-	// MetricsBindAddress is where metrics and health are served.
+	// MetricsBindAddress is the address of the metrics and health endpoints.
 	MetricsBindAddress = "METRICS_BIND_ADDRESS"
 )
 
 const defaultMetricsAddr = ":9445"
 
-// Environment is the content of the variables, with defaults filled in.
+// Environment is the parsed environment, with defaults applied.
 type Environment struct {
 	Node        string
 	Heartbeat   time.Duration
-	MetricsAddr string // empty: nothing is served
+	MetricsAddr string // empty: no server
 	AsNode      bool
-	// Booted is when the node was started, for simulated nodes; zero: that of the machine.
+	// Booted is the boot time of a simulated node; zero: the boot time of the machine.
 	Booted time.Time
-	// Check is the check that CONDITION_TYPE and CHECK_ENDPOINT describe; nil if neither they nor
-	// another variable of a check is set.
+	// Check is the check that CONDITION_TYPE and CHECK_ENDPOINT describe; nil if no variable of a check is set.
 	Check *CheckConfig
 }
 
-// ReadEnvironment reads the variables. An error names the variable that is wrong.
+// ReadEnvironment reads the environment variables. An error names the invalid variable.
 func ReadEnvironment(variable func(string) string) (Environment, error) {
 	env := Environment{Node: variable(NodeName), MetricsAddr: defaultMetricsAddr}
 	if env.Node != "" && (len(env.Node) > 253 || !nodeNameForm.MatchString(env.Node)) {
-		return env, fmt.Errorf("%s is %q, must be the name of a node, as spec.nodeName of the pod has it", NodeName, env.Node)
+		return env, fmt.Errorf("%s is %q, must be the name of a node, e.g. spec.nodeName of the pod", NodeName, env.Node)
 	}
 	var err error
 	if env.Heartbeat, err = durationIn(variable, HeartbeatPeriod, DefaultHeartbeat, minHeartbeat); err != nil {
@@ -82,13 +81,13 @@ func (e *Environment) readMetricsAddr(address string) error {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is %q, must be an address with a port, e.g. %s=:9445 or 127.0.0.1:9445; 0 serves nothing", MetricsBindAddress, address, MetricsBindAddress)
+		return fmt.Errorf("%s is %q, must be an address with a port, e.g. %s=:9445 or 127.0.0.1:9445; 0 disables the server", MetricsBindAddress, address, MetricsBindAddress)
 	}
 	e.MetricsAddr = address
 	return nil
 }
 
-// checkIn is the check in the variables.
+// checkIn returns the check that the variables describe.
 func checkIn(variable func(string) string) (*CheckConfig, error) {
 	conditionType, endpoint := variable(ConditionType), variable(CheckEndpoint)
 	if conditionType == "" && endpoint == "" && variable(CheckInterval) == "" && variable(CheckTimeout) == "" {
@@ -98,7 +97,7 @@ func checkIn(variable func(string) string) (*CheckConfig, error) {
 		return nil, fmt.Errorf("%s %w", ConditionType, err)
 	}
 	if endpoint == "" {
-		return nil, fmt.Errorf("%s is not set, must be what to check, e.g. %s=http://localhost:9099/readiness", CheckEndpoint, CheckEndpoint)
+		return nil, fmt.Errorf("%s is not set, must be the endpoint to check, e.g. %s=http://localhost:9099/readiness", CheckEndpoint, CheckEndpoint)
 	}
 	spec, err := check.Parse(endpoint)
 	if err == nil {
@@ -127,6 +126,6 @@ func durationIn(variable func(string) string, name string, otherwise, least time
 	return d.Duration, d.AtLeast(least, name, fmt.Sprintf("%s=%v", name, otherwise))
 }
 
-// errNoCheck is returned if neither a file nor variables name a check.
-var errNoCheck = errors.New("nothing to check: set " + ConditionType + " and " + CheckEndpoint +
-	", e.g. " + ConditionType + "=example.com/NetworkReady " + CheckEndpoint + "=http://localhost:9099/readiness, or give --config=FILE")
+// errNoCheck is returned if neither a file nor the environment configures a check.
+var errNoCheck = errors.New("no check configured: set " + ConditionType + " and " + CheckEndpoint +
+	", e.g. " + ConditionType + "=example.com/NetworkReady " + CheckEndpoint + "=http://localhost:9099/readiness, or set --config=FILE")

@@ -14,20 +14,20 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// Metrics are what a reporter counts. They are written in the text format of Prometheus by
-// hand: its client library is a quarter of the binary, and of the memory that the reporter
-// takes on every node, for this page of code.
+// Metrics are the metrics of a reporter. They are written in the Prometheus text format without
+// the client library: it would add a quarter to the binary and to the memory of the reporter
+// on every node.
 type Metrics struct {
 	mu      sync.Mutex
 	checks  map[string]int  // by result
 	writes  map[string]int  // by result
 	status  map[string]bool // by condition type
-	buckets []int           // as many as bounds, and one for what is beyond
+	buckets []int           // one per bound, and one for longer runs
 	seconds float64
-	refused bool // the configuration file, as it is now
+	refused bool // the current configuration file is invalid
 }
 
-// bounds are those of the histogram of durations, in seconds.
+// bounds are the bucket bounds of the duration histogram, in seconds.
 var bounds = []float64{.001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 // Results of a write.
@@ -37,7 +37,7 @@ const (
 	writeSkipped = "skipped"
 )
 
-// NewMetrics starts to count.
+// NewMetrics returns metrics with every counter at zero.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		checks:  map[string]int{string(check.Healthy): 0, string(check.Unhealthy): 0, string(check.Error): 0},
@@ -47,7 +47,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// observed counts a run of a check, and whether it gave something to write.
+// observed counts a run of a check, and a skipped write if the run changed nothing.
 func (m *Metrics) observed(conditionType, status string, result check.Result, took time.Duration, news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,14 +68,14 @@ func (m *Metrics) wrote(result string) {
 	m.writes[result]++
 }
 
-// configured notes whether the configuration file is one that can be used.
+// configured records whether the configuration file is valid.
 func (m *Metrics) configured(valid bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refused = !valid
 }
 
-// forget drops the condition of a check that is no more.
+// forget drops the condition of a removed check.
 func (m *Metrics) forget(conditionType string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,23 +84,23 @@ func (m *Metrics) forget(conditionType string) {
 
 const prefix = "node_readiness_reporter_"
 
-// write writes all metrics as Prometheus reads them.
+// write writes all metrics in the Prometheus text format.
 func (m *Metrics) write(w io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	describe(w, "build_info", "gauge", "Always 1; the label has the version.")
+	describe(w, "build_info", "gauge", "Always 1; the version is in the label version.")
 	sample(w, "build_info", "version", version.Version, 1)
-	describe(w, "config_valid", "gauge", "1 unless the configuration file has become one that is refused; then the one before is in force.")
+	describe(w, "config_valid", "gauge", "1 if the configuration file is valid, 0 if it is not and the reporter keeps the previous configuration.")
 	_, _ = fmt.Fprintf(w, "%sconfig_valid %d\n", prefix, number(!m.refused))
-	describe(w, "checks_total", "counter", "Checks by what they found: healthy, unhealthy, or error where there was no answer.")
+	describe(w, "checks_total", "counter", "Number of checks by result: healthy, unhealthy, or error if the check got no valid response.")
 	samples(w, "checks_total", "result", m.checks)
-	describe(w, "condition_writes_total", "counter", "Writes to the API server: success, error, or skipped where a check found nothing new.")
+	describe(w, "condition_writes_total", "counter", "Number of condition writes by result: success, error, or skipped if a check changed nothing.")
 	samples(w, "condition_writes_total", "result", m.writes)
-	describe(w, "condition_status", "gauge", "1 where the status of the condition is to be True, else 0.")
+	describe(w, "condition_status", "gauge", "1 if the reporter decided the status True for the condition, else 0.")
 	for _, conditionType := range slices.Sorted(maps.Keys(m.status)) {
 		sample(w, "condition_status", "condition", conditionType, number(m.status[conditionType]))
 	}
-	describe(w, "check_duration_seconds", "histogram", "How long checks take.")
+	describe(w, "check_duration_seconds", "histogram", "Duration of checks in seconds.")
 	count := 0
 	for i, bound := range append(slices.Clone(bounds), 0) {
 		count += m.buckets[i]

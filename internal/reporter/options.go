@@ -16,8 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// Options are the command line of a reporter; most of what it does is in the environment or
-// in a file.
+// Options are the flags of a reporter. The checks come from the environment or from a file.
 type Options struct {
 	Config     string
 	Kubeconfig string
@@ -27,38 +26,38 @@ type Options struct {
 
 // AddFlags adds a flag for every option.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Config, "config", "", "File with any number of checks, instead of "+ConditionType+" and "+CheckEndpoint+". It is read again when it changes.")
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig for a reporter that does not run in a pod. Empty: the account of the pod or, outside of one, the KUBECONFIG variable.")
-	flags.StringVar(&o.LogLevel, "log-level", "info", "What to log: debug, info, warn or error.")
-	flags.BoolVar(&o.Validate, "validate", false, "Check the configuration, print what is wrong with it, and exit. Needs no cluster.")
+	flags.StringVar(&o.Config, "config", "", "Path of a configuration file with checks; replaces "+ConditionType+" and "+CheckEndpoint+". The reporter reloads the file when it changes.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Path of a kubeconfig, for a reporter that does not run in a pod. Empty: the service account of the pod or, outside a pod, the file in KUBECONFIG.")
+	flags.StringVar(&o.LogLevel, "log-level", "info", "Minimum level of log messages: debug, info, warn or error.")
+	flags.BoolVar(&o.Validate, "validate", false, "Validate the configuration, print the error or the checks, and exit. Needs no cluster.")
 }
 
 // Usage is the text of --help before the flags.
-var Usage = `readygate-reporter turns the health of a component on this node into a node condition.
+var Usage = `readygate-reporter reports the health of a component on this node as a node condition.
 
-What to check comes from the environment:
+Environment variables configure one check:
 
   ` + ConditionType + `        type of the node condition, e.g. example.com/NetworkReady
-  ` + CheckEndpoint + `        what to check: http://, https://, tcp://, grpc:// or file://,
+  ` + CheckEndpoint + `        endpoint to check: http://, https://, tcp://, grpc:// or file://,
                         e.g. http://localhost:9099/readiness
   ` + CheckInterval + `        pause between two checks while the condition is True (30s);
-                        until it is True, the pause is 500ms
-  ` + CheckTimeout + `         how long a check may take (2s)
+                        while it is not True, the pause is 500ms
+  ` + CheckTimeout + `         maximum duration of one check (2s)
 
-or from a file with any number of checks of every kind, given with --config:
+A file, set with --config, configures any number of checks:
 
 ` + indented(Example) + `
-Kinds of checks: http, tcp, grpc, file, exec, cni (also with a canary) and peers; every field
-is in docs/reference/reporter.md. The file is read again when it changes.
+Kinds of checks: http, tcp, grpc, file, exec, cni (optionally with a canary) and peers.
+docs/reference/reporter.md lists every field. The reporter reloads the file when it changes.
 
-Variables that hold with both:
+Environment variables that apply in both cases:
 
-  ` + NodeName + `             name of the node; else the one that the pod's token names
-  ` + HeartbeatPeriod + `      how often a condition is written though nothing changed (5m)
-  ` + MetricsBindAddress + `  where /metrics, /healthz and /readyz are served (:9445); 0: nowhere
-  ` + ImpersonateNode + `      true: make requests as the node, system:node:<name>
+  ` + NodeName + `             name of the node (the node that the pod's token names)
+  ` + HeartbeatPeriod + `      time between two writes of unchanged conditions (5m)
+  ` + MetricsBindAddress + `  address of /metrics, /healthz and /readyz (:9445); 0 disables them
+  ` + ImpersonateNode + `      true: send requests as the node, system:node:<name>
 
-SIGHUP reads the file again and makes every check run at once.
+On SIGHUP the reporter reloads the file and runs every check immediately.
 
 Flags:
 `
@@ -101,11 +100,11 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// exclusive returns an error if a variable of a check is set although a file has the checks.
+// exclusive returns an error if both a file and a variable of a check are set.
 func (o *Options) exclusive(variable func(string) string) error {
 	for _, name := range []string{ConditionType, CheckEndpoint, CheckInterval, CheckTimeout} {
 		if o.Config != "" && variable(name) != "" {
-			return fmt.Errorf("--config=%s is given, and %s is set, which is for a reporter without a file: leave out one of them", o.Config, name)
+			return fmt.Errorf("--config=%s and %s are both set: remove one of them", o.Config, name)
 		}
 	}
 	return nil
@@ -126,9 +125,9 @@ func (o *Options) connection() (nodestatus.Connection, error) {
 	return nodestatus.InCluster(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"), nodestatus.AccountDir)
 }
 
-// validate returns what is wrong with a configuration, and prints the checks of a valid one if show is set.
+// validate returns an error for an invalid configuration, and prints the checks of a valid one if show is set.
 func validate(environment Environment, file string, show bool) error {
-	// Services that pods find by variables are not known here, and need not be.
+	// The service variables of the pod are not set here, so every one gets a placeholder.
 	anywhere := func(name string) string {
 		if strings.HasSuffix(name, "_SERVICE_PORT") {
 			return "1"
@@ -140,20 +139,20 @@ func validate(environment Environment, file string, show bool) error {
 		return err
 	}
 	for _, t := range tasks {
-		fmt.Printf("%s: %s every %v, at most %v\n", t.conditionType, t.kind, t.interval, t.timeout)
+		fmt.Printf("%s: %s, interval %v, timeout %v\n", t.conditionType, t.kind, t.interval, t.timeout)
 	}
 	return nil
 }
 
-// limitMemory collects garbage early and keeps to one processor, whatever the node has: both
-// cost memory that the node's pods can use, and a reporter has little to do. A user's own
-// GOGC, GOMEMLIMIT and GOMAXPROCS win.
+// limitMemory makes the garbage collector run early and uses one processor: a reporter does little
+// work, and both save memory on the node. GOGC, GOMEMLIMIT and GOMAXPROCS in the environment
+// take precedence.
 func limitMemory(checks int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(25)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(6<<20 + checks*128<<10)) // for the heap; more would stay unused, but resident
+		debug.SetMemoryLimit(int64(6<<20 + checks*128<<10)) // heap; freed memory above it would stay resident
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)

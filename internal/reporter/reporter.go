@@ -17,13 +17,13 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// filePollInterval is how often the configuration file is looked at.
+// filePollInterval is the time between two reads of the configuration file.
 const filePollInterval = 5 * time.Second
 
 // Reporter runs checks and writes conditions.
 type Reporter struct {
 	node        string
-	file        string // of the configuration; empty: there is none
+	file        string // path of the configuration; empty: none
 	environment Environment
 	variable    func(string) string
 	metrics     *Metrics
@@ -36,19 +36,18 @@ type Reporter struct {
 	running  map[string]*task // by condition type
 	finished sync.WaitGroup
 
-	content   []byte // of the file, as it was last looked at
-	fileError string // about it
+	content   []byte // of the file, as last read
+	fileError string // the last logged error of the file
 }
 
-// New is a reporter, not running yet. Everything that is wrong with its configuration is
-// found here.
+// New returns a reporter that is not running yet. It returns every error of the configuration.
 func New(environment Environment, file string, connection nodestatus.Connection) (*Reporter, error) {
 	node := environment.Node
 	if node == "" {
 		node = connection.NodeOf()
 	}
 	if node == "" {
-		return nil, fmt.Errorf("%s is not set, and the token names no node (in a pod it does, since Kubernetes 1.30): set %s=NODE or, in a pod, add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName, NodeName)
+		return nil, fmt.Errorf("%s is not set, and the token names no node (tokens of pods do since Kubernetes 1.30): set %s=NODE or, in a pod, add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName, NodeName)
 	}
 	booted := environment.Booted
 	if booted.IsZero() {
@@ -70,7 +69,7 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 	return r, err
 }
 
-// load reads what to check: the configuration file, or the variables.
+// load reads and compiles the checks of the configuration file or of the variables.
 func (r *Reporter) load() (*Config, []*task, error) {
 	config, err := r.read()
 	if err != nil {
@@ -101,9 +100,10 @@ func (r *Reporter) read() (*Config, error) {
 	return config, nil
 }
 
-// Run reports until the context is over. Something in the channel means: check now.
+// Run runs the checks and writes conditions until the context ends. A signal in the channel reloads the
+// configuration and runs every check immediately.
 func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) {
-	slog.InfoContext(ctx, "reporting", "node", r.node, "checks", len(r.tasks))
+	slog.InfoContext(ctx, "Starting", "node", r.node, "checks", len(r.tasks))
 	r.follow(ctx, r.config, r.tasks)
 	r.finished.Go(func() {
 		(&writer{client: r.client, board: r.board, metrics: r.metrics, heartbeat: func() time.Duration { return time.Duration(r.heartbeat.Load()) }}).run(ctx)
@@ -111,25 +111,25 @@ func (r *Reporter) Run(ctx context.Context, now <-chan os.Signal) {
 	if r.environment.MetricsAddr != "" {
 		r.finished.Go(func() { serve(ctx, r.environment.MetricsAddr, r.handler()) })
 	}
-	for look := time.NewTicker(filePollInterval); ; {
+	for poll := time.NewTicker(filePollInterval); ; {
 		select {
 		case <-ctx.Done():
-			look.Stop()
+			poll.Stop()
 			r.finished.Wait()
 			return
-		case <-look.C:
+		case <-poll.C:
 			r.reload(ctx)
 		case <-now:
-			slog.InfoContext(ctx, "checking now")
-			r.fileError, r.content = "", nil // so that an error in the file is logged again
+			slog.InfoContext(ctx, "Received SIGHUP; running all checks")
+			r.fileError, r.content = "", nil // log an error in the file again
 			r.reload(ctx)
 			r.recheck()
 		}
 	}
 }
 
-// reload applies the configuration file if it changed. An invalid file is logged once, and the previous
-// configuration stays in force.
+// reload applies the configuration file if it changed. It logs an invalid file once and keeps the previous
+// configuration.
 func (r *Reporter) reload(ctx context.Context) {
 	if r.file == "" {
 		return
@@ -143,18 +143,17 @@ func (r *Reporter) reload(ctx context.Context) {
 	if err != nil {
 		what, _, _ := strings.Cut(err.Error(), "; a valid file:")
 		if what != r.fileError {
-			slog.ErrorContext(ctx, "the configuration file is wrong: the one before stays in force", "error", what)
+			slog.ErrorContext(ctx, "Invalid configuration file; keeping the previous configuration", "error", what)
 		}
 		r.fileError = what
 		return
 	}
 	r.fileError = ""
-	slog.InfoContext(ctx, "the configuration file is read", "checks", len(tasks))
+	slog.InfoContext(ctx, "Loaded the configuration file", "checks", len(tasks))
 	r.follow(ctx, config, tasks)
 }
 
-// follow starts and stops checks so that those of the tasks run. A task that is as it was
-// before goes on undisturbed.
+// follow starts and stops checks so that exactly the given tasks run. An unchanged task keeps running.
 func (r *Reporter) follow(ctx context.Context, config *Config, tasks []*task) {
 	r.heartbeat.Store(int64(valueOr(config.HeartbeatPeriod, r.environment.Heartbeat)))
 	r.board.notify() // the period may be shorter now
@@ -164,7 +163,7 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []*task) {
 			delete(r.running, conditionType)
 			r.board.remove(conditionType)
 			r.metrics.forget(conditionType)
-			slog.InfoContext(ctx, "no longer checked; the condition stays as it is", "condition", conditionType)
+			slog.InfoContext(ctx, "Stopped a check; its condition on the node stays unchanged", "condition", conditionType)
 		}
 	}
 	for _, t := range tasks {
@@ -182,7 +181,7 @@ func (r *Reporter) follow(ctx context.Context, config *Config, tasks []*task) {
 	}
 }
 
-// check runs one check again and again.
+// check runs one check periodically until the context ends.
 func (r *Reporter) check(ctx context.Context, t *task) {
 	guard := &check.Guard{Check: t.check, Timeout: t.timeout}
 	before := outcome{status: nodestatus.Unknown}
@@ -198,23 +197,23 @@ func (r *Reporter) check(ctx context.Context, t *task) {
 		log := slog.With("condition", t.conditionType, "reason", observation.Reason, "message", observation.Message)
 		switch {
 		case now.failures == 1:
-			log.InfoContext(ctx, "fails, but stays True for now", "failures", t.thresholds.Failure, "for", t.thresholds.HoldDown)
+			log.InfoContext(ctx, "Check failed; the condition stays True until failureThreshold and holdDown are reached", "failureThreshold", t.thresholds.Failure, "holdDown", t.thresholds.HoldDown)
 		case before.status != now.status:
-			log.InfoContext(ctx, "observed", "status", now.status)
+			log.InfoContext(ctx, "Condition changed", "status", now.status)
 		case before.failures > 0 && now.failures == 0:
-			log.InfoContext(ctx, "recovered before it was False", "failures", before.failures)
+			log.InfoContext(ctx, "Check recovered before the condition became False", "failures", before.failures)
 		}
 		before = now
 		pause(ctx, jitter(now.pause), t.recheck)
 	}
 }
 
-// recheck makes every check run now.
+// recheck runs every check immediately.
 func (r *Reporter) recheck() {
 	for _, t := range r.running {
 		select {
 		case t.recheck <- struct{}{}:
-		default: // it is about to
+		default: // a run is requested already
 		}
 	}
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// bindRetryInterval is how often a port that is taken is tried again: with hostNetwork the reporter
-// before this one may still have it.
+// bindRetryInterval is the time between two attempts to bind a port in use. With hostNetwork, the previous reporter
+// pod may still use it.
 const bindRetryInterval = 30 * time.Second
 
-// maxConnections bounds the memory that clients can use.
+// maxConnections limits the memory that clients can use.
 const maxConnections = 64
 
-// serve serves metrics, health, and answers to peers until the context is over. A port that
-// is taken is reported, and keeps the reporter from nothing else.
+// serve serves metrics, health and the peer endpoint until the context ends. It logs a port in use and
+// retries; the checks run meanwhile.
 func serve(ctx context.Context, address string, handler http.Handler) {
 	for logged := false; ctx.Err() == nil; pause(ctx, bindRetryInterval, nil) {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
 			if !logged {
-				slog.ErrorContext(ctx, "metrics and health are not served; checks go on", "error", err, "hint", "set METRICS_BIND_ADDRESS to a free port, e.g. :9446, or to 0")
+				slog.ErrorContext(ctx, "Cannot serve metrics and health; checks continue", "error", err, "hint", "set METRICS_BIND_ADDRESS to a free port, e.g. :9446, or to 0")
 			}
 			logged = true
 			continue
 		}
-		slog.InfoContext(ctx, "serving metrics and health", "address", listener.Addr().String())
+		slog.InfoContext(ctx, "Serving metrics and health", "address", listener.Addr().String())
 		server := &http.Server{
 			Handler:           handler,
 			ReadHeaderTimeout: 2 * time.Second,
@@ -45,12 +45,12 @@ func serve(ctx context.Context, address string, handler http.Handler) {
 		err = server.Serve(netutil.LimitListener(listener, maxConnections))
 		stop()
 		if ctx.Err() == nil {
-			slog.ErrorContext(ctx, "serving metrics and health", "error", err)
+			slog.ErrorContext(ctx, "Serving metrics and health failed; retrying", "error", err)
 		}
 	}
 }
 
-// handler answers at /metrics, /healthz, /readyz and, for other reporters, at check.PeerPath.
+// handler serves /metrics, /healthz, /readyz and, for other reporters, check.PeerPath.
 func (r *Reporter) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
@@ -58,11 +58,11 @@ func (r *Reporter) handler() http.Handler {
 		r.metrics.write(w)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // the client is gone
+		_, _ = io.WriteString(w, "ok\n") // the client has disconnected
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if unready := r.board.unreadyPeers(); unready != nil {
-			http.Error(w, unready.conditionType+" is not True: other reporters are not to rely on this one", http.StatusServiceUnavailable)
+			http.Error(w, unready.conditionType+" is not True: this reporter must not be in the Service of ready peers", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok\n")

@@ -11,21 +11,21 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// task is a check as it is run: compiled, with every default filled in.
+// task is a compiled check with every default applied.
 type task struct {
 	conditionType string
 	check         check.Check
-	kind          string // as http
+	kind          string // e.g. http
 	costly        bool
 	interval      time.Duration
 	timeout       time.Duration
 	thresholds    Thresholds
-	text          string // what it was made of: the same text is the same task
+	text          string // the configuration as JSON: equal text means an unchanged task
 	recheck       chan struct{}
 	stop          context.CancelFunc // set when it runs
 }
 
-// tasks compiles the checks of a configuration. An error names the field that is wrong.
+// tasks compiles the checks of a configuration. An error names the invalid field.
 func (c *Config) tasks(env check.Env) ([]*task, error) {
 	var all []*task
 	for i := range c.Checks {

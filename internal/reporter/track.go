@@ -7,46 +7,46 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// Thresholds are what it takes to change the status.
+// Thresholds are the requirements for a change of the status.
 type Thresholds struct {
-	// Success is how many healthy observations in a row make a node's condition True.
+	// Success is the number of consecutive healthy results that set the condition to True.
 	Success int
-	// Failure is how many others in a row make a True condition False, and HoldDown how long
-	// they must have gone on. A condition that is not True needs one.
+	// Failure is the number of consecutive failures that set a True condition to False, and HoldDown the
+	// time for which they must continue. A condition that is not True becomes False with one failure.
 	Failure  int
 	HoldDown time.Duration
 }
 
-// Track decides what observations of one check mean. It is pure: time comes in with them.
+// Track decides the status of a condition from the results of one check. It is pure: the caller passes the time.
 type Track struct {
 	thresholds Thresholds
 
 	status string // True, False or, before the first decision, Unknown
 	latest check.Observation
-	said   check.Observation // what the status goes back to
+	basis  check.Observation // the result that decided the status
 
 	streak      int
 	streakSince time.Time
 }
 
-// NewTrack knows nothing yet.
+// NewTrack returns a track whose status is Unknown.
 func NewTrack(thresholds Thresholds) *Track {
 	return &Track{thresholds: thresholds, status: nodestatus.Unknown}
 }
 
-// Adopt takes over that the condition was True before this process started, and why, as if
-// this process had observed it: after a restart the same thresholds apply.
-func (t *Track) Adopt(said check.Observation) {
+// Adopt starts from a condition that was True before this process started, as if
+// this process had seen the result: after a restart the same thresholds apply.
+func (t *Track) Adopt(basis check.Observation) {
 	if t.status == nodestatus.True {
 		return
 	}
-	t.status, t.said = nodestatus.True, said
+	t.status, t.basis = nodestatus.True, basis
 	if t.streak > 0 {
 		t.decide(t.streakSince)
 	}
 }
 
-// Observe takes an observation into account.
+// Observe records a result and decides the status.
 func (t *Track) Observe(observation check.Observation, now time.Time) {
 	if t.streak == 0 || observation.Healthy() != t.latest.Healthy() {
 		t.streak, t.streakSince = 0, now
@@ -59,25 +59,25 @@ func (t *Track) Observe(observation check.Observation, now time.Time) {
 func (t *Track) decide(now time.Time) {
 	switch {
 	case t.latest.Healthy() && (t.streak >= t.thresholds.Success || t.status == nodestatus.True):
-		t.status, t.said = nodestatus.True, t.latest
-	case t.latest.Healthy(): // not often enough yet
+		t.status, t.basis = nodestatus.True, t.latest
+	case t.latest.Healthy(): // successThreshold not reached
 	case t.status != nodestatus.True:
-		t.status, t.said = nodestatus.False, t.latest
+		t.status, t.basis = nodestatus.False, t.latest
 	case t.streak >= t.thresholds.Failure && now.Sub(t.streakSince) >= t.thresholds.HoldDown:
-		t.status, t.said = nodestatus.False, t.latest
+		t.status, t.basis = nodestatus.False, t.latest
 	}
 }
 
 // Status is True, False, or Unknown before the first decision.
 func (t *Track) Status() string { return t.status }
 
-// Basis is the observation that decided the status.
-func (t *Track) Basis() check.Observation { return t.said }
+// Basis returns the result that decided the status.
+func (t *Track) Basis() check.Observation { return t.basis }
 
-// Decided reports whether the status is known.
+// Decided reports whether the status is True or False.
 func (t *Track) Decided() bool { return t.status != nodestatus.Unknown }
 
-// Failures is the number of consecutive failures of a condition that is still True.
+// Failures returns the number of consecutive failures while the condition is True.
 func (t *Track) Failures() int {
 	if t.status == nodestatus.True && !t.latest.Healthy() {
 		return t.streak
@@ -90,12 +90,11 @@ const (
 	startInterval = 500 * time.Millisecond
 	// failingInterval is the pause when the condition is True and the last check failed.
 	failingInterval = 5 * time.Second
-	// costlyPauseFactor is how many times as long as it took the pause after a costly check is.
+	// costlyPauseFactor is the minimum pause after a costly check, as a multiple of the check's duration.
 	costlyPauseFactor = 4
 )
 
-// Pause is how long to wait before the next check, after one that took so long; the time that
-// a check takes counts only where it is costly.
+// Pause returns the time until the next check. costly is the duration of the last run if the check is costly, else zero.
 func (t *Track) Pause(interval, costly time.Duration) time.Duration {
 	switch {
 	case t.status != nodestatus.True:

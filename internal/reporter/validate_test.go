@@ -17,7 +17,7 @@ func TestValidateNeedsNoCluster(t *testing.T) {
 	if err := validate(Environment{}, file, false); err != nil {
 		t.Error(err)
 	}
-	if err := validate(Environment{}, "", false); err == nil || !strings.Contains(err.Error(), "nothing to check") {
+	if err := validate(Environment{}, "", false); err == nil || !strings.Contains(err.Error(), "no check configured") {
 		t.Errorf("of nothing it says %v", err)
 	}
 }
@@ -26,7 +26,7 @@ func TestAFileAndVariablesExcludeEachOther(t *testing.T) {
 	o := &Options{Config: "config.yaml"}
 	for _, name := range []string{"CONDITION_TYPE", "CHECK_ENDPOINT", "CHECK_INTERVAL", "CHECK_TIMEOUT"} {
 		err := o.exclusive(func(asked string) string { return map[string]string{name: "x"}[asked] })
-		if want := "--config=config.yaml is given, and " + name + " is set, which is for a reporter without a file: leave out one of them"; err == nil || err.Error() != want {
+		if want := "--config=config.yaml and " + name + " are both set: remove one of them"; err == nil || err.Error() != want {
 			t.Errorf("it says %v, want %s", err, want)
 		}
 	}

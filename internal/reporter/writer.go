@@ -15,18 +15,17 @@ import (
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 15 * time.Second
-	// relogInterval is how often the same failure is logged.
+	// relogInterval is the minimum time between two log messages about the same failure.
 	relogInterval = time.Minute
-	// keepAliveInterval is how often the API server is asked while a condition is about to become
-	// True: a connection that is open by then saves some tenths of a second under a small CPU
-	// limit.
+	// keepAliveInterval is the time between two empty requests while a condition is not True: an open
+	// connection saves some tenths of a second under a small CPU limit when the condition becomes True.
 	keepAliveInterval = time.Minute
-	// rejectionRetryInterval is how long a condition that the API server rejected waits before the next attempt.
+	// rejectionRetryInterval is the time before a condition that the API server rejected is written again.
 	rejectionRetryInterval = time.Minute
 
-	// minMessageInterval is the least time between a write and one that changes a message but no status.
-	// It doubles each time, up to maxMessageInterval: an endpoint that fails in turns in two ways
-	// must not become a stream of writes.
+	// minMessageInterval is the minimum time between a write and one that changes a message but no status.
+	// It doubles with each such write, up to maxMessageInterval: an endpoint that alternates between two
+	// errors must not cause a stream of writes.
 	minMessageInterval = 10 * time.Second
 	maxMessageInterval = 5 * time.Minute
 )
@@ -38,16 +37,16 @@ type writer struct {
 	heartbeat func() time.Duration // the period
 	metrics   *Metrics
 
-	asked         time.Time // when the API server last answered
-	wrote         time.Time // when it last took a write of all conditions
-	spread        float64   // of the heartbeat: a little more or less than the period
-	messageWrites int       // writes of other words since the last change
+	asked         time.Time // last response of the API server
+	wrote         time.Time // last successful write
+	spread        float64   // random factor of the heartbeat period
+	messageWrites int       // writes that changed only messages, since the last change of a status
 	failures      int
 	logged        string
 	loggedAt      time.Time
 }
 
-// run writes until the context ends. Every attempt reads the conditions again, so that after an outage only
+// run writes until the context ends. Every attempt reads the board again, so that after an outage only
 // the latest state is written.
 func (w *writer) run(ctx context.Context) {
 	w.spread = 1
@@ -81,7 +80,7 @@ func (w *writer) report(ctx context.Context, conditions []nodestatus.Condition, 
 	return !isNotFound(err)
 }
 
-// reportEach writes conditions one by one, so that a rejected one does not block the others.
+// reportEach writes one condition per request, so that a rejected condition does not block the others.
 func (w *writer) reportEach(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) {
 	for i, condition := range conditions {
 		_, err := w.client.Report(ctx, conditions[i:i+1])
@@ -99,8 +98,8 @@ func (w *writer) reportEach(ctx context.Context, conditions []nodestatus.Conditi
 	}
 }
 
-// idle waits until there may be something to write, and keeps the connection warm where it
-// will be needed. It returns false if the node does not exist.
+// idle waits for the next write, and keeps the connection open while a condition is not True.
+// It returns false if the node does not exist.
 func (w *writer) idle(ctx context.Context, wait time.Duration) bool {
 	if w.board.anyRejected(time.Now()) {
 		wait = min(wait, rejectionRetryInterval)
@@ -127,17 +126,17 @@ func (w *writer) idle(ctx context.Context, wait time.Duration) bool {
 // checkUID detects a node that was deleted and created again.
 func (w *writer) checkUID(ctx context.Context, node nodestatus.Node) {
 	if node.Metadata.UID != w.board.uid() {
-		slog.InfoContext(ctx, "the node was created again: its conditions begin now")
+		slog.InfoContext(ctx, "Node was recreated; all conditions transition now")
 		w.board.learn(node, time.Now())
 	}
 }
 
-// waiting is how long the next write may wait; a change does not wait at all.
+// waiting returns the time until the next write; a change of a status is written immediately.
 func (w *writer) waiting(urgency urgency, conditions int) time.Duration {
 	beat := time.Until(w.wrote.Add(time.Duration(float64(w.heartbeat()) * w.spread)))
 	switch {
 	case conditions == 0:
-		return time.Hour // until a check has decided
+		return time.Hour // until a check decides and wakes the writer
 	case urgency == change:
 		return 0
 	case urgency == messageOnly:
@@ -159,9 +158,9 @@ func (w *writer) learn(ctx context.Context) bool {
 
 func (w *writer) succeeded(ctx context.Context, conditions []nodestatus.Condition, urgency urgency) {
 	if w.wrote.IsZero() {
-		slog.InfoContext(ctx, "written for the first time", "conditions", len(conditions))
+		slog.InfoContext(ctx, "Wrote the conditions for the first time", "conditions", len(conditions))
 	} else if w.failures > 0 {
-		slog.InfoContext(ctx, "written again", "failed", w.failures)
+		slog.InfoContext(ctx, "Wrote the conditions after failed attempts", "failures", w.failures)
 	}
 	now := time.Now()
 	w.asked, w.wrote, w.spread = now, now, 0.9+0.2*rand.Float64()
@@ -196,33 +195,33 @@ func (w *writer) backOff(err error) time.Duration {
 	return wait/2 + rand.N(wait)
 }
 
-// logFailure logs a failure, and the same failure again only after relogInterval.
+// logFailure logs a failure. It logs the same failure again only after relogInterval.
 func (w *writer) logFailure(ctx context.Context, err error, about ...any) {
 	if err.Error() == w.logged && time.Since(w.loggedAt) < relogInterval {
 		return
 	}
 	w.logged, w.loggedAt = err.Error(), time.Now()
-	slog.WarnContext(ctx, "could not write", append(about, "error", err, "hint", hint(err))...)
+	slog.WarnContext(ctx, "Writing the conditions failed; retrying", append(about, "error", err, "hint", hint(err))...)
 }
 
-// hint is the next step after an error.
+// hint returns the next step for the user.
 func hint(err error) string {
 	var rejection *nodestatus.StatusError
 	switch {
 	case !errors.As(err, &rejection):
-		return "the API server is away; it is tried again"
+		return "the API server is not reachable; no action needed if it is restarting"
 	case strings.Contains(rejection.Message, "ValidatingAdmissionPolicy"):
-		return "an admission policy forbids it, and its words are in the error: see docs/reference/policies.md, what a reporter may do"
+		return "an admission policy rejects the write; its message is in the error; see docs/reference/policies.md"
 	}
 	switch rejection.Code {
 	case http.StatusUnauthorized:
-		return "the token is not valid: is it mounted, and of this cluster?"
+		return "the token is not valid; check that it is mounted and issued by this cluster"
 	case http.StatusForbidden:
 		return `grant this account "patch" on "nodes/status"`
 	case http.StatusNotFound:
-		return "there is no such node (yet): is NODE_NAME right?"
+		return "the node does not exist or is not registered yet; check NODE_NAME"
 	}
-	return "it is tried again"
+	return "see the error; the reporter retries with backoff"
 }
 
 func isNotFound(err error) bool { return codeOf(err) == http.StatusNotFound }
@@ -241,7 +240,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// jitter is the duration, a tenth more or less, so that reporters do not act in step.
+// jitter returns the duration plus or minus up to 10%, so that reporters do not run in step.
 func jitter(d time.Duration) time.Duration {
 	if d < 10 {
 		return d
@@ -249,7 +248,7 @@ func jitter(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5)
 }
 
-// pause waits, at most until the context is over or something comes from the channel.
+// pause waits for d, or until the context ends or the channel receives.
 func pause(ctx context.Context, d time.Duration, early <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

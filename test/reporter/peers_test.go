@@ -63,7 +63,7 @@ func (o *outpost) becomes(t *testing.T, status corev1.ConditionStatus, reason st
 	})
 }
 
-var turned = regexp.MustCompile(`(?m)^time=(\S+) .*msg=observed .*status=(\S+)$`)
+var turned = regexp.MustCompile(`(?m)^time=(\S+) .*msg="Condition changed" .*status=(\S+)$`)
 
 // turns are the statuses that the node has had one after the other.
 func (o *outpost) turns() []string {
@@ -255,11 +255,11 @@ func TestReportersAreNotHeldBackByANodeThatIsSwitchedOff(t *testing.T) {
 		o.checked(t, 5) // so that they have met
 	}
 	n.setCut(true, "b")
-	a.says(t, "fails, but stays True for now")
+	a.says(t, "Check failed; the condition stays True")
 	a.checked(t, 2) // a while, but not as long as the hold-down
 	b.Kill()
 	n.leave("b")
-	a.says(t, "recovered before it was False")
+	a.says(t, "Check recovered before the condition became False")
 	a.checked(t, 5)
 	if turns := a.turns(); slices.Index(turns, "True") != len(turns)-1 {
 		t.Errorf("it was in turn %v", turns)

@@ -176,7 +176,7 @@ func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
 		}
 		return nil
 	})
-	if log := p.Log(); !strings.Contains(log, "fails, but stays True for now") {
+	if log := p.Log(); !strings.Contains(log, "Check failed; the condition stays True") {
 		t.Errorf("nobody is told of the failure: %s", log)
 	}
 	if now, err := s.condition(t.Context(), networkReady); err != nil || now.Status != corev1.ConditionTrue || !now.LastTransitionTime.Equal(&up.LastTransitionTime) {
@@ -232,10 +232,10 @@ func TestConfigurationFileIsReloaded(t *testing.T) {
 		return nil
 	})
 	wantMetric(t, p, "node_readiness_reporter_config_valid 0")
-	asked, complaints := e.hits.Load(), strings.Count(p.Log(), "the configuration file is wrong")
+	asked, complaints := e.hits.Load(), strings.Count(p.Log(), "Invalid configuration file")
 	p.Signal(hangup)
 	testenv.Eventually(t, "the complaint again, for whoever asks", func(context.Context) error {
-		if n := strings.Count(p.Log(), "the configuration file is wrong"); n != complaints+1 {
+		if n := strings.Count(p.Log(), "Invalid configuration file"); n != complaints+1 {
 			return fmt.Errorf("complained %d times", n)
 		}
 		return nil

@@ -199,7 +199,7 @@ checks:
 	if forgotten, err := s.condition(t.Context(), "example.com/Forgotten"); err != nil || forgotten != nil {
 		t.Errorf("the other is %+v, %v", forgotten, err)
 	}
-	if log := p.Log(); !contains(log, "example.com/Forgotten", "an admission policy forbids it") {
+	if log := p.Log(); !contains(log, "example.com/Forgotten", "an admission policy rejects the write") {
 		t.Errorf("it says %s", log)
 	}
 }
