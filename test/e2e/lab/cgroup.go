@@ -14,13 +14,13 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// controllers are those of cgroup v1 that kubelet and runc use; each is a hierarchy of its own.
+// controllers are the cgroup v1 controllers that kubelet and runc use; each has its own hierarchy.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"}
 
 // Unified reports whether the host has cgroup v2: one hierarchy with all controllers.
 func Unified() bool { return exists(filepath.Join(cgroupRoot, "cgroup.controllers")) }
 
-// missingControllers are those that kubelet and runc need and the host does not have.
+// missingControllers returns the controllers that kubelet and runc need and the host does not have.
 func missingControllers() []string {
 	if Unified() {
 		data, _ := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
@@ -30,8 +30,8 @@ func missingControllers() []string {
 	return slices.DeleteFunc(slices.Clone(controllers), func(c string) bool { return exists(filepath.Join(cgroupRoot, c, "cgroup.procs")) })
 }
 
-// hierarchies are where processes are to be moved: on v1 the controllers, and those without any; on
-// v2 the only one, which has no name.
+// hierarchies returns the hierarchies into which a process is moved: on v1 those of the controllers and those
+// without a controller; on v2 the only one, which has no name.
 func hierarchies() []string {
 	if Unified() {
 		return []string{""}
@@ -91,7 +91,7 @@ func delegateTo(dir string) error {
 	return nil
 }
 
-// leaveRoot moves a machine's first process, and so all that it starts, out of the machine's root
+// leaveRoot moves a machine's first process, and so all its children, out of the machine's root
 // cgroup: on v2 a cgroup with processes in it cannot give controllers to cgroups below it.
 func leaveRoot() error {
 	dir := filepath.Join(cgroupRoot, "init")
@@ -120,8 +120,8 @@ func inheritCPUs(dir string) error {
 	return nil
 }
 
-// removeCgroups removes the cgroups of this name and all below them. The kernel takes a moment
-// to empty those of processes that were just killed.
+// removeCgroups removes the cgroups of this name and all below them. The kernel needs a moment
+// to remove killed processes from them.
 func removeCgroups(name string) error {
 	var err error
 	for range 100 {
@@ -137,7 +137,7 @@ func removeCgroups(name string) error {
 	return err
 }
 
-// removeTree removes directories, the innermost first; their files are the kernel's.
+// removeTree removes directories, the innermost first; the kernel removes their files.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

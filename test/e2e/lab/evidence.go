@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// keepEvidence keeps the logs of the nodes and what the cluster says of itself, in bin/e2e.
+// keepEvidence copies the logs of the nodes and the state of the cluster to bin/e2e.
 func (l *Lab) keepEvidence(t *testing.T) {
 	dir := filepath.Join(repository(), "bin", "e2e", strings.ReplaceAll(t.Name(), "/", "_"))
 	_ = os.RemoveAll(dir)
@@ -38,5 +38,5 @@ func (l *Lab) keepEvidence(t *testing.T) {
 		_ = os.CopyFS(filepath.Join(dir, n.Name), os.DirFS(n.Disk("/log")))
 		_ = os.CopyFS(filepath.Join(dir, n.Name, "pods"), os.DirFS(n.Disk("/var/log/pods")))
 	}
-	t.Logf("what the nodes and the cluster say is kept in %s", dir)
+	t.Logf("logs of the nodes and the state of the cluster are in %s", dir)
 }

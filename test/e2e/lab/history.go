@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// History is every state of every node that a watch has shown, in order.
+// History has every state of every node that a watch returned, in order.
 type History struct {
 	mu     sync.Mutex
 	states []State
 }
 
-// State is a node as it was at some time.
+// State is a node at a point in time.
 type State struct {
 	Type watch.EventType
 	Seen time.Time
 	Node *corev1.Node
 }
 
-// Watch records what happens to nodes from now until the test ends.
+// Watch records the states of nodes from now until the test ends.
 func (l *Lab) Watch(t *testing.T) *History {
 	t.Helper()
 	h := &History{}
@@ -60,14 +60,14 @@ func (h *History) add(kind watch.EventType, node *corev1.Node) {
 	h.states = append(h.states, State{Type: kind, Seen: time.Now(), Node: node})
 }
 
-// All are the states of all nodes so far.
+// All returns the states of all nodes so far.
 func (h *History) All() []State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.states)
 }
 
-// Of are the states of one node so far.
+// Of returns the states of one node so far.
 func (h *History) Of(node string) []State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *History) Always(t *testing.T, node, what string, check func(*corev1.Nod
 	}
 }
 
-// Describe is a node in a line: its taints, and which conditions are True.
+// Describe returns one line with the taints of a node and its conditions that are True.
 func Describe(node *corev1.Node) string {
 	var taints, conditions []string
 	for _, taint := range node.Spec.Taints {
@@ -117,7 +117,7 @@ func (l *Lab) EventuallyNodes(t *testing.T, what string, check func(*corev1.Node
 	}
 }
 
-// Get reads the object as it is now. It must exist.
+// Get reads the object, which must exist.
 func (l *Lab) Get(t *testing.T, obj client.Object, namespace, name string) {
 	t.Helper()
 	if err := l.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {

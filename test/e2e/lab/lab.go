@@ -13,10 +13,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Lab is a cluster: a control plane with nothing installed, and the nodes that were joined.
+// Lab is a cluster: a control plane with nothing installed, and the nodes that joined.
 type Lab struct {
 	*testenv.Cluster
-	// Kubectl may do everything, as the person who installs.
+	// Kubectl has the rights of a cluster administrator.
 	Kubectl *testenv.Kubectl
 
 	dir     string
@@ -24,12 +24,12 @@ type Lab struct {
 	nodes   map[string]*Node
 }
 
-// machines counts the machines of all labs: they share a switch.
+// machines counts the machines of all labs, which share a switch.
 var machines atomic.Int32
 
-// Start starts a control plane without nodes. All of it is gone when the test ends. Where the
-// lab cannot run, the test is skipped, with the reason. Labs share nothing but the switch, so
-// their tests run in parallel.
+// Start starts a control plane without nodes, and removes everything when the test ends. Where the
+// lab cannot run, the test is skipped, with the reason. Labs share only the switch, so their tests
+// run in parallel.
 func Start(t *testing.T) *Lab {
 	t.Helper()
 	t.Parallel()
@@ -42,7 +42,7 @@ func Start(t *testing.T) *Lab {
 	}
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{
 		Binaries: testenv.Binaries(),
-		// A node that is silent for 12 s is lost; kubelets renew their leases every 2 s.
+		// A node without a lease renewal for 12 s is lost; kubelets renew their leases every 2 s.
 		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=12s"},
 
 		Network: &controlplane.Network{Address: planeAddress, Services: services, ServiceAddress: firstService, Pods: pods},
@@ -71,7 +71,7 @@ func Start(t *testing.T) *Lab {
 	return l
 }
 
-// end keeps what explains a failure, and ends the nodes.
+// end keeps logs if the test failed, and powers off the nodes.
 func (l *Lab) end(t *testing.T) {
 	if t.Failed() {
 		l.keepEvidence(t)
@@ -86,7 +86,7 @@ func (l *Lab) end(t *testing.T) {
 	}
 }
 
-// Helm runs helm in kubectl's home. It must succeed.
+// Helm runs helm in kubectl's home directory. It must succeed.
 func (l *Lab) Helm(t testing.TB, args ...string) string {
 	t.Helper()
 	return l.Kubectl.Tool(t, filepath.Join(repository(), "bin", "chart", "helm"), args...)
@@ -98,10 +98,10 @@ func (l *Lab) Step(t *testing.T, what string) {
 	t.Logf("%5.1fs  %s", time.Since(l.started).Seconds(), what)
 }
 
-// Node is the node of this name, which must have been joined.
+// Node returns the node with this name, which must have joined.
 func (l *Lab) Node(name string) *Node { return l.nodes[name] }
 
-// Join boots a new machine, and returns when its kubelet has made its Node object. The arguments
+// Join boots a new machine, and returns when its kubelet has created its Node. The arguments
 // are added to the kubelet's own, e.g. --node-labels=example.com/pool=workers.
 func (l *Lab) Join(t *testing.T, name string, kubeletArgs ...string) *Node {
 	t.Helper()
@@ -110,7 +110,7 @@ func (l *Lab) Join(t *testing.T, name string, kubeletArgs ...string) *Node {
 	return n
 }
 
-// awaitRegistered: a command that labels or taints all nodes changes these, too.
+// awaitRegistered waits for the Nodes, so that a command for all nodes includes them.
 func (l *Lab) awaitRegistered(t *testing.T, names ...string) {
 	t.Helper()
 	l.EventuallyNodes(t, "registered", func(*corev1.Node) bool { return true }, names...)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// settings are those that must be the same afterwards: the host's, and those of its network
-// that nodes change in theirs.
+// settings are the kernel settings of the host that must be the same afterwards, and those of its network
+// namespace that nodes change in their own.
 var settings = append(slices.Collect(maps.Keys(hostSettings)), "net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables")
 
 // readSettings are the host's settings as they are now; those that it does not have are empty.
@@ -24,8 +24,7 @@ func readSettings() map[string]string {
 	return values
 }
 
-// leftovers names everything on the host that is still there of a sandbox that has ended, and
-// every setting that is not as it was.
+// leftovers names everything that an ended sandbox left on the host, and every changed setting.
 func leftovers(dir string, before map[string]string) []string {
 	var left []string
 	if _, err := os.Stat(dir); err == nil {

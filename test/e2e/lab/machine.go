@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is a node as its first process sees it.
+// machine describes a node to its first process.
 type machine struct {
 	Name, Address string
-	// Disk is the directory with what is the machine's own.
+	// Disk is the directory with the machine's own files.
 	Disk string
 	// Assets is the directory of the binaries.
 	Assets string
@@ -38,7 +38,7 @@ func beNode() error {
 	if err := json.NewDecoder(os.NewFile(specFile, "spec")).Decode(&m); err != nil {
 		return fmt.Errorf("reading the description of the machine: %w", err)
 	}
-	// A thread's cgroup namespace is its own: what is mounted and started must be from here.
+	// A thread has its own cgroup namespace: mount and start from this one.
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("making a cgroup namespace: %w", err)
@@ -58,8 +58,8 @@ func beNode() error {
 	return m.serve()
 }
 
-// bootNow lets whatever this thread starts from now on believe that the machine was switched on a
-// moment ago: what asks the kernel for the time of the boot must not hear that of the host.
+// bootNow makes processes that this thread starts see a boot a moment ago: the kernel must not report the
+// boot time of the host to them.
 func bootNow() error {
 	err := unix.Unshare(unix.CLONE_NEWTIME)
 	if errors.Is(err, unix.EINVAL) {
@@ -82,8 +82,8 @@ type service struct {
 	args []string
 }
 
-// serve starts the services, and again when they end, as an init system does; and reaps
-// whatever ends on this machine.
+// serve starts the services, restarts them when they end, as an init system does, and reaps all processes
+// of this machine.
 func (m *machine) serve() error {
 	children := make(chan os.Signal, 64)
 	signal.Notify(children, unix.SIGCHLD)
@@ -124,7 +124,7 @@ func (m *machine) serve() error {
 	return nil
 }
 
-// start starts a service. Nobody waits for it but serve, which waits for everything.
+// start starts a service. Only serve waits for the process.
 func (m *machine) start(running map[int]service, s service) error {
 	log, err := os.OpenFile(filepath.Join(m.Disk, "log", s.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -141,7 +141,7 @@ func (m *machine) start(running map[int]service, s service) error {
 	return nil
 }
 
-// awaitListener returns when somebody listens there.
+// awaitListener returns when a process listens on the address.
 func awaitListener(network, address string) error {
 	var err error
 	for range 600 {
@@ -151,8 +151,8 @@ func awaitListener(network, address string) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return fmt.Errorf("waiting until somebody listens: %w", err)
+	return fmt.Errorf("waiting for a listener: %w", err)
 }
 
-// machineID is the same over reboots and different on each machine.
+// machineID stays the same across reboots and differs per machine.
 func (m *machine) machineID() string { return fmt.Sprintf("%x\n", md5.Sum([]byte(m.Name))) }

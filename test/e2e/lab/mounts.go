@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountAll makes the file systems of the machine: the host's programs, but nothing that can be
-// written there.
+// mountAll mounts the file systems of the machine: the host's programs are read-only.
 func (m *machine) mountAll() error {
-	// Kubelets want mounts in volumes to be seen in containers; our own namespace ends that here.
+	// Kubelets need shared mounts, so that containers see mounts in volumes; this mount namespace contains them.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing mounts: %w", err)
 	}
@@ -29,7 +28,7 @@ func (m *machine) mountAll() error {
 	return nil
 }
 
-// mountOverlays lets the machine see the host's files and write its own.
+// mountOverlays lets the machine read the host's files and write its own.
 func (m *machine) mountOverlays() error {
 	for _, dir := range []string{"etc", "opt", "var"} {
 		upper, work := filepath.Join(m.Disk, "overlay", dir), filepath.Join(m.Disk, "overlay", dir+".work")
@@ -45,7 +44,7 @@ func (m *machine) mountOverlays() error {
 	return os.WriteFile("/etc/machine-id", []byte(m.machineID()), 0o644)
 }
 
-// hostSettings are the whole host's, with what a kubelet or kube-proxy would set.
+// hostSettings are kernel settings of the whole host, with the values that a kubelet or kube-proxy would set.
 var hostSettings = map[string]string{
 	"kernel/panic":                   "10\n",
 	"kernel/panic_on_oops":           "1\n",
@@ -56,8 +55,8 @@ var hostSettings = map[string]string{
 	"net/netfilter/nf_conntrack_max": "262144\n",
 }
 
-// mountSettings puts files in the place of settings that are the whole host's and that a kubelet
-// sets at its start: it finds there what it wants. And every boot has an id of its own.
+// mountSettings mounts files over settings of the whole host that a kubelet sets at its start, with the
+// values that the kubelet expects. Every boot has its own boot ID.
 func (m *machine) mountSettings() error {
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
@@ -133,7 +132,7 @@ func mountSys() error {
 	return nil
 }
 
-// mountRun makes what does not outlive a boot.
+// mountRun mounts the directories that do not survive a reboot.
 func mountRun() error {
 	if err := mount("tmpfs", "/run", "tmpfs", "mode=755"); err != nil {
 		return err

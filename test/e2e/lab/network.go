@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Addresses of the lab. Nobody outside the sandbox can see them, nor be seen from it.
+// Addresses of the lab. The sandbox has no route to or from the host.
 const (
 	switchName   = "br0"
 	planeAddress = "10.88.0.1"
@@ -20,8 +20,8 @@ const (
 // nodeAddress is the address of the machine with this number, from 1.
 func nodeAddress(number int) string { return fmt.Sprintf("10.88.%d.%d", number/200, 10+number%200) }
 
-// startSwitch connects the control plane, which is where the tests are, to what the nodes will
-// be plugged into.
+// startSwitch creates the bridge of all nodes, and connects the control plane, which runs in the network namespace
+// of the tests.
 func startSwitch() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		return err
@@ -34,10 +34,10 @@ func startSwitch() error {
 	)
 }
 
-// port is the node's end of the cable at the switch.
+// port is the network device of the node at the bridge.
 func (n *Node) port() string { return fmt.Sprint("port-", n.number) }
 
-// plugIn gives the machine of this process a network card that is connected to the switch.
+// plugIn gives the machine of this process a network device that is connected to the bridge.
 func (n *Node) plugIn(pid int) error {
 	return ip(
 		"link add "+n.port()+" type veth peer name eth0 netns "+strconv.Itoa(pid),
@@ -45,12 +45,12 @@ func (n *Node) plugIn(pid int) error {
 	)
 }
 
-// unplug takes the cable away. The kernel does so too, some time after the last process of the
-// machine has ended; a machine that boots before that would find its port taken.
+// unplug removes the device. The kernel does so too, some time after the last process of the
+// machine has ended; a machine that boots before that would find its device in use.
 func (n *Node) unplug() { _ = ip("link delete " + n.port()) }
 
-// configureCard is what a machine does at boot. A new boot has a new network namespace, so
-// nothing of the CNI's is left.
+// configureCard configures the network device at boot. A new boot has a new network namespace, without
+// devices and routes of the CNI.
 func configureCard(address string) error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		return err

@@ -30,17 +30,17 @@ type Node struct {
 	init        atomic.Pointer[controlplane.Process] // nil: switched off
 }
 
-// disks are the directories of a machine that are its own and real, by where it sees them.
+// disks are the machine's own directories on the host, by their path on the machine.
 var disks = []string{
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/readygate",
 	"/var/log/pods", "/var/log/containers", "/etc/cni/net.d", "/opt/cni/bin",
 }
 
-// Disk is where the host sees a path of the machine, e.g. /etc/cni/net.d.
+// Disk returns the path on the host of a path on the machine, e.g. /etc/cni/net.d.
 func (n *Node) Disk(path string) string { return filepath.Join(n.dir, "disk", path) }
 
-// install puts on the disk what a provider's image has: the CNI project's plugins, but no
-// configuration for them, and who the machine is.
+// install writes the files of a provider's image to the disk: the CNI project's plugins without a
+// configuration, and the identity of the machine.
 func (n *Node) install() error {
 	for _, dir := range append(disks, "/log") {
 		if err := os.MkdirAll(n.Disk(dir), 0o755); err != nil {
@@ -65,8 +65,7 @@ func (n *Node) install() error {
 	return nil
 }
 
-// Boot switches the machine on. What it had on its disk is there; its memory, its network
-// namespace and its boot id are new.
+// Boot starts the machine. It keeps its disk; its memory, network namespace and boot ID are new.
 func (n *Node) Boot(t *testing.T) {
 	t.Helper()
 	if err := n.boot(); err != nil {
@@ -92,7 +91,7 @@ func (n *Node) boot() error {
 	}
 	n.init.Store(init)
 
-	// The machine waits for the pipe: only now it has its cgroup and its network card.
+	// The machine waits for the pipe, until it has its cgroup and its network device.
 	if err := joinCgroup(n.cgroup(), init.Pid()); err != nil {
 		return err
 	}
@@ -112,7 +111,7 @@ func (n *Node) cgroup() string {
 	return filepath.Join(name, fmt.Sprintf("%d-%s", n.number, n.Name))
 }
 
-// PowerOff pulls the plug: everything on the machine ends at once and nobody is told.
+// PowerOff kills all processes of the machine at once, without a shutdown.
 func (n *Node) PowerOff(t *testing.T) {
 	t.Helper()
 	if err := n.powerOff(); err != nil {
@@ -133,14 +132,14 @@ func (n *Node) powerOff() error {
 	return removeCgroups(n.cgroup())
 }
 
-// Reboot pulls the plug and puts it back.
+// Reboot is PowerOff and Boot.
 func (n *Node) Reboot(t *testing.T) {
 	t.Helper()
 	n.PowerOff(t)
 	n.Boot(t)
 }
 
-// Reinstall makes a machine that is off a new one of the same name.
+// Reinstall wipes the disk of a machine that is off, and gives it a new identity and the same name.
 func (n *Node) Reinstall(t *testing.T) {
 	t.Helper()
 	if err := os.RemoveAll(n.dir); err != nil {
@@ -151,10 +150,10 @@ func (n *Node) Reinstall(t *testing.T) {
 	}
 }
 
-// Disconnect unplugs the machine's network cable.
+// Disconnect takes the machine's network device down.
 func (n *Node) Disconnect(t *testing.T) { n.cable(t, "down") }
 
-// Connect plugs it in again.
+// Connect reverts Disconnect.
 func (n *Node) Connect(t *testing.T) { n.cable(t, "up") }
 
 func (n *Node) cable(t *testing.T, state string) {
@@ -164,8 +163,7 @@ func (n *Node) cable(t *testing.T, state string) {
 	}
 }
 
-// BreakRoutes removes the routes to other nodes' pods, as a bug or a careless person does. The
-// CNI's own processes go on and notice nothing.
+// BreakRoutes removes the routes to the pods of other nodes. The CNI's own processes do not notice it.
 func (n *Node) BreakRoutes(t *testing.T) {
 	t.Helper()
 	for line := range strings.Lines(n.Run(t, "ip", "route", "show", "dev", "flannel.1")) {
@@ -173,7 +171,7 @@ func (n *Node) BreakRoutes(t *testing.T) {
 	}
 }
 
-// RemoveCNI removes the CNI's configuration: no pod can be started any more.
+// RemoveCNI removes the CNI configuration: the kubelet can no longer start pods.
 func (n *Node) RemoveCNI(t *testing.T) {
 	t.Helper()
 	files, _ := filepath.Glob(n.Disk("/etc/cni/net.d/*"))
@@ -184,7 +182,7 @@ func (n *Node) RemoveCNI(t *testing.T) {
 	}
 }
 
-// Run runs a program on the machine and returns what it printed. It must succeed.
+// Run is Try that must succeed.
 func (n *Node) Run(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := n.Try(t.Context(), args...)
@@ -194,7 +192,7 @@ func (n *Node) Run(t *testing.T, args ...string) string {
 	return out
 }
 
-// Try runs a program on the machine and returns what it printed.
+// Try runs a program on the machine and returns its output.
 func (n *Node) Try(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "nsenter",
 		append([]string{"-t", strconv.Itoa(n.init.Load().Pid()), "-m", "-n", "-u", "-i", "-p", "--"}, args...)...).CombinedOutput()
@@ -204,7 +202,7 @@ func (n *Node) Try(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Cgroup is where the host sees a file of a controller on the machine, e.g. memory, "/kubepods".
+// Cgroup returns the path on the host of a controller's file on the machine, e.g. memory, "/kubepods".
 func (n *Node) Cgroup(controller, path string) string {
 	if Unified() {
 		controller = ""
@@ -212,13 +210,13 @@ func (n *Node) Cgroup(controller, path string) string {
 	return filepath.Join(cgroupRoot, controller, n.cgroup(), path)
 }
 
-// Works says whether flannel has set up the network since the machine was switched on.
+// Works reports whether flannel has set up the network since the machine booted.
 func (n *Node) Works() bool {
 	init := n.init.Load()
 	return init != nil && exists(fileOf(init, "/run/flannel/subnet.env"))
 }
 
-// File is where the host sees a file of the running machine, e.g. /run/flannel/subnet.env.
+// File returns the path on the host of a file of the running machine, e.g. /run/flannel/subnet.env.
 func (n *Node) File(path string) string { return fileOf(n.init.Load(), path) }
 
 func fileOf(init *controlplane.Process, path string) string {

@@ -18,8 +18,8 @@ const (
 
 func repository() string { return testenv.Root() }
 
-// startRegistry serves the images that nodes pull: ours, as make images builds them, and those
-// of the lab. There is one for all tests.
+// startRegistry serves the images that nodes pull: those of make images, and those of the lab. All tests
+// share one registry.
 var startRegistry = sync.OnceValue(func() error {
 	ours, _ := filepath.Glob(filepath.Join(repository(), "dist", "images", "*.tar"))
 	labs, _ := filepath.Glob(asset("images/*.tar"))

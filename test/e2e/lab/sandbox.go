@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary plays three parts: outside it makes the sandbox, inside it runs the tests,
-// and once more it is the first process of every node.
+// The test binary has three roles: outside it creates the sandbox, inside it runs the tests, and it is the
+// first process of every node.
 const (
 	partVar    = "READYGATE_LAB_PART"
 	partInside = "inside"
 	partNode   = "node"
 
-	// directoryVar hands the sandbox's directory, whose name is that of its cgroups, to the inside.
+	// directoryVar passes the sandbox's directory to the inside. Its name is also the name of the cgroups.
 	directoryVar = "READYGATE_LAB_DIRECTORY"
 
 	// wantedVar is set where real nodes are wanted. With the value "required", as make e2e sets
@@ -31,7 +31,7 @@ const (
 	prefix = "readygate-e2e-"
 )
 
-// unavailable says why tests are skipped; empty where they run.
+// unavailable is the reason why tests are skipped; empty if they run.
 var unavailable string
 
 // Main runs the tests inside the sandbox and returns their exit code. It is for TestMain.
@@ -63,7 +63,7 @@ func report(err error) int {
 	return 1
 }
 
-// missing says what this machine lacks, and how to get it.
+// missing returns what this machine lacks, and how to install it.
 func missing() string {
 	switch {
 	case os.Getenv(wantedVar) == "":
@@ -127,9 +127,9 @@ func runInside() (code int, err error) {
 	return 1, fmt.Errorf("the tests ended with %v", cmd.ProcessState)
 }
 
-// enter makes the new namespaces ready for the tests.
+// enter prepares the new namespaces for the tests.
 func enter() error {
-	// What is mounted from here on stays here.
+	// Mounts must not propagate to the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keeping mounts private: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 const containerdSocket = "/run/containerd/containerd.sock"
 
-// asset is a file that make e2e has built for the nodes.
+// asset returns the path of a file that make node built for the nodes.
 func asset(name string) string { return filepath.Join(repository(), "bin", "node", name) }
 
 func (m *machine) containerd() service {
@@ -25,7 +25,7 @@ func (m *machine) kubelet() service {
 	}, m.KubeletArgs)}
 }
 
-// kubeProxy must not touch the limits of connection tracking: they are the whole host's.
+// kubeProxy must not change the limits of connection tracking, which belong to the whole host.
 func (m *machine) kubeProxy() service {
 	return service{"kube-proxy", []string{
 		m.binary("kube/kube-proxy"),
@@ -64,8 +64,8 @@ func (m *machine) writeConfig() error {
 	return nil
 }
 
-// containerdConfig: every image comes from the lab's registry. The rest is for machines that
-// are containers themselves, where nobody may lower a process's OOM score.
+// containerdConfig pulls every image from the lab's registry. The rest is for hosts that are containers
+// themselves, where lowering the OOM score of a process is not permitted.
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -90,7 +90,7 @@ oom_score = 0
       SystemdCgroup = false
 `
 
-// kubeletConfig: leases are renewed every 2 s, so that a lost node is noticed soon.
+// kubeletConfig renews leases every 2 s, so that the control plane detects a lost node soon.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false
