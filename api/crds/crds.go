@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Files are the definitions, one YAML document a file. They are generated from the types.
+// Files are the definitions, one YAML document per file. They are generated from the Go types.
 //
 //go:embed *.yaml
 var Files embed.FS
 
-// Definitions are the definitions as objects, new ones each time.
+// Definitions returns the definitions as objects. Each call returns new objects.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	names, err := fs.Glob(Files, "*.yaml")
 	if err != nil {
@@ -29,7 +29,7 @@ func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		}
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(data, definition); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
+			return nil, fmt.Errorf("parsing %s: %w", name, err)
 		}
 		definitions = append(definitions, definition)
 	}

@@ -51,7 +51,7 @@ func TestAPIServerValidatesPodRules(t *testing.T) {
 		"list key":          {"components: [{name: a, reach: {}}, {name: a, reach: {}}]", "spec.components[1]", `Duplicate value: {"name":"a"}`},
 		"enum":              {with("closePolicy: Sometimes"), "spec.closePolicy", `supported values: "Never", "OnNotReady"`},
 		"bound":             {with("deadlineSeconds: 0"), "spec.deadlineSeconds", "greater than or equal to 1"},
-		"CEL of a text":     {component("http: {url: 'http://127.0.0.1:80@example.com/'}"), "spec.components[0].http.url", "url must be one of the node's localhost"},
+		"CEL of a text":     {component("http: {url: 'http://127.0.0.1:80@example.com/'}"), "spec.components[0].http.url", "url must have the host 127.0.0.1, localhost or [::1]"},
 		"CEL of an object":  {component("reach: {}, podCondition: {type: a}"), "spec.components[0]", "a component must have exactly one of"},
 		"CEL of two fields": {with("gate: example.com/a"), "spec.components", "podCondition.type must not be Ready or the gate of the rule"},
 	} {
@@ -79,7 +79,7 @@ func TestTheGateOfARuleIsImmutable(t *testing.T) {
 	base := rule.DeepCopy()
 	rule.Spec.Gate += "-2"
 	err := s.Client.Patch(t.Context(), rule, client.MergeFrom(base))
-	if err := testenv.CheckInvalid(err, "spec.gate", "gate is immutable, because pods keep theirs: delete this rule and create one with the gate you want"); err != nil {
+	if err := testenv.CheckInvalid(err, "spec.gate", "gate is immutable, because the gates of a pod cannot change: delete this rule and create one with the gate you want"); err != nil {
 		t.Error(err)
 	}
 }

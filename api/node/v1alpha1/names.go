@@ -1,8 +1,7 @@
 package v1alpha1
 
-// TaintPrefixes are the key prefixes a rule's taint may have, and the only ones that are
-// ever removed from a node. The second is for managed clouds whose autoscaler cannot be
-// told about other startup taints.
+// TaintPrefixes are the prefixes that the key of a rule's taint may have. The manager never removes a taint with another
+// prefix. The second prefix is for managed clouds whose autoscaler cannot be configured with other startup taints.
 var TaintPrefixes = []string{
 	"readiness.k8s.io/",
 	"startup-taint.cluster-autoscaler.kubernetes.io/",
@@ -12,55 +11,54 @@ const (
 	// CRDName is the name of the CustomResourceDefinition of rules.
 	CRDName = "nodereadinessrules.readiness.node.x-k8s.io"
 
-	// Finalizer keeps a deleted rule until no node carries anything that it put there.
+	// Finalizer keeps a deleted rule until the manager has removed everything that the rule added to nodes.
 	Finalizer = "readiness.node.x-k8s.io/cleanup-taints"
 
-	// CompletedPrefix and the rule's UID are the annotation on a node that says that a
-	// bootstrap-only rule has released the node once. Its value names the rule:
-	// {"rule-name":"<name>"}. The older form, CompletedPrefix and the rule's name, is read
-	// and never written.
+	// CompletedPrefix and the rule's UID are the key of the completion record: an annotation on a node that a
+	// bootstrap-only rule has released. Its value names the rule: {"rule-name":"<name>"}. The manager reads the older
+	// form of the key, CompletedPrefix and the rule's name, and never writes it.
 	CompletedPrefix = "readiness.k8s.io/bootstrap-completed-"
 
-	// HoldPrefix and the rule's UID are the annotation on a node that says that the rule put
-	// or adopted its taint there. It lives exactly as long as the hold.
+	// HoldPrefix and the rule's UID are the key of the ownership record: an annotation on a node whose taint the rule
+	// added or adopted. The manager removes it with the taint, in the same PATCH.
 	HoldPrefix = "readygate.dev/hold-"
 
-	// MemoryPrefix and the rule's UID are the annotation on a node that says what a rule with
-	// maxUnavailable or onDeadline remembers of a node that it does not hold.
+	// MemoryPrefix and the rule's UID are the key of the annotation in which a rule with maxUnavailable or onDeadline
+	// records the state of a node that it does not hold.
 	MemoryPrefix = "readygate.dev/memory-"
 )
 
 // Types of the conditions in a rule's status.
 const (
-	// ConditionAccepted is True when the rule is valid and conflicts with no older rule.
+	// ConditionAccepted is True if the rule is valid and does not conflict with an older rule.
 	ConditionAccepted = "Accepted"
 
-	// ConditionEnforced is True when every selected node carries the rule's taint exactly
-	// while its requirements are not met.
+	// ConditionEnforced is True if every selected node is as the rule requires: tainted exactly while its requirements
+	// are not met.
 	ConditionEnforced = "Enforced"
 
-	// ConditionTaintedAtCreation is True when the API server adds the rule's taint to a selected
-	// node as the node is created, so that no pod is scheduled to it before the release.
+	// ConditionTaintedAtCreation is True if the API server adds the rule's taint to a selected node when the node is
+	// created, so that no pod is scheduled to it before the release.
 	ConditionTaintedAtCreation = "TaintedAtCreation"
 )
 
-// ConditionReportersTolerated is False when a DaemonSet that reports a condition of the rule does not
-// tolerate its taint: it never starts on a held node, and the node stays held. It is there only
-// if such a DaemonSet is known at all.
+// ConditionReportersTolerated is False if a DaemonSet that reports a condition of the rule does not tolerate the rule's
+// taint: its pods never start on a held node, and the node stays held. The condition is absent if no DaemonSet is known
+// to report a condition of the rule.
 const ConditionReportersTolerated = "ReportersTolerated"
 
 // Reasons of the condition ReportersTolerated.
 const (
-	// ReasonTolerated says that every DaemonSet that is known to report tolerates the taint.
+	// ReasonTolerated means that every DaemonSet that is known to report tolerates the taint.
 	ReasonTolerated = "Tolerated"
-	// ReasonDaemonSetBlocked says that some do not. The message names them.
+	// ReasonDaemonSetBlocked means that some of these DaemonSets do not. The message names them.
 	ReasonDaemonSetBlocked = "DaemonSetBlocked"
 )
 
-// ConditionSoleController is False while another controller of this API may be active: a lease LeaseName
-// is renewed in another namespace. It is absent otherwise, so that it costs no write in a cluster with one
-// controller. Enforced does not change with it: a tenant that may write leases in its namespace can make
-// this condition False, and nothing else. PodReadinessRule has it too.
+// ConditionSoleController is False while another controller of this API may be active: a lease named LeaseName is
+// renewed in another namespace. It is absent otherwise, so that it costs no write in a cluster with one controller.
+// Enforced does not depend on it: a tenant that may write leases in its namespace can make this condition False, and
+// change nothing else. PodReadinessRule also has this condition.
 const ConditionSoleController = "SoleController"
 
 // Reasons of the condition SoleController.
@@ -76,52 +74,50 @@ const (
 
 // Reasons of the condition Accepted.
 const (
-	// ReasonAccepted says that the rule takes part.
+	// ReasonAccepted means that the manager enforces the rule.
 	ReasonAccepted = "Accepted"
 
-	// ReasonConflict says that an older rule manages the same taint on nodes that this
-	// rule can select too. The message names it. This rule does nothing.
+	// ReasonConflict means that an older rule manages the same taint on nodes that this rule can also select. The message
+	// names the older rule. This rule has no effect.
 	ReasonConflict = "Conflict"
 
-	// ReasonInvalid says that the spec cannot be enforced, and why. This rule does nothing.
+	// ReasonInvalid means that the spec cannot be enforced. The message has the fields. This rule has no effect.
 	ReasonInvalid = "Invalid"
 )
 
 // Reasons of the condition Enforced.
 const (
-	// ReasonEnforced says that every selected node is as the rule wants it.
+	// ReasonEnforced means that every selected node is as the rule requires.
 	ReasonEnforced = "Enforced"
 
-	// ReasonProgressing says that some nodes are still to be written.
+	// ReasonProgressing means that the manager has not yet patched some of the nodes.
 	ReasonProgressing = "Progressing"
 
-	// ReasonWriteRefused says that the API server refuses to write some nodes. The
-	// message and status.failedNodes say why.
+	// ReasonWriteRefused means that the API server rejects the PATCH of some nodes. The message and status.failedNodes
+	// have the errors.
 	ReasonWriteRefused = "WriteRefused"
 
-	// ReasonLimited says that some nodes stay released although their conditions do not hold,
-	// because spec.maxUnavailable others are away. The message names them.
+	// ReasonLimited means that some nodes stay released although their conditions are not met, because the rule already
+	// holds spec.maxUnavailable nodes. The message names them.
 	ReasonLimited = "Limited"
 
-	// ReasonUnordered says that the rule holds and releases nodes, but not after the rules of
-	// spec.dependsOn: they depend on each other in a cycle, or there are too many.
+	// ReasonUnordered means that the rule holds and releases nodes without waiting for the rules of spec.dependsOn: the
+	// rules depend on each other in a cycle, or there are too many.
 	ReasonUnordered = "Unordered"
 
-	// ReasonDryRun says that the rule only previews; status.dryRunResults has the preview.
+	// ReasonDryRun means that the rule is in dry run; status.dryRunResults has the preview.
 	ReasonDryRun = "DryRun"
 
-	// ReasonNotAccepted says that the rule does nothing because it is not Accepted.
+	// ReasonNotAccepted means that the rule has no effect because it is not Accepted.
 	ReasonNotAccepted = "NotAccepted"
 
-	// ReasonDeleting says that the rule is being deleted and some nodes are still to be
-	// cleaned up.
+	// ReasonDeleting means that the rule is being deleted and that the manager has not yet cleaned up some nodes.
 	ReasonDeleting = "Deleting"
 )
 
-// Reasons of the condition TaintedAtCreation. It also has the reasons ReasonDryRun,
-// ReasonNotAccepted, ReasonDeleting, ReasonWriteRefused (the policy cannot be written) and
-// ReasonProgressing: the rule was put into the policy a moment ago, and some API server may not have
-// observed it yet.
+// Reasons of the condition TaintedAtCreation. It also has the reasons ReasonDryRun, ReasonNotAccepted, ReasonDeleting,
+// ReasonWriteRefused (the API server rejects the admission policy) and ReasonProgressing (the manager added the rule to
+// the policy a moment ago, and some API servers may not have observed it yet).
 const (
 	// ReasonPolicyActive means that the admission policy contains the rule: a selected node is created
 	// with the taint.
@@ -131,20 +127,20 @@ const (
 	// its own node, so that no node is created with it. The message has the next step.
 	ReasonLabelNotSetByKubelet = "LabelNotSetByKubelet"
 
-	// ReasonAPIMissing says that the cluster has no MutatingAdmissionPolicy.
+	// ReasonAPIMissing means that the API server does not serve MutatingAdmissionPolicy.
 	ReasonAPIMissing = "APIMissing"
 
-	// ReasonPolicyMissing and ReasonBindingMissing say that the policy or its binding is not
-	// installed.
-	ReasonPolicyMissing  = "PolicyMissing"
+	// ReasonPolicyMissing means that the admission policy is not installed.
+	ReasonPolicyMissing = "PolicyMissing"
+	// ReasonBindingMissing means that the binding of the admission policy is not installed.
 	ReasonBindingMissing = "BindingMissing"
 
-	// ReasonPolicyForeign and ReasonBindingForeign say that the policy or its binding is not
-	// the one that Readygate installs.
-	ReasonPolicyForeign  = "PolicyForeign"
+	// ReasonPolicyForeign means that the admission policy is not the one that Readygate installs.
+	ReasonPolicyForeign = "PolicyForeign"
+	// ReasonBindingForeign means that the binding is not the one that Readygate installs.
 	ReasonBindingForeign = "BindingForeign"
 
-	// ReasonTooLarge says that the rule does not fit into the policy beside older rules.
+	// ReasonTooLarge means that the policy with all older rules has no room for this rule.
 	ReasonTooLarge = "TooLarge"
 
 	// ReasonPolicyOutdated means that an administrator applies the policy (the manager runs with
@@ -154,8 +150,7 @@ const (
 	ReasonPolicyOutdated = "PolicyOutdated"
 )
 
-// Reporter is the reporting controller of every event, as in every implementation of
-// this API.
+// Reporter is the reporting controller of every event. Every implementation of this API uses the same name.
 const Reporter = "node-readiness-controller"
 
 // Events on a node (Normal), with their action.
@@ -168,49 +163,48 @@ const (
 	ActionAdoptTaint  = "AdoptTaint"
 )
 
-// Events that ask somebody to act (Warning), with their action.
+// Warning events, with their action. Each requires an action of a user.
 const (
-	// EventConflict is on a rule that is not accepted because of an older one.
+	// EventConflict is on a rule that is not accepted because of an older rule.
 	EventConflict = "Conflict"
 	// EventInvalid is on a rule that is not accepted because of its own spec.
 	EventInvalid = "Invalid"
-	// ActionAccept is what was tried when EventConflict or EventInvalid happened.
+	// ActionAccept is the action of EventConflict and EventInvalid.
 	ActionAccept = "AcceptRule"
 
 	// EventPolicyOutdated is on a rule that the stored admission policy does not match, where an
 	// administrator applies the policy.
 	EventPolicyOutdated = "PolicyOutdated"
-	// ActionApplyPolicy is what an administrator must do when EventPolicyOutdated was emitted.
+	// ActionApplyPolicy is the action of EventPolicyOutdated: an administrator must apply the policy.
 	ActionApplyPolicy = "ApplyPolicy"
 
 	// EventLimited is on a rule that leaves nodes released because of spec.maxUnavailable.
 	EventLimited = "Limited"
-	// ActionLimit is what was done when EventLimited happened.
+	// ActionLimit is the action of EventLimited.
 	ActionLimit = "LimitRule"
 
-	// EventStuck is on a node that has been held for longer than spec.progressDeadlineSeconds,
-	// and EventDeadlineReleased on one that was released because of that.
-	EventStuck            = "Stuck"
+	// EventStuck is on a node that has been held for longer than spec.progressDeadlineSeconds.
+	EventStuck = "Stuck"
+	// EventDeadlineReleased is on a node that the manager released for this reason (onDeadline: Release).
 	EventDeadlineReleased = "DeadlineReleased"
-	// ActionAwait is what was done when EventStuck happened.
+	// ActionAwait is the action of EventStuck.
 	ActionAwait = "AwaitConditions"
 
-	// EventWriteRefused is on a node whose taints or annotations cannot be written.
+	// EventWriteRefused is on a node whose PATCH the API server rejects.
 	EventWriteRefused = "WriteRefused"
-	// ActionWriteNode is what was tried when EventWriteRefused happened.
+	// ActionWriteNode is the action of EventWriteRefused.
 	ActionWriteNode = "WriteNode"
 
-	// EventUnlistedRecord is on a node that carries a hold record which no rule wrote. The manager
-	// leaves the record and its taint as they are.
+	// EventUnlistedRecord is on a node that has an ownership record that no rule wrote. The manager leaves the record and
+	// its taint as they are.
 	EventUnlistedRecord = "UnlistedRecord"
-	// ActionKeepRecord is what was done when EventUnlistedRecord happened.
+	// ActionKeepRecord is the action of EventUnlistedRecord.
 	ActionKeepRecord = "KeepRecord"
 )
 
-// LeaseName is the lease of the one active controller. Every implementation of this API
-// uses the same name, each in its own namespace.
+// LeaseName is the name of the lease of the active controller. Every implementation of this API uses the same name, each
+// in its own namespace.
 const LeaseName = "ba65f13e.readiness.node.x-k8s.io"
 
-// OtherNamespace is the namespace that kubernetes-sigs/node-readiness-controller, another controller of
-// this API, is installed in by default.
+// OtherNamespace is the default namespace of kubernetes-sigs/node-readiness-controller, another controller of this API.
 const OtherNamespace = "nrr-system"

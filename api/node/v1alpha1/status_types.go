@@ -9,23 +9,24 @@ import (
 // status.summary are always complete.
 const MaxListedNodes = 100
 
-// NodeReadinessRuleStatus is what became of a rule. Its size does not grow
-// with the cluster: the per-node lists are cut, held nodes first, and atomic:
-// who owns each single entry would be stored in the object too.
+// NodeReadinessRuleStatus is the observed state of a rule. Its size does not
+// grow with the cluster: the lists of nodes are truncated, held nodes first.
+// They are atomic, because the owner of each entry of another list type would
+// be stored in managedFields.
 type NodeReadinessRuleStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks
-	// of.
+	// observedGeneration is the generation of the spec that this status is for.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the rule: Accepted (valid, and in conflict with no older
-	// rule), Enforced (every selected node is as the rule wants it),
-	// TaintedAtCreation (a selected node is created with the taint),
-	// ReportersTolerated (what reports for the rule tolerates its taint; only if
-	// something is known to) and SoleController (only while it is False: another
-	// controller of this API renews its lease), each with its reason.
+	// conditions of the rule. Accepted: the rule is valid and does not conflict
+	// with an older rule. Enforced: every selected node is as the rule requires.
+	// TaintedAtCreation: a selected node is created with the taint.
+	// ReportersTolerated: the DaemonSets that report conditions of the rule
+	// tolerate its taint; absent if no such DaemonSet is known. SoleController:
+	// False while another controller of this API renews its lease; absent
+	// otherwise.
 	//
 	// +optional
 	// +listType=map
@@ -37,28 +38,30 @@ type NodeReadinessRuleStatus struct {
 	// +optional
 	Summary *RuleSummary `json:"summary,omitempty"`
 
-	// listsTruncated says that appliedNodes, failedNodes or nodeEvaluations are
-	// cut at 100 nodes, held nodes first. The counts in summary are complete.
+	// listsTruncated is true if appliedNodes, failedNodes or nodeEvaluations are
+	// truncated to 100 nodes, held nodes first. The counts in summary are
+	// complete. Absent means false.
 	//
 	// +optional
 	ListsTruncated bool `json:"listsTruncated,omitempty"`
 
-	// takenOverAt is when Readygate first saw the rule. Completion records of
-	// the older form (named after the rule) count only on nodes that were
-	// created before.
+	// takenOverAt is when the manager first observed the rule. Completion records
+	// of the older form (named after the rule) count only on nodes that were
+	// created before this time.
 	//
 	// +optional
 	TakenOverAt *metav1.Time `json:"takenOverAt,omitempty"`
 
-	// dryRunSince is when Readygate first saw that spec.dryRun is true. Nodes
-	// that are held since before stay held; nodes that were created held after
-	// it, because an API server had not seen it yet, are released.
+	// dryRunSince is when the manager first observed that spec.dryRun is true.
+	// Nodes that were held before stay held. Nodes that were created with the
+	// taint later, by an API server that had not observed the change yet, are
+	// released. Absent if spec.dryRun is false.
 	//
 	// +optional
 	DryRunSince *metav1.Time `json:"dryRunSince,omitempty"`
 
-	// appliedNodes are the selected nodes that are as the rule wants them; at
-	// most 100.
+	// appliedNodes are the selected nodes that are as the rule requires; at most
+	// 100.
 	//
 	// +optional
 	// +listType=atomic
@@ -66,8 +69,8 @@ type NodeReadinessRuleStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	AppliedNodes []string `json:"appliedNodes,omitempty"`
 
-	// failedNodes are the selected nodes that the API server refuses to write,
-	// and why; at most 100.
+	// failedNodes are the selected nodes whose PATCH the API server rejects, each
+	// with the error; at most 100.
 	//
 	// +optional
 	// +listType=atomic
@@ -75,7 +78,7 @@ type NodeReadinessRuleStatus struct {
 	FailedNodes []NodeFailure `json:"failedNodes,omitempty"`
 
 	// limitedNodes are the selected nodes that stay released although their
-	// conditions do not hold, because of spec.maxUnavailable; at most 100.
+	// conditions are not met, because of spec.maxUnavailable; at most 100.
 	//
 	// +optional
 	// +listType=atomic
@@ -83,16 +86,16 @@ type NodeReadinessRuleStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	LimitedNodes []string `json:"limitedNodes,omitempty"`
 
-	// nodeEvaluations say for single nodes how each condition compares; at most
-	// 100, held nodes first.
+	// nodeEvaluations compare the conditions of single nodes with the rule; at
+	// most 100 nodes, held nodes first.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	NodeEvaluations []NodeEvaluation `json:"nodeEvaluations,omitempty"`
 
-	// dryRunResults is what the rule would do to the nodes as they are now.
-	// Present only while spec.dryRun is true.
+	// dryRunResults is what the rule would do to the current nodes. Absent if
+	// spec.dryRun is false.
 	//
 	// +optional
 	DryRunResults *DryRunResults `json:"dryRunResults,omitempty"`
@@ -106,8 +109,7 @@ type RuleSummary struct {
 	Held int32 `json:"held"`
 	// released is the number of selected nodes that the rule does not hold.
 	Released int32 `json:"released"`
-	// failed is the number of selected nodes that the API server refuses to
-	// write.
+	// failed is the number of selected nodes whose PATCH the API server rejects.
 	Failed int32 `json:"failed"`
 	// stuck is the number of selected nodes that the rule has held for longer
 	// than spec.progressDeadlineSeconds.
@@ -115,45 +117,45 @@ type RuleSummary struct {
 	// +optional
 	Stuck int32 `json:"stuck,omitempty"`
 	// limited is the number of selected nodes that stay released although
-	// their conditions do not hold, because of spec.maxUnavailable.
+	// their conditions are not met, because of spec.maxUnavailable.
 	//
 	// +optional
 	Limited int32 `json:"limited,omitempty"`
 }
 
-// NodeFailure is a node that could not be written, and why.
+// NodeFailure is a node whose PATCH the API server rejects, and the error.
 type NodeFailure struct {
 	// nodeName is the name of the node.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName"`
-	// reason is one CamelCase word, e.g. Forbidden or Invalid.
+	// reason of the error in CamelCase, e.g. Forbidden or Invalid.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
-	// message is what the API server said.
+	// message of the error that the API server returned.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=10240
 	Message string `json:"message,omitempty"`
-	// lastEvaluationTime is when it failed.
+	// lastEvaluationTime is when the PATCH failed.
 	LastEvaluationTime metav1.Time `json:"lastEvaluationTime"`
 }
 
-// TaintStatus says whether a node carries the rule's taint.
+// TaintStatus is whether a node has the rule's taint.
 // +kubebuilder:validation:Enum=Present;Absent
 type TaintStatus string
 
 const (
-	// TaintStatusPresent says that the node carries the taint.
+	// TaintStatusPresent means that the node has the taint.
 	TaintStatusPresent TaintStatus = "Present"
-	// TaintStatusAbsent says that the node does not carry the taint.
+	// TaintStatusAbsent means that the node does not have the taint.
 	TaintStatusAbsent TaintStatus = "Absent"
 )
 
-// NodeEvaluation is a rule's answer for one node.
+// NodeEvaluation is the result of a rule for one node.
 type NodeEvaluation struct {
 	// nodeName is the name of the node.
 	//
@@ -165,9 +167,9 @@ type NodeEvaluation struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	ConditionResults []ConditionEvaluationResult `json:"conditionResults"`
-	// taintStatus says whether the node carries the rule's taint.
+	// taintStatus is whether the node has the rule's taint.
 	TaintStatus TaintStatus `json:"taintStatus"`
-	// lastEvaluationTime is when this answer last changed.
+	// lastEvaluationTime is when this result last changed.
 	LastEvaluationTime metav1.Time `json:"lastEvaluationTime"`
 }
 
@@ -179,8 +181,9 @@ type ConditionEvaluationResult struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
-	// currentStatus is the status that counts: the node's, else the default,
-	// else Unknown.
+	// currentStatus is the status that counts: the status of the node's
+	// condition. If the node has no such condition: defaultStatus, or Unknown
+	// without one.
 	//
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	CurrentStatus corev1.ConditionStatus `json:"currentStatus"`
@@ -188,16 +191,15 @@ type ConditionEvaluationResult struct {
 	//
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	RequiredStatus corev1.ConditionStatus `json:"requiredStatus"`
-	// defaultStatus is the rule's default for a node without the condition, if
-	// it has one.
+	// defaultStatus is the rule's default for a node without the condition.
+	// Absent if the rule has none.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	DefaultStatus corev1.ConditionStatus `json:"defaultStatus,omitempty"`
 }
 
-// DryRunResults is what a dry-run rule would do to the nodes as they are
-// now.
+// DryRunResults is what a dry-run rule would do to the current nodes.
 type DryRunResults struct {
 	// affectedNodes is the number of nodes that the rule selects.
 	//
@@ -214,13 +216,13 @@ type DryRunResults struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TaintsToRemove int32 `json:"taintsToRemove"`
-	// riskyOperations is the number of selected nodes on which a condition that
-	// the rule names does not exist at all: nobody may be reporting it.
+	// riskyOperations is the number of selected nodes that do not have one of
+	// the rule's conditions: possibly no component reports it.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RiskyOperations int32 `json:"riskyOperations"`
-	// summary says the same in a sentence.
+	// summary is the same in one sentence.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -5,12 +5,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodReadinessRule says: pods like these carry this readiness gate, and it
-// opens when every component of the pod network has said yes.
+// PodReadinessRule adds a readiness gate to the selected pods. The agent on
+// the pod's node (podgate) opens the gate, that is, sets the pod condition to
+// True, when every component of the pod network is ready.
 //
-// Example: pods of namespaces with the label network-gate: "on" are ready
-// only when flannel runs on their node and the policy engine has programmed
-// them.
+// Example: pods of namespaces with the label network-gate: "on" are Ready
+// only when flannel is ready on their node and the policy engine has
+// programmed them.
 //
 //	apiVersion: readygate.dev/v1alpha1
 //	kind: PodReadinessRule
@@ -31,28 +32,29 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=prr
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Gate",type=string,JSONPath=`.spec.gate`,description="The readiness gate that selected pods carry."
-// +kubebuilder:printcolumn:name="StartHold",type=boolean,JSONPath=`.spec.startHold`,description="Whether the start of containers waits, too."
-// +kubebuilder:printcolumn:name="Gated",type=integer,JSONPath=`.status.summary.gated`,description="Selected pods that carry the gate."
-// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.summary.waiting`,description="Pods of those whose gate is closed."
-// +kubebuilder:printcolumn:name="Ungated",type=integer,JSONPath=`.status.summary.ungated`,description="Selected pods that do not carry the gate."
-// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,description="Enforced if new pods get the gate and every node has an agent, or why not."
-// +kubebuilder:printcolumn:name="Late",type=integer,priority=1,JSONPath=`.status.summary.late`,description="Pods that wait for longer than deadlineSeconds."
-// +kubebuilder:printcolumn:name="NoAgent",type=integer,priority=1,JSONPath=`.status.summary.withoutAgent`,description="Pods on nodes without a live agent."
+// +kubebuilder:printcolumn:name="Gate",type=string,JSONPath=`.spec.gate`,description="Readiness gate of selected pods."
+// +kubebuilder:printcolumn:name="StartHold",type=boolean,JSONPath=`.spec.startHold`,description="true if containers also wait for the gate."
+// +kubebuilder:printcolumn:name="Gated",type=integer,JSONPath=`.status.summary.gated`,description="Number of selected pods that have the gate."
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.summary.waiting`,description="Number of gated pods whose gate or latch is closed."
+// +kubebuilder:printcolumn:name="Ungated",type=integer,JSONPath=`.status.summary.ungated`,description="Number of selected pods that do not have the gate."
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,description="Reason of the condition Enforced: Enforced if new pods get the gate and every node with such pods has an agent."
+// +kubebuilder:printcolumn:name="Late",type=integer,priority=1,JSONPath=`.status.summary.late`,description="Number of pods that wait for longer than deadlineSeconds."
+// +kubebuilder:printcolumn:name="NoAgent",type=integer,priority=1,JSONPath=`.status.summary.withoutAgent`,description="Number of gated pods on nodes without a live agent."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PodReadinessRule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the rule asks for. All of it but gate can be changed.
+	// spec is the desired state. gate is immutable; all other fields can be
+	// changed.
 	Spec PodReadinessRuleSpec `json:"spec"`
 
-	// status is what became of it. Written by the manager only.
+	// status is the observed state. Only the manager writes it.
 	// +optional
 	Status PodReadinessRuleStatus `json:"status,omitzero"`
 }
 
-// PodReadinessRuleList is a list of rules.
+// PodReadinessRuleList is a list of PodReadinessRules.
 //
 // +kubebuilder:object:root=true
 type PodReadinessRuleList struct {
@@ -61,33 +63,35 @@ type PodReadinessRuleList struct {
 	Items           []PodReadinessRule `json:"items"`
 }
 
-// PodReadinessRuleSpec is what a rule asks for.
+// PodReadinessRuleSpec is the desired state of a rule.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.deadlineSeconds)",fieldPath=".onDeadline",message="onDeadline says what happens when deadlineSeconds are over: set deadlineSeconds, or remove onDeadline"
-// +kubebuilder:validation:XValidation:rule="self.gate == oldSelf.gate",fieldPath=".gate",message="gate is immutable, because pods keep theirs: delete this rule and create one with the gate you want"
-// +kubebuilder:validation:XValidation:rule="self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['Ready', has(self.gate) ? self.gate : 'networking.kubernetes.io/pod-network-ready']))",fieldPath=".components",message="podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
-// +kubebuilder:validation:XValidation:rule="!has(self.startHold) || !self.startHold || self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['ContainersReady', 'Initialized']))",fieldPath=".components",message="podCondition.type must not be ContainersReady or Initialized with startHold, which lets containers start only when this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed', or remove startHold"
+// +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.deadlineSeconds)",fieldPath=".onDeadline",message="onDeadline has no effect without deadlineSeconds: set deadlineSeconds, or remove onDeadline"
+// +kubebuilder:validation:XValidation:rule="self.gate == oldSelf.gate",fieldPath=".gate",message="gate is immutable, because the gates of a pod cannot change: delete this rule and create one with the gate you want"
+// +kubebuilder:validation:XValidation:rule="self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['Ready', has(self.gate) ? self.gate : 'networking.kubernetes.io/pod-network-ready']))",fieldPath=".components",message="podCondition.type must not be Ready or the gate of the rule, which are True only after this component is ready: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
+// +kubebuilder:validation:XValidation:rule="!has(self.startHold) || !self.startHold || self.components.all(c, !has(c.podCondition) || has(c.podCondition.status) && c.podCondition.status == 'False' || !(c.podCondition.type in ['ContainersReady', 'Initialized']))",fieldPath=".components",message="podCondition.type must not be ContainersReady or Initialized with startHold, because containers start only after this component is ready: name a condition that the component sets, e.g. 'policy.example.com/programmed', or remove startHold"
 type PodReadinessRuleSpec struct {
-	// namespaceSelector selects pods by the labels of their namespace. Absent
-	// means every namespace. kube-system and the namespace of Readygate are
-	// selected only by a rule that names them: with the label
-	// kubernetes.io/metadata.name, in matchLabels or with the operator In.
+	// namespaceSelector selects pods by the labels of their namespace, e.g.
+	// network-gate: "on". Absent means every namespace. kube-system and the
+	// namespace of Readygate are selected only if the selector names them with
+	// the label kubernetes.io/metadata.name, in matchLabels or with the operator
+	// In.
 	//
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// podSelector selects pods by their own labels. Absent means every pod.
-	// Never selected are pods with hostNetwork, mirror pods, pods for Windows
-	// (by spec.os.name, or by kubernetes.io/os in their nodeSelector), and
-	// pods with the label readygate.dev/opt-out: "true".
+	// podSelector selects pods by their labels, e.g. app: web. Absent means every
+	// pod. A rule never selects pods with hostNetwork, mirror pods, pods for
+	// Windows (by spec.os.name, or by kubernetes.io/os in their nodeSelector),
+	// and pods with the label readygate.dev/opt-out: "true".
 	//
 	// +optional
 	PodSelector *LabelSelector `json:"podSelector,omitempty"`
 
 	// gate is the readiness gate: the type of the pod condition that must be
-	// True before the pod is Ready. Rules with the same gate open it together,
-	// when the components of all of them have said yes. It must not be a
-	// condition that Kubernetes or a load balancer controller sets. Immutable.
+	// True before the pod is Ready. If several rules with the same gate select a
+	// pod, the gate opens when the components of all these rules are ready. It
+	// must not be a condition that Kubernetes or a load balancer controller
+	// sets. Absent means networking.kubernetes.io/pod-network-ready. Immutable.
 	//
 	// +optional
 	// +kubebuilder:default="networking.kubernetes.io/pod-network-ready"
@@ -96,8 +100,8 @@ type PodReadinessRuleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('target-health.elbv2.k8s.aws/') && self != 'cloud.google.com/load-balancer-neg-ready' && !(self in ['AllContainersRestarting', 'ContainersReady', 'DisruptionTarget', 'Initialized', 'PodReadyToStartContainers', 'PodResizeInProgress', 'PodResizePending', 'PodScheduled', 'Ready'])",message="gate must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller (target-health.elbv2.k8s.aws/..., cloud.google.com/load-balancer-neg-ready) sets: use 'networking.kubernetes.io/pod-network-ready', or a name with a prefix of your own, e.g. 'example.com/network-ready'"
 	Gate string `json:"gate,omitempty"`
 
-	// components are what programs the network of the selected pods. The gate
-	// opens when all of them have said yes. 1 to 16, each name once.
+	// components program the network of the selected pods. The gate opens when
+	// all of them are ready. 1 to 16 entries, each name once.
 	//
 	// +required
 	// +listType=map
@@ -106,49 +110,50 @@ type PodReadinessRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Components []Component `json:"components"`
 
-	// startHold keeps the containers of the pod from starting until the gate
-	// opens, too: the API server puts an init container before all others that
-	// waits. It takes effect for pods that are created from then on. Absent
-	// means false.
+	// startHold also keeps the containers of the pod from starting until the gate
+	// opens: the API server adds a first init container, the latch, that waits.
+	// A change applies to pods that are created after it. Absent means false.
 	//
 	// +optional
 	StartHold bool `json:"startHold,omitempty"`
 
-	// deadlineSeconds is how long a pod may wait since its sandbox and address
-	// are known, or since its gate was closed again. One that waits longer is
-	// late: a Warning event, status.summary.late and a metric say so. Absent
-	// means for ever.
+	// deadlineSeconds is how long a pod may wait after its sandbox and address
+	// are known, or after its gate closed again, e.g. 300. A pod that waits
+	// longer is late: it gets a Warning event and counts in status.summary.late
+	// and in a metric. Absent means no deadline.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 
-	// onDeadline says what becomes of a pod that is late: Report (meant when
-	// absent) lets it wait on, Open opens its gate although a component has not
-	// said yes, or its node has no live agent.
+	// onDeadline is what happens to a pod that is late. With Report it continues
+	// to wait. With Open its gate opens although a component is not ready, or
+	// although its node has no live agent. Absent means Report.
 	//
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
-	// closePolicy is when an open gate closes again while the pod runs: Never
-	// (meant when absent), or OnNotReady: when a component is not ready, for a
-	// component that the agent probes after three failures in a row. With either
-	// value the gate closes when the pod gets a new sandbox, e.g. after a reboot
-	// of its node. Containers that have started go on running.
+	// closePolicy is when an open gate closes again while the pod runs: Never,
+	// or OnNotReady, when a component is no longer ready. A component that the
+	// agent probes (file, http, reach) is no longer ready after three failures
+	// in a row. With either value the gate closes when the pod gets a new
+	// sandbox, e.g. after a reboot of its node. Running containers continue to
+	// run. Absent means Never.
 	//
 	// +optional
 	ClosePolicy ClosePolicy `json:"closePolicy,omitempty"`
 }
 
-// DeadlineAction says what becomes of a pod that waits for too long.
+// DeadlineAction is what happens to a pod that waits for longer than
+// deadlineSeconds.
 // +kubebuilder:validation:Enum=Report;Open
 type DeadlineAction string
 
 const (
-	// DeadlineReport lets the pod wait on.
+	// DeadlineReport keeps the gate closed.
 	DeadlineReport DeadlineAction = "Report"
-	// DeadlineOpen opens its gate.
+	// DeadlineOpen opens the gate.
 	DeadlineOpen DeadlineAction = "Open"
 )
 
@@ -157,54 +162,55 @@ const (
 type ClosePolicy string
 
 const (
-	// CloseNever leaves a gate open once all components were ready.
+	// CloseNever keeps a gate open once all components were ready.
 	CloseNever ClosePolicy = "Never"
-	// CloseOnNotReady closes an open gate when a component is not ready.
+	// CloseOnNotReady closes an open gate when a component is no longer ready.
 	CloseOnNotReady ClosePolicy = "OnNotReady"
 )
 
-// Component is something that programs a pod's network, and how it says that
-// it is done: exactly one of podCondition, nodeCondition, file, http and
-// reach.
+// Component programs a pod's network. Exactly one of podCondition,
+// nodeCondition, file, http and reach defines when it is ready.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.podCondition), has(self.nodeCondition), has(self.file), has(self.http), has(self.reach)].filter(x, x).size() == 1",message="a component must have exactly one of podCondition, nodeCondition, file, http and reach, e.g. podCondition {type: policy.example.com/programmed}"
 type Component struct {
-	// name of the component, as it is shown to users, e.g. calico.
+	// name of the component in messages, e.g. calico.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be 1-63 lower-case letters, digits and '-', alphanumeric at both ends, e.g. 'calico'"
 	Name string `json:"name"`
 
-	// podCondition is a condition of the pod that the component sets.
+	// podCondition is a condition of the pod that the component sets, e.g.
+	// policy.example.com/programmed. Absent means that another field is set.
 	//
 	// +optional
 	PodCondition *ConditionComponent `json:"podCondition,omitempty"`
 
-	// nodeCondition is a condition of the pod's node.
+	// nodeCondition is a condition of the pod's node, e.g.
+	// network.k8s.io/CalicoReady.
 	//
 	// +optional
 	NodeCondition *ConditionComponent `json:"nodeCondition,omitempty"`
 
-	// file is a file on the pod's node. The agent sees only what the chart
-	// mounts for it (podgate.hostPaths).
+	// file is a file on the pod's node. The agent can read only the directories
+	// of the chart value podgate.hostPaths.
 	//
 	// +optional
 	File *FileComponent `json:"file,omitempty"`
 
-	// http is an endpoint on the pod's node.
+	// http is an HTTP endpoint on the pod's node.
 	//
 	// +optional
 	HTTP *HTTPComponent `json:"http,omitempty"`
 
-	// reach says yes when a TCP connection from the pod's own node to the pod
-	// is accepted or reset: for networks that nobody speaks for.
+	// reach is ready when the pod accepts or resets a TCP connection from its own
+	// node. Use it if no component of the network reports its state.
 	//
 	// +optional
 	Reach *ReachComponent `json:"reach,omitempty"`
 }
 
-// ConditionComponent is a condition and the status that means yes.
+// ConditionComponent is a condition and the status that means ready.
 type ConditionComponent struct {
 	// type of the condition, e.g. policy.example.com/programmed.
 	//
@@ -213,7 +219,7 @@ type ConditionComponent struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="type must be a name of 1-63 characters (alphanumeric, '-', '_' or '.', alphanumeric at both ends), optionally after a lower-case DNS prefix and '/', e.g. 'policy.example.com/programmed'"
 	Type string `json:"type"`
 
-	// status of the condition that means yes. Absent means True.
+	// status of the condition that means ready. Absent means True.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum="True";"False"
@@ -221,10 +227,11 @@ type ConditionComponent struct {
 }
 
 // FileComponent is a file that the component writes for each pod. In path and
-// contains, {name}, {namespace}, {uid} and {ip} stand for those of the pod
-// ({ip} is its first address; {ipv4} and {ipv6} the first of each family).
+// contains, {name}, {namespace}, {uid} and {ip} are replaced with the values of
+// the pod. {ip} is its first address; {ipv4} and {ipv6} are its first address
+// of each family.
 //
-// +kubebuilder:validation:XValidation:rule="self.path.contains('{') || (has(self.contains) && self.contains.contains('{'))",message="path or contains must name the pod, or one file would speak for all: use {name}, {namespace}, {uid} or {ip}, e.g. '/run/example/{uid}'"
+// +kubebuilder:validation:XValidation:rule="self.path.contains('{') || (has(self.contains) && self.contains.contains('{'))",message="path or contains must name the pod, otherwise one file would count for all pods: use {name}, {namespace}, {uid} or {ip}, e.g. '/run/example/{uid}'"
 type FileComponent struct {
 	// path of the file on the node, e.g.
 	// /var/run/calico/endpoint-status/k8s {namespace}%2F{name} eth0.
@@ -235,10 +242,10 @@ type FileComponent struct {
 	// +kubebuilder:validation:XValidation:rule="!self.replace('{name}', '').replace('{namespace}', '').replace('{uid}', '').replace('{ip}', '').replace('{ipv4}', '').replace('{ipv6}', '').matches('[{}]')",message="path may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else, e.g. '/run/example/{uid}'"
 	Path string `json:"path"`
 
-	// contains is what the file must contain to say yes, as a whole value:
-	// 10.0.0.1 is not in 110.0.0.1. A file of an earlier pod with the same name
-	// does not count if this names what differs, e.g. "{ip}/32". Absent means
-	// that it is enough that the file is there.
+	// contains is what the file must contain as a whole value: 110.0.0.1 does not
+	// contain 10.0.0.1. To ignore a file of an earlier pod with the same name,
+	// name a value that differs, e.g. "{ip}/32". Absent means that the component
+	// is ready if the file exists.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -247,32 +254,32 @@ type FileComponent struct {
 	Contains string `json:"contains,omitempty"`
 }
 
-// HTTPComponent is an endpoint on the pod's node that says yes with a status
-// of 200 to 299.
+// HTTPComponent is an endpoint on the pod's node. The component is ready if the
+// endpoint returns a status of 200 to 299.
 type HTTPComponent struct {
-	// url on the node's own localhost. {name}, {namespace}, {uid}, {ip}, {ipv4}
-	// and {ipv6} stand for those of the pod, escaped, e.g.
-	// http://127.0.0.1:9099/pods/{namespace}/{name}.
+	// url on the node's localhost, e.g.
+	// http://127.0.0.1:9099/pods/{namespace}/{name}. {name}, {namespace}, {uid},
+	// {ip}, {ipv4} and {ipv6} are replaced with the escaped values of the pod.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://(127[.]0[.]0[.]1|localhost|[[]::1[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])(/|$)')",message="url must be one of the node's localhost with a port of 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://(127[.]0[.]0[.]1|localhost|[[]::1[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])(/|$)')",message="url must have the host 127.0.0.1, localhost or [::1] and a port from 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
 	// +kubebuilder:validation:XValidation:rule="!self.replace('{name}', '').replace('{namespace}', '').replace('{uid}', '').replace('{ip}', '').replace('{ipv4}', '').replace('{ipv6}', '').matches('[{}]')",message="url may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else, e.g. 'http://127.0.0.1:9099/pods/{uid}'"
 	URL string `json:"url"`
 }
 
-// ReachComponent says how a pod is reached.
+// ReachComponent is a TCP connection to the pod.
 type ReachComponent struct {
-	// port of the pod that is tried. Nothing needs to listen there: a reset
-	// shows that the pod was reached as well. Absent means 9.
+	// port of the pod. No container needs to listen there: a reset also shows
+	// that the pod is reachable. Absent means 9.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// from is where the connection is opened: on the pod's own Node, by its
-	// agent. Node is the only value. Absent means Node.
+	// from is where the connection is opened. The only value is Node: the agent
+	// on the pod's own node opens it. Absent means Node.
 	//
 	// +optional
 	From ReachFrom `json:"from,omitempty"`
@@ -283,7 +290,7 @@ type ReachComponent struct {
 type ReachFrom string
 
 const (
-	// ReachFromNode opens it on the pod's own node.
+	// ReachFromNode means that the agent on the pod's own node opens it.
 	ReachFromNode ReachFrom = "Node"
 )
 
@@ -291,16 +298,17 @@ const (
 // and every entry of matchExpressions must match.
 //
 // +structType=atomic
-// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="the selector must not be empty: name at least one label, or leave the selector out"
+// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="the selector must not be empty: name at least one label, or remove the selector"
 type LabelSelector struct {
 	// matchLabels are labels that an object must have, each with exactly this
-	// value.
+	// value. Absent means no such requirement.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements on labels, all of which must hold.
+	// matchExpressions are requirements on labels. All of them must match. Absent
+	// means no such requirement.
 	//
 	// +optional
 	// +listType=atomic
@@ -328,7 +336,7 @@ type LabelSelectorRequirement struct {
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values are compared with the label's value. Needed for In and NotIn,
+	// values are compared with the label's value. Required for In and NotIn,
 	// forbidden for Exists and DoesNotExist.
 	//
 	// +optional
@@ -337,8 +345,8 @@ type LabelSelectorRequirement struct {
 	Values []LabelValue `json:"values,omitempty"`
 }
 
-// LabelValue is the value of a label; it may be empty. Null, as in a manifest
-// with nothing after the colon, is empty too.
+// LabelValue is the value of a label. It may be empty. Null, as in a manifest
+// with nothing after the colon, also means empty.
 //
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="label value must be empty or consist of alphanumeric characters, '-', '_' or '.', with an alphanumeric character at both ends, e.g. 'web'"

@@ -6,20 +6,19 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // status.summary are always complete.
 const MaxListedPods = 20
 
-// PodReadinessRuleStatus is what became of a rule. Its size does not grow with
-// the cluster.
+// PodReadinessRuleStatus is the observed state of a rule. Its size does not
+// grow with the cluster.
 type PodReadinessRuleStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks
-	// of.
+	// observedGeneration is the generation of the spec that this status is for.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the rule: Accepted (valid), Enforced (selected pods are
-	// created with the gate, and every node that needs one has a live agent that
-	// opens it) and SoleController (only while it is False: another controller
-	// of NodeReadinessRule renews its lease), each with its reason.
+	// conditions of the rule. Accepted: the rule is valid. Enforced: selected
+	// pods are created with the gate, and every node with such pods has a live
+	// agent. SoleController: False while another controller of NodeReadinessRule
+	// renews its lease; absent otherwise.
 	//
 	// +optional
 	// +listType=map
@@ -31,16 +30,16 @@ type PodReadinessRuleStatus struct {
 	// +optional
 	Summary *PodSummary `json:"summary,omitempty"`
 
-	// waitingPods are pods whose gate or latch is closed, those that wait for longest
-	// first; at most 20.
+	// waitingPods are pods whose gate or latch is closed, the longest wait first;
+	// at most 20.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	WaitingPods []ListedPod `json:"waitingPods,omitempty"`
 
-	// ungatedPods are selected pods that do not carry the gate, and why; at
-	// most 20. They are not held: create them anew to have them gated.
+	// ungatedPods are selected pods that do not have the gate, and why; at most
+	// 20. They do not wait. To gate them, delete and recreate them.
 	//
 	// +optional
 	// +listType=atomic
@@ -57,39 +56,40 @@ type PodReadinessRuleStatus struct {
 	NodesWithoutAgent []string `json:"nodesWithoutAgent,omitempty"`
 }
 
-// PodSummary counts the pods that a rule selects, on nodes with a live agent
-// as it last told, on others as the manager last saw.
+// PodSummary counts the pods that a rule selects. For nodes with a live agent
+// it has the counts that the agent last reported, for other nodes those that
+// the manager last observed.
 type PodSummary struct {
-	// gated is the number of selected pods that carry the gate.
+	// gated is the number of selected pods that have the gate.
 	Gated int32 `json:"gated"`
-	// open is the number of those whose gate is open, and whose latch, if they
-	// have one, has let their containers start.
+	// open is the number of gated pods whose gate is open and whose latch, if
+	// they have one, has ended.
 	Open int32 `json:"open"`
-	// waiting is the number of those whose gate or latch is closed, or whose gate
-	// is True without a decision of Readygate (foreign).
+	// waiting is the number of gated pods whose gate or latch is closed, or whose
+	// gate is True without a decision of Readygate (foreign).
 	Waiting int32 `json:"waiting"`
 	// latchClosed is the number of waiting pods whose gate is open and whose
 	// latch is still closed: the kubelet has not delivered the key yet, or has
-	// not reported that the latch ended.
+	// not reported yet that the latch ended. Absent means none.
 	//
 	// +optional
 	LatchClosed int32 `json:"latchClosed,omitempty"`
 	// late is the number of waiting pods that wait for longer than
 	// spec.deadlineSeconds.
 	Late int32 `json:"late"`
-	// ungated is the number of selected pods that do not carry the gate.
+	// ungated is the number of selected pods that do not have the gate.
 	Ungated int32 `json:"ungated"`
 	// withoutAgent is the number of selected pods with the gate on nodes
 	// without a live agent.
 	WithoutAgent int32 `json:"withoutAgent"`
 	// foreign is the number of waiting pods whose gate another account set to
-	// True while a component is missing. Absent means none.
+	// True while a component is not ready. Absent means none.
 	//
 	// +optional
 	Foreign int32 `json:"foreign,omitempty"`
 }
 
-// ListedPod is a pod, and what is to be said of it.
+// ListedPod is a pod in a list of the status, with an explanation.
 type ListedPod struct {
 	// namespace of the pod.
 	//
@@ -99,16 +99,16 @@ type ListedPod struct {
 	//
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// node that the pod is on.
+	// node of the pod. Absent means that the pod is not scheduled.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
-	// since is since when the pod waits.
+	// since is when the pod began to wait.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// why is what it waits for, or why it does not carry the gate.
+	// why is what the pod waits for, or why it does not have the gate.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512

@@ -29,11 +29,11 @@ func TestSchemaRejectsPodRules(t *testing.T) {
 		condition   = "type must be a name of 1-63 characters (alphanumeric, '-', '_' or '.', alphanumeric at both ends), optionally after a lower-case DNS prefix and '/', e.g. 'policy.example.com/programmed'"
 		path        = "path must be absolute and without '..', e.g. '/run/example/{uid}'"
 		inPath      = "path may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and nothing else, e.g. '/run/example/{uid}'"
-		url         = "url must be one of the node's localhost with a port of 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
-		empty       = "the selector must not be empty: name at least one label, or leave the selector out"
+		url         = "url must have the host 127.0.0.1, localhost or [::1] and a port from 1 to 65535, e.g. 'http://127.0.0.1:9099/pods/{namespace}/{name}'"
+		empty       = "the selector must not be empty: name at least one label, or remove the selector"
 		gate        = "gate must be a qualified name: a lower-case DNS prefix, '/' and a name of 1-63 characters, e.g. 'networking.kubernetes.io/pod-network-ready'"
 		owned       = "gate must not be a condition that Kubernetes (e.g. Ready) or a load balancer controller (target-health.elbv2.k8s.aws/..., cloud.google.com/load-balancer-neg-ready) sets: use 'networking.kubernetes.io/pod-network-ready', or a name with a prefix of your own, e.g. 'example.com/network-ready'"
-		never       = "podCondition.type must not be Ready or the gate of the rule, which are True only after this component has said yes: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
+		never       = "podCondition.type must not be Ready or the gate of the rule, which are True only after this component is ready: name a condition that the component sets, e.g. 'policy.example.com/programmed'"
 		name        = "name must be 1-63 lower-case letters, digits and '-', alphanumeric at both ends, e.g. 'calico'"
 	)
 	for what, tc := range map[string]struct{ spec, field, says string }{
@@ -62,7 +62,7 @@ func TestSchemaRejectsPodRules(t *testing.T) {
 		"a path that goes up":       {component("file: {path: '/run/../etc/{uid}'}"), first + ".file.path", path},
 		"a path with another word":  {component("file: {path: '/run/{pod}'}"), first + ".file.path", inPath},
 		"a path with half a brace":  {component("file: {path: '/run/{uid'}"), first + ".file.path", inPath},
-		"a file for all pods":       {component("file: {path: /run/ready}"), first + ".file", "path or contains must name the pod, or one file would speak for all: use {name}, {namespace}, {uid} or {ip}, e.g. '/run/example/{uid}'"},
+		"a file for all pods":       {component("file: {path: /run/ready}"), first + ".file", "path or contains must name the pod, otherwise one file would count for all pods: use {name}, {namespace}, {uid} or {ip}, e.g. '/run/example/{uid}'"},
 		"nothing to contain":        {component("file: {path: '/run/{uid}', contains: ''}"), first + ".file.contains", "at least 1 chars long"},
 		"another word to contain":   {component("file: {path: '/run/{uid}', contains: '{address}'}"), first + ".file.contains", "contains may have {name}, {namespace}, {uid}, {ip}, {ipv4} and {ipv6} in braces, and no other word, e.g. '{ip}/32'"},
 		"another host":              {component("http: {url: 'http://example.com:80/{uid}'}"), first + ".http.url", url},
@@ -84,7 +84,7 @@ func TestSchemaRejectsPodRules(t *testing.T) {
 		"a gate of GKE":             {with("gate: cloud.google.com/load-balancer-neg-ready"), "spec.gate", owned},
 		"a gate in capitals":        {with("gate: Example.com/a"), "spec.gate", gate},
 		"a gate with a blank":       {with("gate: 'example.com/a b'"), "spec.gate", gate},
-		"no deadline":               {with("onDeadline: Open"), "spec.onDeadline", "onDeadline says what happens when deadlineSeconds are over: set deadlineSeconds, or remove onDeadline"},
+		"no deadline":               {with("onDeadline: Open"), "spec.onDeadline", "onDeadline has no effect without deadlineSeconds: set deadlineSeconds, or remove onDeadline"},
 		"a deadline of 0":           {with("deadlineSeconds: 0"), "spec.deadlineSeconds", "greater than or equal to 1"},
 		"a deadline of two days":    {with("deadlineSeconds: 172800"), "spec.deadlineSeconds", "less than or equal to 86400"},
 		"a deadline as a text":      {with("deadlineSeconds: 10s"), "spec.deadlineSeconds", "must be of type integer"},

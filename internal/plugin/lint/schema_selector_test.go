@@ -17,7 +17,7 @@ const (
 func TestSchemaRejectsSelectors(t *testing.T) {
 	wantRejected(t,
 		rejections{path: selector, message: required, values: missing},
-		rejections{path: selector, message: "nodeSelector must not be empty: an empty selector would hold every node, control plane included; name at least one label, e.g. matchLabels {kubernetes.io/os: linux}",
+		rejections{path: selector, message: "nodeSelector must not be empty, otherwise the rule would hold every node, including the control plane: name at least one label, e.g. matchLabels {kubernetes.io/os: linux}",
 			values: []string{"{}", "{matchLabels: {}}", "{matchLabels: null}", "{matchExpressions: []}", "{matchExpressions: null}", "{matchLabels: {}, matchExpressions: []}"}},
 		rejections{path: selector, message: noObject, values: []string{"pool=workers", "[workers]"}},
 	)
