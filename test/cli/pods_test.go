@@ -67,7 +67,7 @@ func TestPodsThatWait(t *testing.T) {
 		u.readiness(t, "pods", "-n", "nowhere").expect(t, 1, `error: there is no namespace "nowhere"`, "kubectl get namespaces")
 	})
 	t.Run("why", func(t *testing.T) {
-		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "no       policy, pod condition a.b/programmed: nobody has set condition a.b/programmed", "node "+name+" has none", "No agent has said that it lives on node "+name, "podgate.enabled=true")
+		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "no       policy, pod condition a.b/programmed: nobody has set condition a.b/programmed", "node "+name+" has none", "No agent has renewed a Lease for node "+name, "podgate.enabled=true")
 		u.readiness(t, "why", name+"-waits").expect(t, 1, `error: there is no node "`+name+`-waits"`, "if it is a pod: kubectl readiness why pod/"+name+"-waits, with -n for its namespace")
 		u.readiness(t, "why", "pods", name+"-other", "-n", "default").expect(t, 0, "no rule selects default/"+name+"-other")
 		u.readiness(t, "why", "pod/nobody").expect(t, 1, `error: there is no pod "nobody" in namespace "default"`, "kubectl get pods -n default")

@@ -26,7 +26,7 @@ func TestNodeExplanation(t *testing.T) {
 				Refused: "policy says no",
 			},
 			{
-				Standing: view.Standing{Rule: "gpu", Taint: "readiness.k8s.io/GPU:NoSchedule"}, Mode: v1alpha1.EnforcementModeBootstrapOnly, Text: "has released this node for good (bootstrap-only)",
+				Standing: view.Standing{Rule: "gpu", Taint: "readiness.k8s.io/GPU:NoSchedule"}, Mode: v1alpha1.EnforcementModeBootstrapOnly, Text: "has released this node permanently (bootstrap-only)",
 				Requirements: []view.Requirement{{Type: "GPU", Required: corev1.ConditionTrue, Current: corev1.ConditionTrue, Met: true}},
 			},
 		},
@@ -50,7 +50,7 @@ Rule network (continuous, taint readiness.k8s.io/NetworkReady:NoSchedule)
   The API server refuses to write this node: policy says no
 
 Rule gpu (bootstrap-only, taint readiness.k8s.io/GPU:NoSchedule)
-  It has released this node for good (bootstrap-only).
+  It has released this node permanently (bootstrap-only).
   met      GPU is True, must be True
 
 Node
@@ -71,8 +71,8 @@ Not seen
 }
 
 func TestShortNodeExplanation(t *testing.T) {
-	compare(t, print.Explanation(view.Explanation{Node: view.Node{Name: "w", Created: ago(3), Ready: corev1.ConditionTrue}, Headline: "no rule that is enforced selects w"}, noon), `
-no rule that is enforced selects w.
+	compare(t, print.Explanation(view.Explanation{Node: view.Node{Name: "w", Created: ago(3), Ready: corev1.ConditionTrue}, Headline: "no enforced rule selects w"}, noon), `
+no enforced rule selects w.
 
 Node
   Ready is True, 3m old

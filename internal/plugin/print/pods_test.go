@@ -96,12 +96,12 @@ func TestPodExplanation(t *testing.T) {
 				Components: []view.Component{
 					{Rule: "network", Name: "flannel", Kind: podrule.NodeCondition, How: "node condition a.b/Flannel", Says: view.SaysYes, Since: ago(20), Writer: "readygate-reporter"},
 					{Rule: "network", Name: "policy", Kind: podrule.PodCondition, How: "pod condition a.b/c", Says: view.SaysNo, Why: "x"},
-					{Rule: "second", Name: "path", Kind: podrule.Reach, How: "TCP port 9, from the node", Says: view.SaysUnknown, Why: "only the agent on the pod's node can ask it"},
+					{Rule: "second", Name: "path", Kind: podrule.Reach, How: "TCP port 9, from the node", Says: view.SaysUnknown, Why: "only the agent on the pod's node can check it"},
 				},
 			},
 			{Gate: view.Gate{Name: "a.b/other", Due: noon.Add(time.Minute)}, Text: "is closed"},
 		},
-		Latch:      view.Latch{State: view.LatchWaiting, Text: "waits: its key says closed", Key: "closed 10.0.0.7 b1 -", Problem: "ImagePullBackOff"},
+		Latch:      view.Latch{State: view.LatchWaiting, Text: "waits: its key is closed", Key: "closed 10.0.0.7 b1 -", Problem: "ImagePullBackOff"},
 		OtherGates: []string{"a.b/lb"},
 		Events:     []view.Event{{At: ago(1), Type: corev1.EventTypeWarning, Reason: "NetworkNotReady", Note: "waiting for policy"}},
 		Next:       []string{"Look at it."},
@@ -116,7 +116,7 @@ Gate networking.kubernetes.io/pod-network-ready (rule network, second)
   yes      network/flannel, node condition a.b/Flannel
            so for 20m; written by readygate-reporter
   no       network/policy, pod condition a.b/c: x
-  unknown  second/path, TCP port 9, from the node: only the agent on the pod's node can ask it
+  unknown  second/path, TCP port 9, from the node: only the agent on the pod's node can check it
 
 Gate a.b/other (of no rule that is there)
   It is closed.
@@ -128,7 +128,7 @@ Rule late-comer (gate a.b/late)
 Pod
   Ready is False, 5m old
   Closed gates of no rule: a.b/lb
-  Latch: it waits: its key says closed
+  Latch: it waits: its key is closed
          its key is: closed 10.0.0.7 b1 -
          its container does not run: ImagePullBackOff
   Agent: that of node w-1 lives, as it said 7s ago (version v1.2.3)
@@ -147,13 +147,13 @@ Not seen
 func TestExplanationOfAPodThatNoRuleSelects(t *testing.T) {
 	compare(t, print.PodExplanation(view.PodExplanation{
 		Pod: view.Pod{Created: ago(3)}, Headline: "no rule selects shop/web", Ready: corev1.ConditionTrue, Latch: view.Latch{State: view.LatchNone},
-		Passed: []view.Passed{{Rule: "a", Why: "it is being deleted"}, {Rule: "b", Why: "its podSelector asks for app=db, and the pod has app=web"}},
+		Passed: []view.Passed{{Rule: "a", Why: "it is being deleted"}, {Rule: "b", Why: "its podSelector requires app=db, but the pod has app=web"}},
 	}, noon), `
 no rule selects shop/web.
 
 Rules that do not select it
   a: it is being deleted
-  b: its podSelector asks for app=db, and the pod has app=web
+  b: its podSelector requires app=db, but the pod has app=web
 
 Pod
   Ready is True, 3m old

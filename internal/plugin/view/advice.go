@@ -22,11 +22,11 @@ func (s Explanation) advice(now time.Time) []string {
 	for _, c := range s.Chapters {
 		switch {
 		case c.Refused != "":
-			add("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %s", c.Rule, c.Refused)
+			add("The API server rejects changes of this node for rule %s; change the policy, the role or the rule: %s", c.Rule, c.Refused)
 		case c.Problem != "":
-			add("Rule %s does nothing: %s", c.Rule, c.Problem)
+			add("Rule %s has no effect: %s", c.Rule, c.Problem)
 		case c.Preview && c.Held:
-			add("Rule %s only previews, so nothing releases this node: enforce it (kubectl patch nrr %s --type merge -p '{\"spec\":{\"dryRun\":false}}'), or delete it", c.Rule, c.Rule)
+			add("Rule %s is a dry run and will not release this node: enforce the rule (kubectl patch nrr %s --type merge -p '{\"spec\":{\"dryRun\":false}}') or delete it", c.Rule, c.Rule)
 		case !c.Settled && !c.Preview:
 			unapplied = append(unapplied, c.Rule)
 		}
@@ -38,16 +38,16 @@ func (s Explanation) advice(now time.Time) []string {
 		}
 	}
 	if len(unapplied) > 0 {
-		add("Not applied to this node yet: rule %s. That takes a moment; if it stays so, see whether a manager runs and leads: kubectl get pods,lease -n readygate-system", strings.Join(unapplied, ", "))
+		add("Not applied to this node yet: rule %s. If this persists, check that a manager runs and holds the lease: kubectl get pods,lease -n readygate-system", strings.Join(unapplied, ", "))
 	}
 	if s.Ready != corev1.ConditionTrue {
-		add("The kubelet does not say that the node is Ready: kubectl describe node %s", s.Name)
+		add("The kubelet does not report the node as Ready: kubectl describe node %s", s.Name)
 	}
 	if s.Unschedulable {
-		add("The node is cordoned. If nobody needs that any more: kubectl uncordon %s", s.Name)
+		add("The node is cordoned. If this is no longer needed: kubectl uncordon %s", s.Name)
 	}
 	if others := s.foreign(); len(others) > 0 {
-		add("Taints that are of no rule keep pods away too: %s", strings.Join(others, ", "))
+		add("Taints that belong to no rule also keep pods away: %s", strings.Join(others, ", "))
 	}
 	return next
 }
@@ -70,28 +70,28 @@ func (s Explanation) remedies(c Chapter, now time.Time) []string {
 	for _, r := range c.Requirements {
 		silent := ""
 		if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > quiet {
-			silent = fmt.Sprintf("%s was last heard of %s ago: what reports it may be dead. ", r.Type, Age(r.Heartbeat, now))
+			silent = fmt.Sprintf("The last heartbeat of %s was %s ago; its reporter may not be running. ", r.Type, Age(r.Heartbeat, now))
 		}
 		switch {
 		case c.Completed, c.State == noderule.NotSelected, c.Cause == noderule.CauseDependency, c.Cause == noderule.CauseNotReady:
 		case r.Met && silent != "":
-			next = append(next, strings.TrimSuffix(silent, ". ")+", and its last word still counts. See whether it runs here: "+pods)
+			next = append(next, silent+"The last reported status still counts. Check that the reporter runs on this node: "+pods)
 		case r.Met, c.State != noderule.Held && !c.releasedAnyway():
 		case r.Absent:
-			next = append(next, fmt.Sprintf("Nobody has reported %s on this node in the %s of its life. See whether what reports it runs here, and tolerates the taint %s: %s",
+			next = append(next, fmt.Sprintf("%s has not been reported on this node, which is %s old. Check that its reporter runs on this node and tolerates the taint %s: %s",
 				r.Type, Age(s.Created, now), c.Taint, pods))
 		case r.WhyUnknown != "":
 			writer := ""
 			if r.Writer != "" {
-				writer = " (it was last written by " + r.Writer + ")"
+				writer = " (last written by " + r.Writer + ")"
 			}
-			next = append(next, fmt.Sprintf("%s counts as Unknown: %s%s. See whether what reports it runs here: %s", r.Type, r.WhyUnknown, writer, pods))
+			next = append(next, fmt.Sprintf("%s counts as Unknown: %s%s. Check that its reporter runs on this node: %s", r.Type, r.WhyUnknown, writer, pods))
 		default:
-			next = append(next, silent+unmet(r, now)+". Look at that component on this node: "+pods)
+			next = append(next, silent+unmet(r, now)+". Check that component on this node: "+pods)
 		}
 	}
 	if c.AnyOf && c.State == noderule.Held && len(next) > 1 {
-		next = append(next, "One of these is enough for rule "+c.Rule+" (anyOf).")
+		next = append(next, "Rule "+c.Rule+" requires only one of these conditions (anyOf).")
 	}
 	return next
 }
@@ -103,7 +103,7 @@ func unmet(r Requirement, now time.Time) string {
 		text += " (" + said + ")"
 	}
 	if r.Writer != "" {
-		text += ", as " + r.Writer + " says"
+		text += ", written by " + r.Writer
 	}
 	return text
 }

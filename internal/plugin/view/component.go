@@ -56,7 +56,7 @@ func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component 
 			if asks(v) {
 				c.Says, c.Why = c.says(v, told, place)
 			} else {
-				c.Says, c.Why = SaysUnknown, "it is asked when the pod has a network"
+				c.Says, c.Why = SaysUnknown, "it is checked when the pod has a network"
 			}
 			all = append(all, c)
 		}
@@ -109,7 +109,7 @@ func (h reported) of(c *Component) (Says, string) {
 	if h.all {
 		return SaysYes, ""
 	}
-	return SaysUnknown, "only the agent on the pod's node can ask it"
+	return SaysUnknown, "only the agent on the pod's node can check it"
 }
 
 // reportedIn is what a gate's condition tells of the components of its rules.

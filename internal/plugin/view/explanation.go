@@ -166,24 +166,24 @@ func (c Chapter) rank() int {
 func (c Chapter) text(rule *noderule.Rule, now time.Time) string {
 	switch {
 	case c.Problem != "":
-		return "selects this node and does nothing: " + c.Problem
+		return "selects this node but has no effect: " + c.Problem
 	case c.Refused != "":
-		return "cannot change this node: the API server refuses"
+		return "cannot change this node: the API server rejects the change"
 	case rule.Deleting:
-		return "is being deleted; what it put on this node is about to be taken back"
+		return "is being deleted; its taint and annotations are about to be removed from this node"
 	case c.Preview:
 		return c.previewed()
 	case c.Cause != "":
 		return c.caused(rule, now)
 	case c.State == noderule.NotSelected:
-		return "no longer selects this node; its taint is about to be taken off"
+		return "no longer selects this node; its taint is about to be removed"
 	case c.State == noderule.Held && !c.Held:
-		return "is about to hold this node: its taint is not there yet"
+		return "is about to hold this node: the taint has not been added yet"
 	case c.State == noderule.Held:
 		return "holds this node" + map[noderule.Origin]string{
 			noderule.OriginCreated:  ", which was created with the taint",
-			noderule.OriginLabelled: ", which got the taint along with a label",
-			noderule.OriginAdopted:  " with a taint that was there before",
+			noderule.OriginLabelled: ", which was tainted by the request that added a label",
+			noderule.OriginAdopted:  " with a taint that already existed",
 		}[c.Origin]
 	case c.Held:
 		return "is about to release this node: its requirements are met"
@@ -200,7 +200,7 @@ func forGood(rule *noderule.Rule) string {
 	if rule.Boot {
 		return "for this boot (bootstrapScope Boot)"
 	}
-	return "for good (bootstrap-only)"
+	return "permanently (bootstrap-only)"
 }
 
 // caused says how a rule stands that does not do what its requirements alone ask for.
@@ -211,21 +211,21 @@ func (c Chapter) caused(rule *noderule.Rule, now time.Time) string {
 	}
 	switch c.Cause {
 	case noderule.CauseMinReady:
-		return fmt.Sprintf("%s: its requirements are met, and must stay so for %s (minReadySeconds); %s left", holds, rule.MinReady, Age(now, c.Until))
+		return fmt.Sprintf("%s: its requirements are met and must remain met for %s (minReadySeconds); %s left", holds, rule.MinReady, Age(now, c.Until))
 	case noderule.CauseNotReady:
-		return holds + ": it is not Ready, and may come back from a reboot without its network (bootstrapScope Boot)"
+		return holds + ": the node is not Ready and may return from a reboot without its network (bootstrapScope Boot)"
 	case noderule.CauseLimit:
-		return fmt.Sprintf("would hold this node, but leaves it released: as many nodes in use are away as may be (maxUnavailable %s)", rule.MaxUnavailable)
+		return fmt.Sprintf("would hold this node, but leaves it released: maxUnavailable (%s) is reached", rule.MaxUnavailable)
 	case noderule.CauseDeadline:
 		if c.Completed {
-			return "released this node by its deadline, " + forGood(rule) + ": its requirements were not met then (onDeadline Release)"
+			return "released this node at its deadline, " + forGood(rule) + ": its requirements were not met at that time (onDeadline Release)"
 		}
-		return fmt.Sprintf("%s after %s, though its requirements are not met (onDeadline Release)", released, rule.Deadline)
+		return fmt.Sprintf("%s after %s, although its requirements are not met (onDeadline Release)", released, rule.Deadline)
 	case noderule.CauseDependency:
 		if c.State == noderule.Held {
-			return holds + ", and looks at it when rule " + c.WaitsFor + " has released it (dependsOn)"
+			return holds + ": rule " + c.WaitsFor + " must release it first (dependsOn)"
 		}
-		return "leaves this node as it is until rule " + c.WaitsFor + " has released it (dependsOn)"
+		return "does not change this node until rule " + c.WaitsFor + " has released it (dependsOn)"
 	}
 	return ""
 }
@@ -234,13 +234,13 @@ func (c Chapter) caused(rule *noderule.Rule, now time.Time) string {
 func (c Chapter) previewed() string {
 	switch {
 	case c.Held:
-		return "only previews now, and leaves the hold of before as it is"
+		return "is now a dry run and keeps its earlier hold on this node"
 	case c.Cause == noderule.CauseLimit:
-		return "only previews: it would leave this node released, because as many nodes in use would be away as may be (maxUnavailable)"
+		return "is a dry run: it would leave this node released, because maxUnavailable would be reached"
 	case c.State == noderule.Held:
-		return "only previews: it would hold this node"
+		return "is a dry run: it would hold this node"
 	}
-	return "only previews: it would not hold this node"
+	return "is a dry run: it would not hold this node"
 }
 
 // headline is the answer in one sentence.
@@ -257,22 +257,22 @@ func (s Explanation) headline(now time.Time) string {
 			return s.Name + " is not held yet: rule " + s.Chapters[i].Rule + " is about to hold it"
 		}
 		if len(s.OtherTaints) > 0 || s.Unschedulable {
-			return s.Name + " is released by every rule; something else keeps pods away"
+			return s.Name + " is released by every rule; another taint or a cordon keeps pods away"
 		}
 		if spared := s.spared(); spared != "" {
 			return s.Name + " is released, although " + spared
 		}
 		return s.Name + " is released: no rule holds it"
 	}
-	return "no rule that is enforced selects " + s.Name
+	return "no enforced rule selects " + s.Name
 }
 
 // spared names the first rule that leaves the node released although its requirements are not met.
 func (s Explanation) spared() string {
 	for _, c := range s.Chapters {
 		if c.releasedAnyway() {
-			return "what rule " + c.Rule + " requires is not met: " + map[noderule.Cause]string{
-				noderule.CauseLimit: "as many nodes in use are away as may be (maxUnavailable)", noderule.CauseDeadline: "its deadline was over (onDeadline Release)",
+			return "the requirements of rule " + c.Rule + " are not met: " + map[noderule.Cause]string{
+				noderule.CauseLimit: "maxUnavailable is reached", noderule.CauseDeadline: "its deadline has passed (onDeadline Release)",
 			}[c.Cause]
 		}
 	}
@@ -303,19 +303,19 @@ func (c Chapter) because() string {
 	}
 	switch {
 	case c.Preview:
-		return ", which only previews now and leaves its hold of before as it is"
+		return ", which is now a dry run and keeps its earlier hold"
 	case c.Cause == noderule.CauseDependency:
 		return ", which waits for rule " + c.WaitsFor
 	case c.Cause == noderule.CauseMinReady:
-		return ", whose requirements are met and must stay so for a while"
+		return ", whose requirements are met but must remain met for minReadySeconds"
 	case c.Cause == noderule.CauseNotReady:
-		return ": it is not Ready, and may come back from a reboot"
+		return ": the node is not Ready and may return from a reboot"
 	case len(missing) > 1 && c.AnyOf:
 		return ": " + strings.Join(missing, ", or ") + " (one is enough)"
 	case len(missing) > 0:
 		return ": " + strings.Join(missing, " and ")
 	case c.Refused != "":
-		return ", which the API server does not let release it"
+		return ", but the API server rejects the release"
 	}
 	return ", which is about to release it"
 }

@@ -102,7 +102,7 @@ func waitsFor(v *podrule.Verdict, g *Gate, obj *corev1.Pod, place Place) string 
 	case obj.Spec.NodeName == "":
 		return "a node: it is not scheduled"
 	case !asks(v):
-		text = "a network: the kubelet has not said that there is a sandbox"
+		text = "a network: the kubelet has not reported a sandbox"
 	case names:
 		text = named
 	case g.Message != "":
@@ -110,9 +110,9 @@ func waitsFor(v *podrule.Verdict, g *Gate, obj *corev1.Pod, place Place) string 
 	case v.Open:
 		text = "its gate to be opened"
 	case place.Agent.gone():
-		return fmt.Sprintf("an agent: node %s has none that lives", obj.Spec.NodeName)
+		return fmt.Sprintf("an agent: node %s has no live agent", obj.Spec.NodeName)
 	default:
-		text = "components that its agent has not named yet"
+		text = "components that the agent has not reported yet"
 	}
 	if place.Agent.gone() {
 		text += fmt.Sprintf("; node %s has no live agent", obj.Spec.NodeName)

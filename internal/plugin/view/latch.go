@@ -39,7 +39,7 @@ type Latch struct {
 // latchOf is the latch of a pod. The boot is that of its node; empty if it is not known.
 func latchOf(obj *corev1.Pod, boot string) Latch {
 	if !podrule.HasLatch(obj) {
-		return Latch{State: LatchNone, Text: "has none: its containers start without waiting for its network"}
+		return Latch{State: LatchNone, Text: "has none: the pod's containers start without waiting for its network"}
 	}
 	value, has := obj.Annotations[v1alpha1.LatchAnnotation]
 	latch := Latch{State: LatchWaiting, Key: value}
@@ -48,23 +48,23 @@ func latchOf(obj *corev1.Pod, boot string) Latch {
 	passed, problem := latchContainer(obj)
 	switch {
 	case passed:
-		latch.State, latch.Text = LatchOpen, "has let the pod's containers start"
+		latch.State, latch.Text = LatchOpen, "has ended; the pod's containers may start"
 	case opens && podrule.LatchReported(obj):
-		latch.Text = "is still closed, and its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"
+		latch.Text = "is still closed, although its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"
 	case opens && key.Always != "":
 		latch.State, latch.Text = LatchOpen, "is open for every sandbox ("+key.Always+")"
 	case opens:
-		latch.State, latch.Text = LatchOpen, "is open for this sandbox; the kubelet brings the key to it"
+		latch.State, latch.Text = LatchOpen, "is open for this sandbox; the kubelet has yet to deliver the key"
 	case has && !ok:
-		latch.Text = fmt.Sprintf("waits: annotation %s is %s, which is no key", v1alpha1.LatchAnnotation, strconv.Quote(value))
+		latch.Text = fmt.Sprintf("waits: annotation %s is %s, which is not a valid key", v1alpha1.LatchAnnotation, strconv.Quote(value))
 	case key.Open:
-		latch.Text = "waits: its key is of another sandbox, with address " + key.Sandbox.IP
+		latch.Text = "waits: its key belongs to another sandbox, with address " + key.Sandbox.IP
 	case has:
-		latch.Text = "waits: its key says closed"
+		latch.Text = "waits: its key is closed"
 	case full(obj):
-		latch.Text = "waits: the pod's annotations are full, and there is no room for its key: remove some"
+		latch.Text = "waits: the pod's annotations have no room for its key; remove some"
 	default:
-		latch.Text = "waits: nobody has written a key for it yet"
+		latch.Text = "waits: its key has not been written yet"
 	}
 	if latch.State == LatchWaiting {
 		latch.Problem = problem

@@ -24,9 +24,9 @@ func excluded(obj *corev1.Pod) string {
 	case podrule.Eligible(obj):
 		return ""
 	case obj.Spec.HostNetwork:
-		return "it is in the network of its node (hostNetwork)"
+		return "it uses the network of its node (hostNetwork)"
 	case mirror:
-		return "the kubelet runs it from a file (a mirror pod)"
+		return "it is the mirror pod of a static pod"
 	}
 	return fmt.Sprintf("it opts out (label %s: %q)", v1alpha1.OptOutLabel, v1alpha1.OptOut)
 }
@@ -43,21 +43,21 @@ func (b *PodBook) passed(obj *corev1.Pod, place Place) []Passed {
 func passes(rule *podrule.Rule, obj *corev1.Pod, namespace map[string]string) string {
 	switch {
 	case rule.Invalid != nil:
-		return "it is not valid, and does nothing: " + rule.Invalid.Error()
+		return "the rule is invalid and has no effect: " + rule.Invalid.Error()
 	case rule.Deleting:
-		return "it is being deleted"
+		return "the rule is being deleted"
 	case slices.Contains(rule.Excludes(), obj.Namespace):
-		return fmt.Sprintf("namespace %s is selected only by a rule that names it, by the label %s in its namespaceSelector", obj.Namespace, corev1.LabelMetadataName)
+		return fmt.Sprintf("namespace %s is selected only by a rule that names it with the label %s in its namespaceSelector", obj.Namespace, corev1.LabelMetadataName)
 	}
 	named := labels.Merge(namespace, labels.Set{corev1.LabelMetadataName: obj.Namespace})
 	if asked, found := mismatch(rule.Namespaces(), named); asked != "" {
 		if namespace == nil {
-			found = "labels that could not be seen"
+			found = "labels that could not be read"
 		}
-		return fmt.Sprintf("its namespaceSelector asks for %s, and namespace %s has %s", asked, obj.Namespace, found)
+		return fmt.Sprintf("its namespaceSelector requires %s, but namespace %s has %s", asked, obj.Namespace, found)
 	}
 	if asked, found := mismatch(rule.Pods(), obj.Labels); asked != "" {
-		return fmt.Sprintf("its podSelector asks for %s, and the pod has %s", asked, found)
+		return fmt.Sprintf("its podSelector requires %s, but the pod has %s", asked, found)
 	}
 	return "its selectors do not match"
 }

@@ -60,11 +60,11 @@ func TestALineOfAPod(t *testing.T) {
 		want  string
 	}{
 		"closed, as its condition says": {web(closedFor(unset)), here(""), podRules(podRule("network")), "Waiting 40s: " + unset},
-		"closed, and nothing said yet":  {web(), here(""), podRules(podRule("network")), "Waiting 60s: components that its agent has not named yet"},
-		"no sandbox":                    {web(homeless), here(""), podRules(podRule("network")), "Waiting: a network: the kubelet has not said that there is a sandbox"},
+		"closed, and nothing said yet":  {web(), here(""), podRules(podRule("network")), "Waiting 60s: components that the agent has not reported yet"},
+		"no sandbox":                    {web(homeless), here(""), podRules(podRule("network")), "Waiting: a network: the kubelet has not reported a sandbox"},
 		"a new sandbox":                 {web(gateIs(False, podv1alpha1.ReasonNewSandbox, "it is new")), here(""), podRules(podRule("network")), "Waiting 40s: its components: it is new"},
 		"no node":                       {web(unscheduled), here(""), podRules(podRule("network")), "Waiting: a node: it is not scheduled"},
-		"no agent":                      {web(), without(here("")), podRules(podRule("network")), "Waiting 60s: an agent: node w-1 has none that lives"},
+		"no agent":                      {web(), without(here("")), podRules(podRule("network")), "Waiting 60s: an agent: node w-1 has no live agent"},
 		"an agent that is gone":         {web(closedFor(unset)), without(here("")), podRules(podRule("network")), "Waiting 40s: " + unset + "; node w-1 has no live agent"},
 		"all said yes":                  {web(podSays(True)), here(""), podRules(podRule("network")), "Waiting: its gate to be opened"},
 		"late":                          {web(closedFor(unset)), here(""), podRules(podRule("network", due(40, podv1alpha1.DeadlineReport))), "Waiting, late 40s: " + unset},

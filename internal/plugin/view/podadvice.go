@@ -27,33 +27,33 @@ func (b *PodBook) advice(s *PodExplanation) []string {
 		next = append(next, b.recreate(s.Ungated)...)
 	}
 	if s.Latch.Problem != "" {
-		next = append(next, fmt.Sprintf("The latch does not run (%s), so the containers of the pod do not start: %s", strings.TrimSpace(s.Latch.Problem), s.describe()))
+		next = append(next, fmt.Sprintf("The latch does not run (%s), so the pod's containers do not start: %s", strings.TrimSpace(s.Latch.Problem), s.describe()))
 	}
 	if len(s.OtherGates) > 0 {
-		next = append(next, "Readiness gates that are of no rule keep it from being Ready too; ask who set them: "+strings.Join(s.OtherGates, ", "))
+		next = append(next, "Readiness gates that belong to no rule also keep the pod from being Ready; check the components that set them: "+strings.Join(s.OtherGates, ", "))
 	} else if s.State == PodOpen && s.Ready != corev1.ConditionTrue {
-		next = append(next, "Its gates are open, and it is not Ready for another reason: "+s.describe())
+		next = append(next, "Its gates are open, but the pod is not Ready for another reason: "+s.describe())
 	}
 	return next
 }
 
-// recreate says what to do about a pod that does not carry the gate of some rules. To create it anew is of
+// recreate says what to do about a pod that does not carry the gate of some rules. To recreate it is of
 // no use while all pods are created without it.
 func (b *PodBook) recreate(rules []Ungated) []string {
-	const anew = "create it anew, as by a rollout restart of what owns it"
+	const recreate = "recreate the pod, for example with a rollout restart of its owner"
 	var next []string
 	for _, without := range rules {
 		switch rule, is := without.Rule, enforcedOf(b.objects[without.Rule]); {
 		case is == nil:
-			next = append(next, fmt.Sprintf("No manager has seen rule %s as it is now, so pods are created without its gate; see whether one runs: %s. Then %s", rule, managers, anew))
+			next = append(next, fmt.Sprintf("No manager has observed the current generation of rule %s, so pods are created without its gate; check that a manager runs: %s. Then %s", rule, managers, recreate))
 		case is.Reason == nodev1alpha1.ReasonProgressing:
-			next = append(next, fmt.Sprintf("Wait until pods are created with the gate of rule %s: kubectl wait --for=condition=Enforced prr/%s. Then %s", rule, rule, anew))
+			next = append(next, fmt.Sprintf("Wait until pods are created with the gate of rule %s: kubectl wait --for=condition=Enforced prr/%s. Then %s", rule, rule, recreate))
 		case is.Status != metav1.ConditionTrue && !slices.Contains(gatedReasons, is.Reason):
-			next = append(next, fmt.Sprintf("Pods are created without the gate of rule %s (%s): %s. When that is mended, %s", rule, is.Reason, is.Message, anew))
+			next = append(next, fmt.Sprintf("Pods are created without the gate of rule %s (%s): %s. After fixing that, %s", rule, is.Reason, is.Message, recreate))
 		}
 	}
 	if len(next) == 0 {
-		next = append(next, "If it is to wait for its network, "+anew)
+		next = append(next, "To make the pod wait for its network, "+recreate)
 	}
 	return next
 }
@@ -78,7 +78,7 @@ func (b *PodBook) unheld(s *PodExplanation) []string {
 	for i := range s.Chapters {
 		for _, rule := range s.Chapters[i].Rules {
 			if b.objects[rule].Spec.StartHold {
-				return []string{fmt.Sprintf("Rule %s asks for startHold, and this pod has no latch: it was created before, or the manager does not know the image of the latch (podgate.enabled=true of the chart, --latch-image). When it does, create the pod anew", rule)}
+				return []string{fmt.Sprintf("Rule %s sets startHold, but this pod has no latch: the pod was created earlier, or the manager has no latch image (podgate.enabled=true in the chart, --latch-image). After setting the image, recreate the pod", rule)}
 			}
 		}
 	}
@@ -89,20 +89,20 @@ func (b *PodBook) unheld(s *PodExplanation) []string {
 func (s *PodExplanation) remedies() []string {
 	switch chapter := &s.Chapters[0]; { // those for which it waits come first
 	case s.Node == "":
-		return []string{"It has no network before it is on a node; see why it is not scheduled: " + s.describe()}
+		return []string{"The pod has no network until it is scheduled; check why it is not scheduled: " + s.describe()}
 	case chapter.about:
-		return []string{"The gate opens in a moment; if it stays closed, see whether the manager and the agent of its node run: " + managers}
+		return []string{"The gate is about to open; if it stays closed, check that the manager and the agent of its node run: " + managers}
 	case chapter.LatchClosed:
 		return []string{fmt.Sprintf("The kubelet has not delivered the key of the latch, or has not reported that the latch ended; the agent of node %s writes the key again after 2, 4, 8, 16 and 32 s. "+
-			"If it lasts longer, see the kubelet's log on that node, and kubectl logs %s -n %s -c %s", s.Node, s.Name, s.Namespace, v1alpha1.LatchName)}
+			"If the latch stays closed for longer, check the kubelet's log on that node, and kubectl logs %s -n %s -c %s", s.Node, s.Name, s.Namespace, v1alpha1.LatchName)}
 	case s.Agent.gone() && s.Agent.Renewed.IsZero():
-		return []string{fmt.Sprintf("No agent has said that it lives on node %s, so nobody opens the gate; the chart installs one on each node with podgate.enabled=true; see whether it runs there: %s", s.Node, s.agents())}
+		return []string{fmt.Sprintf("No agent has renewed a Lease for node %s, so no agent opens the gate; the chart installs one per node with podgate.enabled=true; check that it runs there: %s", s.Node, s.agents())}
 	case s.Agent.gone():
-		return []string{fmt.Sprintf("No agent lives on node %s, so nobody opens the gate; see why it does not run there: %s", s.Node, s.agents())}
+		return []string{fmt.Sprintf("The agent of node %s is not alive and does not open the gate; check why it does not run: %s", s.Node, s.agents())}
 	case chapter.Foreign:
 		return append(s.foreign(&chapter.Gate), s.unreadyComponents(chapter.Components)...)
 	case chapter.unasked:
-		return []string{"Its network is not there yet; the events of the pod tell why: " + s.describe()}
+		return []string{"The pod has no network yet; its events show why: " + s.describe()}
 	default:
 		return s.unreadyComponents(chapter.Components)
 	}
@@ -111,9 +111,9 @@ func (s *PodExplanation) remedies() []string {
 // foreign says what to do about a gate that another account set to True.
 func (s *PodExplanation) foreign(g *Gate) []string {
 	return []string{
-		fmt.Sprintf("Gate %s was set to True by %s while a component is missing. Let that program set a condition of its own type, and list it in the rule as a podCondition component; "+
-			"or let the API server refuse it: podgate.reserveGates=true of the chart", g.Name, g.writer()),
-		fmt.Sprintf("If this pod is not to wait for its network: kubectl label pod %s -n %s %s=%s", s.Name, s.Namespace, v1alpha1.OptOutLabel, v1alpha1.OptOut),
+		fmt.Sprintf("Gate %s was set to True by %s while a component is not ready. Configure that program to set a condition type of its own, and list that type in the rule as a podCondition component; "+
+			"or let the API server reject the write: podgate.reserveGates=true in the chart", g.Name, g.writer()),
+		fmt.Sprintf("If this pod must not wait for its network: kubectl label pod %s -n %s %s=%s", s.Name, s.Namespace, v1alpha1.OptOutLabel, v1alpha1.OptOut),
 	}
 }
 
@@ -124,16 +124,16 @@ func (s *PodExplanation) unreadyComponents(components []Component) []string {
 		switch c := &components[i]; {
 		case c.Says == SaysYes:
 		case c.Says == SaysNo, c.Kind == podrule.NodeCondition:
-			next = append(next, fmt.Sprintf("Component %s has not said yes (%s); %s", c.Name, c.Why, s.whereToLook(c)))
+			next = append(next, fmt.Sprintf("Component %s is not ready (%s); %s", c.Name, c.Why, s.whereToLook(c)))
 		default:
 			unasked = append(unasked, fmt.Sprintf("%s (%s)", c.Name, c.How))
 		}
 	}
 	if len(unasked) > 0 {
-		next = append(next, fmt.Sprintf("Only the agent of node %s knows what is said by %s; see whether it runs: %s", s.Node, strings.Join(unasked, ", "), s.agents()))
+		next = append(next, fmt.Sprintf("Only the agent of node %s can check %s; check that the agent runs: %s", s.Node, strings.Join(unasked, ", "), s.agents()))
 	}
 	if len(next) == 0 {
-		next = append(next, "All components have said yes; if the gate stays closed, see whether the agent of its node runs: "+s.agents())
+		next = append(next, "All components are ready; if the gate stays closed, check that the agent of its node runs: "+s.agents())
 	}
 	return next
 }
@@ -142,21 +142,21 @@ func (s *PodExplanation) unreadyComponents(components []Component) []string {
 func (s *PodExplanation) whereToLook(c *Component) string {
 	switch {
 	case c.needsStart && s.Latch.State == LatchWaiting:
-		return "it never will: its latch lets containers start only when this gate opens. Give the rule that holds the start, or rule " + c.Rule + ", another gate, and create the pod anew"
+		return "it cannot become ready: it requires started containers, and the latch lets containers start only after this gate opens. Set another gate in the rule with startHold or in rule " + c.Rule + ", and recreate the pod"
 	case c.Kind == podrule.NodeCondition:
-		return fmt.Sprintf("see who reports that condition of node %s: kubectl describe node %s", s.Node, s.Node)
+		return fmt.Sprintf("check the reporter of that node condition: kubectl describe node %s", s.Node)
 	case c.unfilled:
-		return "its rule names an address of a family that this pod does not have: use {ip} there, or let the rule select other pods"
+		return "its rule uses an address family that this pod does not have: use {ip}, or change the selectors of the rule"
 	case c.Kind == podrule.File:
-		return fmt.Sprintf("look for the %s on node %s; the agent sees only directories that the chart mounts for it (podgate.hostPaths)", c.How, s.Node)
+		return fmt.Sprintf("check for the %s on node %s; the agent sees only the directories that the chart mounts (podgate.hostPaths)", c.How, s.Node)
 	case c.Kind == podrule.HTTP:
-		return fmt.Sprintf("ask it on node %s itself: curl -ki %s", s.Node, shellQuoted(c.How))
+		return fmt.Sprintf("request it on node %s itself: curl -ki %s", s.Node, shellQuoted(c.How))
 	case c.Kind == podrule.Reach:
-		return fmt.Sprintf("node %s itself must reach the pod: see the routes and the network plugin there: %s", s.Node, podsOn(s.Node))
+		return fmt.Sprintf("node %s itself must reach the pod: check the routes and the network plugin there: %s", s.Node, podsOn(s.Node))
 	case c.Writer != "":
-		return fmt.Sprintf("%s wrote that, look at it on node %s: %s", c.Writer, s.Node, podsOn(s.Node))
+		return fmt.Sprintf("%s wrote that condition; check it on node %s: %s", c.Writer, s.Node, podsOn(s.Node))
 	}
-	return fmt.Sprintf("look at it on node %s: %s", s.Node, podsOn(s.Node))
+	return fmt.Sprintf("check it on node %s: %s", s.Node, podsOn(s.Node))
 }
 
 // shellQuoted is a word as a shell takes it, whatever is in it.

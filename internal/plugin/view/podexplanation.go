@@ -153,11 +153,11 @@ func (c *GateChapter) tell(v *podrule.Verdict, place Place, now time.Time) {
 	}
 	switch {
 	case c.Foreign:
-		c.Text = "is True, which is no decision of Readygate, and waits for " + c.For
+		c.Text = "is True but was not set by Readygate, and waits for " + c.For
 	case c.Open && !v.Open && place.Node != nil && !place.Agent.gone():
 		c.Text = "is open, and about to be closed: " + v.Message
 	case c.LatchClosed:
-		c.Text = "is open" + forHow(c.Since, now) + ", and the latch of the pod is still closed" + said
+		c.Text = "is open" + forHow(c.Since, now) + ", but the latch of the pod is still closed" + said
 	case c.Open:
 		c.Text = "is open" + forHow(c.Since, now) + said
 	case abandoned(v, place), v.Open && len(v.Rules) > 0:
@@ -188,9 +188,9 @@ func (s *PodExplanation) headline(now time.Time) string {
 	switch s.State {
 	case PodOver:
 		if s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed {
-			return fmt.Sprintf("%s has ended (%s): nobody waits for its network", s.Key(), s.Phase)
+			return fmt.Sprintf("%s has ended (%s) and no longer waits for its network", s.Key(), s.Phase)
 		}
-		return s.Key() + " is being deleted: nobody waits for its network"
+		return s.Key() + " is being deleted and no longer waits for its network"
 	case PodWaiting:
 		return s.Key() + s.waits(now)
 	case PodUngated:
@@ -198,10 +198,10 @@ func (s *PodExplanation) headline(now time.Time) string {
 	case PodOpen:
 		for i := range s.Chapters {
 			if c := &s.Chapters[i]; c.Open && (c.Reason == v1alpha1.ReasonDeadline || c.Reason == v1alpha1.ReasonAgentGone) && c.Message != "" {
-				return s.Key() + " may have no network, and its gate is open: " + c.Message
+				return s.Key() + " may have no network, although its gate is open: " + c.Message
 			}
 		}
-		return s.Key() + " does not wait: every gate that rules gave it is open"
+		return s.Key() + " does not wait: every gate that belongs to a rule is open"
 	}
 	return s.unselected()
 }
@@ -229,7 +229,7 @@ func (s *PodExplanation) unselected() string {
 	case s.Excluded != "":
 		return "no rule selects " + s.Key() + ": " + s.Excluded
 	case len(s.Passed) == 0:
-		return "there is no PodReadinessRule: nothing waits for the network of " + s.Key()
+		return "there is no PodReadinessRule, so " + s.Key() + " does not wait for its network"
 	case len(s.Passed) == 1:
 		return fmt.Sprintf("no rule selects %s: rule %s does not, because %s", s.Key(), s.Passed[0].Rule, s.Passed[0].Why)
 	}

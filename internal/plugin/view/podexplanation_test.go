@@ -26,30 +26,30 @@ func TestHeadlineOfAPod(t *testing.T) {
 	}{
 		"waits":      {web(closedFor(unset)), network, "shop/web has waited 40s for " + unset},
 		"late":       {web(closedFor(unset)), podRules(podRule("network", due(30, podv1alpha1.DeadlineReport))), "shop/web is late: it has waited 40s for " + unset},
-		"no sandbox": {web(homeless), network, "shop/web waits for a network: the kubelet has not said that there is a sandbox"},
+		"no sandbox": {web(homeless), network, "shop/web waits for a network: the kubelet has not reported a sandbox"},
 		"two gates": {web(closedFor(unset), func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: another})
 			p.Annotations[podv1alpha1.GatesAnnotation] += " " + another
 		}), podRules(podRule("network"), podRule("other", opens(another), parts(pathToPod()))),
-			"shop/web has waited 60s for " + unset + "; and for components that its agent has not named yet"},
-		"open": {web(gateIs(True, podv1alpha1.ReasonAllReady, "all")), network, "shop/web does not wait: every gate that rules gave it is open"},
+			"shop/web has waited 60s for " + unset + "; and for components that the agent has not reported yet"},
+		"open": {web(gateIs(True, podv1alpha1.ReasonAllReady, "all")), network, "shop/web does not wait: every gate that belongs to a rule is open"},
 		"opened by the deadline": {web(gateIs(True, podv1alpha1.ReasonDeadline, "opened after 30s: waiting for "+unset)), network,
-			"shop/web may have no network, and its gate is open: opened after 30s: waiting for " + unset},
+			"shop/web may have no network, although its gate is open: opened after 30s: waiting for " + unset},
 		"without its gate": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), network,
 			"shop/web does not carry the gate of rule network, which selects it: it is older than the rule: create it anew to have it gated"},
-		"ended": {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), network, "shop/web has ended (Succeeded): nobody waits for its network"},
-		"going": {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), network, "shop/web is being deleted: nobody waits for its network"},
+		"ended": {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), network, "shop/web has ended (Succeeded) and no longer waits for its network"},
+		"going": {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), network, "shop/web is being deleted and no longer waits for its network"},
 
-		"no rule":      {web(gateless), nil, "there is no PodReadinessRule: nothing waits for the network of shop/web"},
-		"host network": {web(gateless, func(p *corev1.Pod) { p.Spec.HostNetwork = true }), network, "no rule selects shop/web: it is in the network of its node (hostNetwork)"},
-		"mirror":       {web(gateless, func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }), network, "no rule selects shop/web: the kubelet runs it from a file (a mirror pod)"},
+		"no rule":      {web(gateless), nil, "there is no PodReadinessRule, so shop/web does not wait for its network"},
+		"host network": {web(gateless, func(p *corev1.Pod) { p.Spec.HostNetwork = true }), network, "no rule selects shop/web: it uses the network of its node (hostNetwork)"},
+		"mirror":       {web(gateless, func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }), network, "no rule selects shop/web: it is the mirror pod of a static pod"},
 		"opted out":    {web(gateless, optedOut), network, `no rule selects shop/web: it opts out (label readygate.dev/opt-out: "true")`},
 		"reserved namespace": {web(gateless, func(p *corev1.Pod) { p.Namespace = "kube-system" }), network,
-			"no rule selects kube-system/web: rule network does not, because namespace kube-system is selected only by a rule that names it, by the label kubernetes.io/metadata.name in its namespaceSelector"},
-		"labels of the pod": {web(gateless), podRules(podRule("network", ofPods("db"))), "no rule selects shop/web: rule network does not, because its podSelector asks for app=db, and the pod has app=web"},
+			"no rule selects kube-system/web: rule network does not, because namespace kube-system is selected only by a rule that names it with the label kubernetes.io/metadata.name in its namespaceSelector"},
+		"labels of the pod": {web(gateless), podRules(podRule("network", ofPods("db"))), "no rule selects shop/web: rule network does not, because its podSelector requires app=db, but the pod has app=web"},
 		"labels of the namespace": {web(gateless), podRules(podRule("network", ofNamespaces("gate"))),
-			"no rule selects shop/web: rule network does not, because its namespaceSelector asks for gate=on, and namespace shop has no label gate"},
-		"a rule that goes": {web(gateless), podRules(podRule("network", goes)), "no rule selects shop/web: rule network does not, because it is being deleted"},
+			"no rule selects shop/web: rule network does not, because its namespaceSelector requires gate=on, but namespace shop has no label gate"},
+		"a rule that goes": {web(gateless), podRules(podRule("network", goes)), "no rule selects shop/web: rule network does not, because the rule is being deleted"},
 		"two rules":        {web(gateless), podRules(podRule("network", ofPods("db")), podRule("other", goes)), "no rule selects shop/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestTheChapterOfAGate(t *testing.T) {
 		want  string
 	}{
 		"closed":             {web(closedFor(unset)), network, "is closed for 40s: ComponentsNotReady, waiting for " + unset},
-		"not said yet":       {web(), network, "is closed for 60s, and waits for components that its agent has not named yet"},
-		"by another account": {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), network, "is True, which is no decision of Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
+		"not said yet":       {web(), network, "is closed for 60s, and waits for components that the agent has not reported yet"},
+		"by another account": {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), network, "is True but was not set by Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
 		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
 		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has booted: what its components said before does not count"},
 		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network said that the pod's network is ready"},
@@ -97,50 +97,50 @@ func TestAdviceAboutAPod(t *testing.T) {
 		rules []*podv1alpha1.PodReadinessRule
 		want  []string
 	}{
-		"a condition that nobody set": {web(closedFor(unset)), here(""), network, []string{"Component policy has not said yes (nobody has set condition " + programmed + ")", "look at it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
+		"a condition that nobody set": {web(closedFor(unset)), here(""), network, []string{"Component policy is not ready (nobody has set condition " + programmed + ")", "check it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
 		"a condition that says no":    {web(closedFor(unset), podSays(False), writtenBy("policy-agent")), here(""), network, []string{"(condition " + programmed + " is False); policy-agent wrote that"}},
-		"a condition of the node":     {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
+		"a condition of the node":     {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
 		"one that only the agent can ask": {web(), here(""), podRules(podRule("network", parts(pathToPod()))),
-			[]string{"Only the agent of node w-1 knows what is said by path (TCP port 9, from the node)", "kubectl get pods -n readygate-system"}},
+			[]string{"Only the agent of node w-1 can check path (TCP port 9, from the node)", "kubectl get pods -n readygate-system"}},
 		"one that the node does not reach": {web(closedFor("path (no answer within 1s)")), here(""), podRules(podRule("network", parts(pathToPod()))),
-			[]string{"Component path has not said yes (no answer within 1s); node w-1 itself must reach the pod"}},
+			[]string{"Component path is not ready (no answer within 1s); node w-1 itself must reach the pod"}},
 		"a file that is not there": {web(closedFor("cni (no such file)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", File: &podv1alpha1.FileComponent{Path: "/run/cni/{namespace}_{name}"}}))),
-			[]string{"look for the file /run/cni/shop_web on node w-1", "podgate.hostPaths"}},
+			[]string{"check for the file /run/cni/shop_web on node w-1", "podgate.hostPaths"}},
 		"an endpoint that says no": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ip}"}}))),
-			[]string{"ask it on node w-1 itself: curl -ki 'http://127.0.0.1:9099/10.0.0.7'"}},
-		"no agent, ever":                  {web(), nobody(here("")), network, []string{"No agent has said that it lives on node w-1", "podgate.enabled=true"}},
-		"no agent":                        {web(closedFor(unset)), without(here("")), network, []string{"No agent lives on node w-1, so nobody opens the gate", "kubectl get pods -n readygate-system -o wide --field-selector spec.nodeName=w-1"}},
-		"no agent, and all said yes":      {web(podSays(True)), without(here("")), network, []string{"No agent lives on node w-1"}},
-		"no agent, and a deadline":        {web(), without(here("")), podRules(podRule("network", due(30, podv1alpha1.DeadlineOpen))), []string{"The gate opens in a moment; if it stays closed, see whether the manager"}},
-		"no node":                         {web(unscheduled), here(""), network, []string{"see why it is not scheduled: kubectl describe pod web -n shop"}},
-		"no sandbox":                      {web(homeless), here(""), network, []string{"Its network is not there yet", "kubectl describe pod web -n shop"}},
-		"opted out":                       {web(optedOut), here(""), network, []string{"The gate opens in a moment"}},
-		"nobody waits":                    {web(), here(""), nil, []string{"The gate opens in a moment"}},
-		"without its gate":                {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"If it is to wait for its network, create it anew"}},
-		"without its gate, and no agent":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"If it is to wait for its network, create it anew"}},
-		"without its gate, as all pods":   {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. When that is mended, create it anew"}},
-		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Progressing", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then create it anew"}},
+			[]string{"request it on node w-1 itself: curl -ki 'http://127.0.0.1:9099/10.0.0.7'"}},
+		"no agent, ever":                  {web(), nobody(here("")), network, []string{"No agent has renewed a Lease for node w-1", "podgate.enabled=true"}},
+		"no agent":                        {web(closedFor(unset)), without(here("")), network, []string{"The agent of node w-1 is not alive and does not open the gate", "kubectl get pods -n readygate-system -o wide --field-selector spec.nodeName=w-1"}},
+		"no agent, and all said yes":      {web(podSays(True)), without(here("")), network, []string{"The agent of node w-1 is not alive"}},
+		"no agent, and a deadline":        {web(), without(here("")), podRules(podRule("network", due(30, podv1alpha1.DeadlineOpen))), []string{"The gate is about to open; if it stays closed, check that the manager"}},
+		"no node":                         {web(unscheduled), here(""), network, []string{"check why it is not scheduled: kubectl describe pod web -n shop"}},
+		"no sandbox":                      {web(homeless), here(""), network, []string{"The pod has no network yet", "kubectl describe pod web -n shop"}},
+		"opted out":                       {web(optedOut), here(""), network, []string{"The gate is about to open"}},
+		"nobody waits":                    {web(), here(""), nil, []string{"The gate is about to open"}},
+		"without its gate":                {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"To make the pod wait for its network, recreate the pod"}},
+		"without its gate, and no agent":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"To make the pod wait for its network, recreate the pod"}},
+		"without its gate, as all pods":   {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. After fixing that, recreate the pod"}},
+		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Progressing", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then recreate the pod"}},
 		"without its gate, and nobody saw the change": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""), func(r *podv1alpha1.PodReadinessRule) { r.Generation++ })),
-			[]string{"No manager has seen rule network as it is now"}},
+			[]string{"No manager has observed the current generation of rule network"}},
 		"without its gates, of which one is not put on pods": {web(gateless), here(""), podRules(podRule("a", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, "")), podRule("b", opens(another), stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))),
 			[]string{"Pods are created without the gate of rule b (BindingMissing)"}},
 		"a family that the pod does not have": {web(closedFor("cni (the pod has no IPv6 address)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ipv6}"}}))),
-			[]string{"use {ip} there"}},
+			[]string{"use {ip}"}},
 		"an endpoint with a quote": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/'{uid}"}}))),
 			[]string{`curl -ki 'http://127.0.0.1:9099/'\''uid-web'`}},
 		"a latch that never opens": {web(closedFor("started (condition ContainersReady is False)"), latched), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "started", PodCondition: &podv1alpha1.ConditionComponent{Type: "ContainersReady"}}))),
-			[]string{"Component started has not said yes", "it never will: its latch lets containers start only when this gate opens", "rule network, another gate"}},
-		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel has not said yes", "kubectl describe node w-1"}},
-		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has seen rule network as it is now", "kubectl get pods -o wide -n readygate-system"}},
+			[]string{"Component started is not ready", "it cannot become ready: it requires started containers, and the latch lets containers start only after this gate opens", "Set another gate in the rule with startHold or in rule network"}},
+		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready", "kubectl describe node w-1"}},
+		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has observed the current generation of rule network", "kubectl get pods -o wide -n readygate-system"}},
 		"a gate that another account opened": {web(gateIs(True, "Programmed", ""), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), here(""), network,
-			[]string{"Gate " + podv1alpha1.DefaultGate + " was set to True by \"network-plugin\" while a component is missing", "a condition of its own type", "podCondition component", "podgate.reserveGates=true"}},
-		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"ask who set them: " + another}},
+			[]string{"Gate " + podv1alpha1.DefaultGate + " was set to True by \"network-plugin\" while a component is not ready", "a condition type of its own", "podCondition component", "podgate.reserveGates=true"}},
+		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"check the components that set them: " + another}},
 		"not Ready anyway": {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
 		"all is well":      {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
 		"nobody to wait":   {web(gateless), here(""), nil, nil},
 		"it is over":       {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
 		"a latch that fails": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.9 b1 2026-03-01T11:59:00Z"), latched, latchIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})), here(""), network,
-			[]string{"The latch does not run (ImagePullBackOff no such image), so the containers of the pod do not start: kubectl describe pod web -n shop"}},
+			[]string{"The latch does not run (ImagePullBackOff no such image), so the pod's containers do not start: kubectl describe pod web -n shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := podExplanation(c.pod, c.place, c.rules).Next
@@ -159,13 +159,13 @@ func TestAdviceAboutAPod(t *testing.T) {
 	}
 }
 
-// Who waits for two components is told of both, and why its start is not held.
+// The advice names every component that is not ready, and why the start of the pod is not held.
 func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
 	hold := func(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()))
 	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (nobody has set condition " + programmed + ")"))
 	next := podExplanation(pod, here(False), podRules(rule)).Next
-	want := []string{"Component flannel has not said yes", "Component policy has not said yes", "Rule network asks for startHold, and this pod has no latch: it was created before"}
+	want := []string{"Component flannel is not ready", "Component policy is not ready", "Rule network sets startHold, but this pod has no latch: the pod was created earlier"}
 	if !slices.EqualFunc(next, want, strings.HasPrefix) {
 		t.Errorf("got %q", next)
 	}
@@ -207,16 +207,16 @@ func TestTheLatchOfAPod(t *testing.T) {
 		state view.LatchState
 		want  string
 	}{
-		"none":              {web(), view.LatchNone, "has none: its containers start without waiting for its network"},
-		"no key":            {web(latched), view.LatchWaiting, "waits: nobody has written a key for it yet"},
-		"no room for a key": {web(latched, func(p *corev1.Pod) { p.Annotations["example.com/filler"] = strings.Repeat("x", 262144-200) }), view.LatchWaiting, "waits: the pod's annotations are full, and there is no room for its key: remove some"},
-		"closed":            {web(latched, keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchWaiting, "waits: its key says closed"},
-		"another sandbox":   {web(latched, keyed("open 10.0.0.6 b1 2026-03-01T11:00:00Z")), view.LatchWaiting, "waits: its key is of another sandbox, with address 10.0.0.6"},
-		"no such key":       {web(latched, keyed("sesame")), view.LatchWaiting, `waits: annotation readygate.dev/latch is "sesame", which is no key`},
-		"open":              {web(latched, keyed("open 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchOpen, "is open for this sandbox; the kubelet brings the key to it"},
+		"none":              {web(), view.LatchNone, "has none: the pod's containers start without waiting for its network"},
+		"no key":            {web(latched), view.LatchWaiting, "waits: its key has not been written yet"},
+		"no room for a key": {web(latched, func(p *corev1.Pod) { p.Annotations["example.com/filler"] = strings.Repeat("x", 262144-200) }), view.LatchWaiting, "waits: the pod's annotations have no room for its key; remove some"},
+		"closed":            {web(latched, keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchWaiting, "waits: its key is closed"},
+		"another sandbox":   {web(latched, keyed("open 10.0.0.6 b1 2026-03-01T11:00:00Z")), view.LatchWaiting, "waits: its key belongs to another sandbox, with address 10.0.0.6"},
+		"no such key":       {web(latched, keyed("sesame")), view.LatchWaiting, `waits: annotation readygate.dev/latch is "sesame", which is not a valid key`},
+		"open":              {web(latched, keyed("open 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchOpen, "is open for this sandbox; the kubelet has yet to deliver the key"},
 		"open for good":     {web(latched, keyed("always RuleDeleted")), view.LatchOpen, "is open for every sandbox (RuleDeleted)"},
-		"delivered late":    {web(latched, keyed(openKey+" "), latchIs(running)), view.LatchWaiting, "is still closed, and its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"},
-		"passed":            {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has let the pod's containers start"},
+		"delivered late":    {web(latched, keyed(openKey+" "), latchIs(running)), view.LatchWaiting, "is still closed, although its key is open: the kubelet has not delivered the key, or has not reported that the latch ended"},
+		"passed":            {web(latched, latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), view.LatchOpen, "has ended; the pod's containers may start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if latch := podExplanation(c.pod, here(""), network).Latch; latch.State != c.state || latch.Text != c.want {
@@ -232,7 +232,7 @@ func TestExplanationOfAClosedLatch(t *testing.T) {
 	if want := "shop/web has waited 40s for its latch: gate open, latch still closed"; explanation.Headline != want {
 		t.Errorf("the headline is %q, want %q", explanation.Headline, want)
 	}
-	if c := explanation.Chapters[0]; !strings.Contains(c.Text, "is open for 40s, and the latch of the pod is still closed") {
+	if c := explanation.Chapters[0]; !strings.Contains(c.Text, "is open for 40s, but the latch of the pod is still closed") {
 		t.Errorf("the gate %q", c.Text)
 	}
 	if len(explanation.Next) != 1 || !strings.Contains(explanation.Next[0], "writes the key again") || !strings.Contains(explanation.Next[0], "kubectl logs web -n shop -c readygate-latch") {

@@ -54,7 +54,7 @@ func podRule(rule *podrule.Rule, obj *v1alpha1.PodReadinessRule) PodRule {
 	} else if is := enforcedOf(obj); is != nil {
 		row.Standing, row.Message = is.Reason, is.Message
 	} else {
-		row.Standing, row.Message = Unobserved, "no manager has looked at the rule as it is now; if it stays so: is readygate-manager running?"
+		row.Standing, row.Message = Unobserved, "no manager has observed the current generation of the rule; if this persists, check that readygate-manager runs"
 	}
 	return row
 }

@@ -147,7 +147,7 @@ func (b *Book) Rules(tally Tally) []Rule {
 		}
 		if row.Count.Unsettled > 0 && row.Standing == v1alpha1.ReasonEnforced { // the status is behind
 			row.Standing = v1alpha1.ReasonProgressing
-			row.Message = fmt.Sprintf("%d selected nodes are not yet as the rule wants them; if it stays so: is readygate-manager running?", row.Count.Unsettled)
+			row.Message = fmt.Sprintf("%d selected nodes are not updated yet; if this persists, check that readygate-manager runs", row.Count.Unsettled)
 		}
 		rows = append(rows, row)
 	}
@@ -208,7 +208,7 @@ func standingOfRule(rule *noderule.Rule, obj *v1alpha1.NodeReadinessRule) (word,
 		if text := said(v1alpha1.ReasonDeleting); text != "" {
 			return v1alpha1.ReasonDeleting, text
 		}
-		return v1alpha1.ReasonDeleting, "what it put on nodes is taken back first; if it stays so: is readygate-manager running?"
+		return v1alpha1.ReasonDeleting, "its taints and annotations are removed from nodes first; if this persists, check that readygate-manager runs"
 	case rule.Problem != nil:
 		return rule.Problem.Reason, rule.Problem.Message
 	}
@@ -217,7 +217,7 @@ func standingOfRule(rule *noderule.Rule, obj *v1alpha1.NodeReadinessRule) (word,
 	}
 	switch {
 	case enforced == nil || obj.Status.ObservedGeneration != obj.Generation:
-		return Unobserved, "no manager has looked at this rule: is readygate-manager running?"
+		return Unobserved, "no manager has observed this rule; check that readygate-manager runs"
 	case rule.DryRun:
 		return v1alpha1.ReasonDryRun, ptr.Deref(obj.Status.DryRunResults, v1alpha1.DryRunResults{}).Summary
 	case enforced.Status == metav1.ConditionTrue:

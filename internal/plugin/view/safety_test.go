@@ -99,12 +99,12 @@ func TestChaptersNameTheActiveSafetyField(t *testing.T) {
 		rule *v1alpha1.NodeReadinessRule
 		want string
 	}{
-		"about to hold a lost node":    {worker("w", lost, booted("a", "x", "x")), rule("a", perBoot), "is about to hold this node: it is not Ready"},
-		"holds a lost node":            {worker("w", lost, heldBy("a", noderule.OriginAdded), booted("a", "x", "x")), rule("a", perBoot), "holds this node: it is not Ready"},
+		"about to hold a lost node":    {worker("w", lost, booted("a", "x", "x")), rule("a", perBoot), "is about to hold this node: the node is not Ready"},
+		"holds a lost node":            {worker("w", lost, heldBy("a", noderule.OriginAdded), booted("a", "x", "x")), rule("a", perBoot), "holds this node: the node is not Ready"},
 		"limited":                      {worker("w", says("a", False)), rule("a", younger, limit(0), listed), "would hold this node, but leaves it released"},
-		"would be limited":             {worker("w", says("a", False)), rule("a", younger, limit(0), listed, dryRun), "only previews: it would leave this node released"},
+		"would be limited":             {worker("w", says("a", False)), rule("a", younger, limit(0), listed, dryRun), "is a dry run: it would leave this node released"},
 		"about to let go, by deadline": {worker("w", heldBy("a", noderule.OriginAdded)), rule("a", release(10*time.Minute)), "is about to release this node after 10m0s"},
-		"let go for good, by deadline": {worker("w", byDeadline), rule("a", bootstrapOnly, release(10*time.Minute)), "released this node by its deadline, for good"},
+		"let go for good, by deadline": {worker("w", byDeadline), rule("a", bootstrapOnly, release(10*time.Minute)), "released this node at its deadline, permanently"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := explanation(c.node, c.rule).Chapters[0].Text; !strings.HasPrefix(got, c.want) {
@@ -135,7 +135,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 	}
 
 	lost := explanation(worker("w", lost, says("net", True), heldBy("net", noderule.OriginAdded), booted("net", "x", "x")), rule("net", perBoot))
-	if next := strings.Join(lost.Next, "\n"); !strings.Contains(next, "The kubelet does not say") || strings.Contains(next, "example.com/net") {
+	if next := strings.Join(lost.Next, "\n"); !strings.Contains(next, "The kubelet does not report") || strings.Contains(next, "example.com/net") {
 		t.Errorf("of a node that is lost it is said: %s", next)
 	}
 }
