@@ -34,37 +34,37 @@ const (
 	// statusInterval is the least time between two status writes of one rule.
 	statusInterval = time.Second
 
-	// While nodes are being written, a status gives way to them: it is looked at again after
-	// busyRest, and written when it has waited for busyInterval all the same.
+	// While node writes are in flight, a status write is deferred: the rule is requeued after busyRest, and its
+	// status is written after busyInterval at the latest.
 	busyInterval = 10 * time.Second
 	busyRest     = 300 * time.Millisecond
 
-	// nodeRest is how long a change of a node rests before the status follows: the node
-	// is then usually written, and the status needs to be written once, not twice.
+	// nodeRest is the delay from a change of a node to the reconcile of its rules. By then the node is usually
+	// written, so that one status write is enough.
 	nodeRest = 300 * time.Millisecond
 
-	// conflictRetry is when a write that met another one is tried again from fresh state.
+	// conflictRetry is the delay after a conflict. The rule is then reconciled from fresh state.
 	conflictRetry = 100 * time.Millisecond
 
-	// Back-off of a write that failed or was refused. It begins short: an API server that has
-	// just started refuses everything for a moment, and does not know any role yet.
+	// Backoff after a failed or rejected write. It starts short: an API server that has just started rejects all
+	// requests until it has read the roles.
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 30 * time.Second
 )
 
-// Reconciler keeps the status and the finalizer of rules. All exported fields are required.
+// Reconciler writes the status and the finalizer of NodeReadinessRules. All exported fields are required.
 type Reconciler struct {
 	// Client reads from the cache, own writes included, and writes rules.
 	Client client.Client
 	Nodes  *nodecache.Cache
-	// DaemonSets are all of them, as workload.Strip leaves them.
+	// DaemonSets returns all DaemonSets, as reporters.Strip leaves them.
 	DaemonSets func() iter.Seq[*appsv1.DaemonSet]
 	Rules      *rulecache.Shelf
 	Failures   *node.Failures
 	Coverage   *admission.Coverage
 	Others     *leadership.Others
-	// Owners is the list of rule taints, and ListRest how long an entry stays after nothing of its
-	// rule is left.
+	// Owners is the list of rule taints, and ListRest how long an entry stays after the last trace of its rule is
+	// gone.
 	Owners   *ruletaints.List
 	ListRest time.Duration
 	Events   events.EventRecorder
@@ -74,11 +74,11 @@ type Reconciler struct {
 	Busy func() bool
 
 	pace rulecache.Pace
-	// idle is since when nothing is left of rules that are gone; only tidyList uses it.
+	// idle is since when no trace of a deleted rule is left; only tidyList uses it.
 	idle map[types.UID]time.Time
 }
 
-// Reconcile brings status and finalizer of one rule up to date.
+// Reconcile updates the status and the finalizer of one rule.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req == listRequest {
 		return r.tidyList(ctx)
@@ -108,11 +108,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 }
 
-// isRefusal says that the API server will answer the same until somebody changes a policy or
-// a role.
+// isRefusal reports whether the API server will return the same error until a policy or a role changes.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// bringUpToDate also says when to look again although nothing changed; zero: never.
+// bringUpToDate returns the time until the next reconcile without an event; zero: none.
 func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadinessRule) (time.Duration, error) {
 	book, err := r.Rules.Current(ctx)
 	if err != nil {
@@ -120,7 +119,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	}
 	rule := book.Rule(obj.UID)
 	if rule == nil {
-		return 0, nil // gone, or made again under the same name: that is another event
+		return 0, nil // deleted, or recreated under the same name: another event follows
 	}
 	if err := r.Owners.Enter(ctx, book); err != nil {
 		return 0, err
@@ -144,8 +143,8 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.NodeReadin
 	return s.again(r.Clock.Now()), errors.Join(r.writeStatus(ctx, obj, s), refusal)
 }
 
-// reportersOf are the DaemonSets that report for the rule and do not tolerate its taint, and how many
-// report for it at all.
+// reportersOf returns the DaemonSets that report for the rule and do not tolerate its taint, and the number of all
+// DaemonSets that report for it.
 func (r *Reconciler) reportersOf(rule *noderule.Rule) (blocked []string, known int) {
 	if !rule.Active() {
 		return nil, 0
@@ -161,16 +160,16 @@ func conditionTypes(rule *noderule.Rule) []string {
 	return types
 }
 
-// nodes are all nodes, as they are after our own writes.
+// nodes returns all nodes of the cache, own writes included.
 func (r *Reconciler) nodes(ctx context.Context) (iter.Seq[*noderule.Node], error) {
-	// The client waits for them whatever it is asked for.
+	// Any read through the client waits until the cache has the own writes.
 	if err := r.Client.List(ctx, &corev1.NodeList{}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return r.knownNodes(), nil
 }
 
-// knownNodes are all nodes that the cache has.
+// knownNodes returns all nodes of the cache.
 func (r *Reconciler) knownNodes() iter.Seq[*noderule.Node] {
 	all := r.Nodes.All()
 	return func(yield func(*noderule.Node) bool) {

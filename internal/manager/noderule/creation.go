@@ -15,15 +15,15 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// creation is what the policy for new nodes means for a rule.
+// creation is the state of the policy readygate-taint-new-nodes for one rule.
 type creation struct {
-	// condition is TaintedAtCreation; nil while nothing is known.
+	// condition is TaintedAtCreation; nil until the policy was read.
 	condition *metav1.Condition
-	// gone says that no API server puts the rule's taint on nodes; hint says what a deleted
-	// rule waits for otherwise, if not for time alone.
+	// gone is true if no API server adds the rule's taint to nodes any more. Otherwise hint describes what a deleted
+	// rule waits for, unless it waits for the settle time only.
 	gone bool
 	hint string
-	// again is when to ask again although nothing changed; zero: never.
+	// again is the time until the state may change without an event; zero: never.
 	again time.Duration
 }
 
@@ -48,31 +48,31 @@ func (r *Reconciler) creationOf(rule *noderule.Rule, status *v1alpha1.NodeReadin
 	return c
 }
 
-// taintedAtCreation is the condition, given why the policy does not cover the rule; nil if it does.
+// taintedAtCreation returns the condition. The gap is why the policy does not cover the rule; nil if it does.
 func taintedAtCreation(rule *noderule.Rule, gap *admissioncontroller.Gap) metav1.Condition {
 	not := func(reason, message string) metav1.Condition {
 		return rulecache.Condition(v1alpha1.ConditionTaintedAtCreation, false, reason, message)
 	}
 	switch {
-	case gap != nil && gap.Reason == v1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
+	case gap != nil && gap.Reason == v1alpha1.ReasonPolicyOutdated: // also for a deleted rule, which waits for the administrator
 		return not(gap.Reason, gap.Message)
 	case rule.Deleting:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted")
 	case rule.Problem != nil:
-		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+		return not(v1alpha1.ReasonNotAccepted, "the rule is not enforced: see the condition Accepted")
 	case rule.DryRun:
-		return not(v1alpha1.ReasonDryRun, "the rule only previews: set spec.dryRun to false to enforce it")
+		return not(v1alpha1.ReasonDryRun, "dry run: set spec.dryRun to false to enforce the rule")
 	case gap != nil && gap.Reason != v1alpha1.ReasonProgressing:
 		return not(gap.Reason, gap.Message)
 	}
 	if later := admission.LabelsSetLater(rule); len(later) > 0 { // waiting does not help
 		taint := rule.Taint
-		return not(v1alpha1.ReasonLabelNotSetByKubelet, fmt.Sprintf("no kubelet may set %s on its node, so a node gets the taint when somebody else sets it: "+
+		return not(v1alpha1.ReasonLabelNotSetByKubelet, fmt.Sprintf("kubelets may not set %s, so a node gets the taint only when another client sets the label; "+
 			"register the nodes with --register-with-taints=%s, or select them by a label that a kubelet may set (--node-labels), e.g. example.com/pool",
 			strings.Join(later, ", "), taint.ToString()))
 	}
 	if gap != nil {
 		return not(gap.Reason, gap.Message)
 	}
-	return rulecache.Condition(v1alpha1.ConditionTaintedAtCreation, true, v1alpha1.ReasonPolicyActive, "a selected node is created with the taint")
+	return rulecache.Condition(v1alpha1.ConditionTaintedAtCreation, true, v1alpha1.ReasonPolicyActive, "selected nodes are created with the taint")
 }

@@ -24,7 +24,7 @@ func TestTaintedAtCreationHasTheReason(t *testing.T) {
 		"a label that a kubelet may set":     {label: "example.com/pool", reason: v1alpha1.ReasonPolicyActive, words: "created with the taint"},
 		"a label that a kubelet may not set": {label: "node-role.kubernetes.io/worker", reason: v1alpha1.ReasonLabelNotSetByKubelet, words: "--register-with-taints=readiness.k8s.io/x=pending:NoSchedule"},
 		"no policy":                          {label: "node-role.kubernetes.io/worker", gap: gap, reason: v1alpha1.ReasonPolicyMissing, words: "no policy"},
-		"a preview":                          {label: "a", gap: gap, change: func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true }, reason: v1alpha1.ReasonDryRun, words: "dryRun"},
+		"a dry run":                          {label: "a", gap: gap, change: func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true }, reason: v1alpha1.ReasonDryRun, words: "dryRun"},
 		"a rule that is being deleted":       {label: "a", gap: gap, change: func(r *v1alpha1.NodeReadinessRule) { r.DeletionTimestamp = &now }, reason: v1alpha1.ReasonDeleting},
 		"a rule that is not valid":           {label: "not valid", gap: gap, reason: v1alpha1.ReasonNotAccepted, words: "Accepted"},
 	}

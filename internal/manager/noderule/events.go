@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// announce warns when a rule has come to do nothing, or less than it should, once for each cause.
+// announce emits a Warning event when a rule is no longer enforced, or only in part: one event per cause.
 func (r *Reconciler) announce(before, after *v1alpha1.NodeReadinessRule) {
 	if is := news(before, after, v1alpha1.ConditionAccepted, true); is != nil {
 		reason := v1alpha1.EventInvalid
@@ -26,15 +26,15 @@ func (r *Reconciler) announce(before, after *v1alpha1.NodeReadinessRule) {
 	}
 }
 
-// news is the condition if it is False and was not so before, for the same reason. Where words
-// matter, other words are news too.
-func news(before, after *v1alpha1.NodeReadinessRule, conditionType string, words bool) *metav1.Condition {
+// news returns the condition if it is not True and its status or reason has changed; nil otherwise. With message, a
+// changed message counts too.
+func news(before, after *v1alpha1.NodeReadinessRule, conditionType string, message bool) *metav1.Condition {
 	is := meta.FindStatusCondition(after.Status.Conditions, conditionType)
 	if is == nil || is.Status == metav1.ConditionTrue {
 		return nil
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, conditionType)
-	if was != nil && was.Status == is.Status && was.Reason == is.Reason && (!words || was.Message == is.Message) {
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason && (!message || was.Message == is.Message) {
 		return nil
 	}
 	return is

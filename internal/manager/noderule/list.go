@@ -12,19 +12,19 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// listRequest asks for a look at the list of rule taints. No rule has an empty name.
+// listRequest is the request that reconciles the list of rule taints. No rule has an empty name.
 var listRequest = request("")
 
-// listInterval is how often entries of rules that are gone are looked at, at least. It costs no request.
+// listInterval is the minimum time between two checks of entries of deleted rules. A check sends no request.
 const listInterval = time.Second
 
-// refreshInterval is how often the list is looked at while it has no such entry. The list decides when to read
+// refreshInterval is the time between two checks while the list has no such entry. The list decides when to read
 // the ConfigMap again.
 const refreshInterval = 5 * time.Minute
 
-// tidyList removes entries of rules that are gone from the list of rule taints: when no policy text
-// names the rule and no node carries its record, and that has been the case for ListRest. A cache that
-// is behind does no harm: a rule that exists is entered again before anything names it.
+// tidyList removes entries of deleted rules from the list of rule taints, once no policy has named the rule and no node
+// has carried its record for ListRest. A stale cache does no harm: a rule that exists is entered again before a policy
+// or a node names it.
 func (r *Reconciler) tidyList(ctx context.Context) (reconcile.Result, error) {
 	book, err := r.Rules.Current(ctx)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Metrics of rules. How many nodes a rule holds is counted when somebody asks, from the
-// same cache and by the same core that decides.
+// Metrics of NodeReadinessRules. Collector counts their nodes.
 type Metrics struct {
 	lastReconciliation *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	factory := promauto.With(registerer)
 	return &Metrics{
 		lastReconciliation: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "node_readiness_rule_last_reconciliation_timestamp_seconds",
-			Help: "When the rule was last looked at, in seconds since 1970.",
+			Help: "Unix time of the last reconcile of the rule.",
 		}, []string{"rule"}),
 	}
 }
@@ -33,14 +32,14 @@ func (m *Metrics) reconciled(rule string, now time.Time) {
 
 func (m *Metrics) forget(rule string) { m.lastReconciliation.DeleteLabelValues(rule) }
 
-// Collector counts rules and their nodes at every scrape. Only the elected leader counts:
-// sums over replicas must not count a node twice.
+// Collector counts rules and their nodes at each scrape, from the caches, with the core that decides. Only the elected
+// leader counts: sums over replicas must not count a node twice.
 type Collector struct {
 	reconciler *Reconciler
 	elected    <-chan struct{}
 }
 
-// NewCollector makes a collector that is silent until elected is closed.
+// NewCollector returns a collector that collects nothing until elected is closed.
 func NewCollector(reconciler *Reconciler, elected <-chan struct{}) *Collector {
 	return &Collector{reconciler: reconciler, elected: elected}
 }
@@ -49,13 +48,13 @@ var (
 	rulesDesc   = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)
 	nodesDesc   = prometheus.NewDesc("node_readiness_rule_nodes", "Nodes that a rule selects, by state (held, released).", []string{"rule", "state"}, nil)
 	stuckDesc   = prometheus.NewDesc("node_readiness_stuck_nodes", "Nodes that a rule has held for longer than its progressDeadlineSeconds.", []string{"rule"}, nil)
-	limitedDesc = prometheus.NewDesc("node_readiness_limited_nodes", "Nodes that stay released although their conditions do not hold, because of the rule's maxUnavailable.", []string{"rule"}, nil)
-	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes", "Nodes that a rule holds because of a condition.", []string{"rule", "condition"}, nil)
-	waitingDesc = prometheus.NewDesc("node_readiness_waiting_nodes", "Nodes for which something else than its conditions decides for a rule: it waits (MinReady, NotReady, Dependency), or released them by its deadline (Deadline).", []string{"rule", "cause"}, nil)
-	keptOffDesc = prometheus.NewDesc("node_readiness_blocked_daemonsets", "DaemonSets that report for a rule and do not tolerate its taint.", []string{"rule"}, nil)
+	limitedDesc = prometheus.NewDesc("node_readiness_limited_nodes", "Nodes that stay released although their conditions do not hold, because maxUnavailable of the rule is reached.", []string{"rule"}, nil)
+	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes", "Nodes that a rule holds, by unmet condition.", []string{"rule", "condition"}, nil)
+	waitingDesc = prometheus.NewDesc("node_readiness_waiting_nodes", "Nodes whose result does not depend on the conditions of the rule alone, by cause: held (MinReady, NotReady, Dependency) or released by the deadline (Deadline).", []string{"rule", "cause"}, nil)
+	keptOffDesc = prometheus.NewDesc("node_readiness_blocked_daemonsets", "DaemonSets that report a condition of a rule and do not tolerate its taint.", []string{"rule"}, nil)
 )
 
-// Describe sends the descriptions of what Collect sends.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- rulesDesc
 	descs <- nodesDesc
@@ -66,7 +65,7 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- keptOffDesc
 }
 
-// Collect counts from the caches.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	select {
 	case <-c.elected:
@@ -77,7 +76,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	defer cancel()
 	book, err := c.reconciler.Rules.Current(ctx)
 	if err != nil {
-		return // no answer is better than a wrong one: the scrape shows the gap
+		return // no series is better than a wrong value
 	}
 	gauge := func(desc *prometheus.Desc, value int, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
@@ -101,7 +100,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// collectSafety counts what the optional fields of a rule are about, for those that it has.
+// collectSafety collects the gauges of the optional fields that the rule has.
 func collectSafety(gauge func(desc *prometheus.Desc, value int, labels ...string), rule *noderule.Rule, summary noderule.Summary) {
 	if rule.Deadline > 0 {
 		gauge(stuckDesc, summary.Stuck, rule.Name)

@@ -18,36 +18,36 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// standing is all that a rule's status is made from.
+// standing has everything that the status of a rule is computed from.
 type standing struct {
 	rule     *noderule.Rule
 	summary  noderule.Summary
 	failures map[string]node.Failure
 	// refusal is why the rule itself cannot be written; nil if it can.
 	refusal error
-	// unlisted is why the list of rule taints cannot be written, and retry when that is tried
-	// again; nil if it can.
+	// unlisted is why the list of rule taints cannot be written; nil if it can. retry is the time until the next
+	// attempt.
 	unlisted error
 	retry    time.Duration
 	creation creation
-	// blocked are the DaemonSets that report for the rule and do not tolerate its taint, of as many
-	// as are known.
+	// blocked are the DaemonSets that report for the rule and do not tolerate its taint. reporters is the number of
+	// all DaemonSets that report for it.
 	blocked   []string
 	reporters int
 	// others is the condition SoleController; nil if no other controller has a live lease.
 	others *metav1.Condition
 }
 
-// cleanedUp says that nothing of a deleted rule is left, nor will be put on a node again.
+// cleanedUp reports whether nothing of a deleted rule is left, and no API server adds its taint any more.
 func (s standing) cleanedUp() bool {
 	return s.rule.Deleting && s.summary.Carrying == 0 && s.creation.gone
 }
 
-// limitedRest is how long a status that names limited nodes is believed: one that is heard of again
-// is no change of a node that anybody is told of.
+// limitedRest is the interval at which a status with limited nodes, or with nodes to add, is computed again. A stale
+// condition that is reported again on a released node requeues nothing.
 const limitedRest = 15 * time.Second
 
-// again is when time alone can make another status, zero: never.
+// again is the time until the status may change without an event; zero: never.
 func (s standing) again(now time.Time) time.Duration {
 	again := s.creation.again
 	sooner := func(wait time.Duration) {
@@ -61,15 +61,14 @@ func (s standing) again(now time.Time) time.Duration {
 	if !s.summary.Until.IsZero() {
 		sooner(s.summary.Until.Sub(now))
 	}
-	// What was silent and is heard of again changes nothing on a node that is not held, so nobody tells.
 	if s.summary.Limited > 0 || s.summary.ToAdd > 0 && s.rule.Ages() {
 		sooner(limitedRest)
 	}
 	return again
 }
 
-// statusOf is the status of a rule, given how it stands and what the status was. What did
-// not change keeps its times, so that an equal status means that nothing is to be written.
+// statusOf computes the status of a rule. Entries that did not change keep their times, so that an equal status needs
+// no write.
 func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time) v1alpha1.NodeReadinessRuleStatus {
 	rule, summary, failures := s.rule, s.summary, s.failures
 	status := v1alpha1.NodeReadinessRuleStatus{
@@ -83,7 +82,7 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 		DryRunResults:      dryRunResults(rule, summary),
 	}
 	status.ListsTruncated = len(status.NodeEvaluations) < summary.Selected || len(status.FailedNodes) < len(failures)
-	if status.TakenOverAt == nil && !rule.Deleting { // what a deleted rule left has no record then
+	if status.TakenOverAt == nil && !rule.Deleting { // a rule deleted by an earlier controller left no records
 		status.TakenOverAt = &now
 	}
 	if rule.DryRun {
@@ -113,17 +112,18 @@ func statusOf(s standing, old *v1alpha1.NodeReadinessRuleStatus, now metav1.Time
 	return status
 }
 
-// reportersTolerated warns of a deadlock: who must run for the node to be released is kept off it.
+// reportersTolerated reports a deadlock: a reporter that does not tolerate the taint never starts, and the node stays
+// held.
 func reportersTolerated(s standing) metav1.Condition {
 	if len(s.blocked) == 0 {
-		return rulecache.Condition(v1alpha1.ConditionReportersTolerated, true, v1alpha1.ReasonTolerated, "every DaemonSet that is known to report for the rule tolerates its taint")
+		return rulecache.Condition(v1alpha1.ConditionReportersTolerated, true, v1alpha1.ReasonTolerated, "every known reporter DaemonSet of the rule tolerates its taint")
 	}
 	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists} to its pods", s.rule.Taint.Key)
 	if s.rule.AddsTolerations {
-		do += ", or let spec.tolerations do it: kubectl rollout restart daemonset, if its selectors match"
+		do += "; if the selectors of spec.tolerations match the pods, kubectl rollout restart daemonset also adds it"
 	}
 	return rulecache.Condition(v1alpha1.ConditionReportersTolerated, false, v1alpha1.ReasonDaemonSetBlocked, fmt.Sprintf(
-		"DaemonSet %s reports what the rule waits for and does not tolerate the taint %s: it never starts on a held node, and the node stays held; %s",
+		"DaemonSet %s reports a condition of the rule and does not tolerate the taint %s: its pods never start on a held node, and the node stays held; %s",
 		few(s.blocked, len(s.blocked)), s.rule.ID(), do))
 }
 
@@ -141,45 +141,45 @@ func enforced(s standing) metav1.Condition {
 	}
 	switch {
 	case s.refusal != nil:
-		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write this rule: a policy or a role must change; %v", s.refusal)
+		return not(v1alpha1.ReasonWriteRefused, "the API server rejected a write of this rule; fix the admission policy or the role that rejects it: %v", s.refusal)
 	case len(s.failures) > 0:
 		first := slices.Min(slices.Collect(maps.Keys(s.failures)))
-		return not(v1alpha1.ReasonWriteRefused, "the API server refuses to write %s: a policy, a role or the rule must change; first %s: %s",
+		return not(v1alpha1.ReasonWriteRefused, "the API server rejected writes of %s; fix the admission policy, the role or the rule; first %s: %s",
 			nodes(len(s.failures)), first, s.failures[first].Message)
 	case rule.Deleting:
 		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; %s", leftover(s))
 	case rule.Problem != nil:
-		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+		return not(v1alpha1.ReasonNotAccepted, "the rule is not enforced: see the condition Accepted")
 	case rule.DryRun && summary.Holding > 0:
-		return not(v1alpha1.ReasonDryRun, "the rule only previews and leaves %s that it holds as they are: see dryRunResults; set spec.dryRun to false to enforce it", nodes(summary.Holding))
+		return not(v1alpha1.ReasonDryRun, "dry run: the taint stays on %s that the rule already holds; see status.dryRunResults; set spec.dryRun to false to enforce the rule", nodes(summary.Holding))
 	case rule.DryRun:
-		return not(v1alpha1.ReasonDryRun, "the rule only previews: see dryRunResults; set spec.dryRun to false to enforce it")
+		return not(v1alpha1.ReasonDryRun, "dry run: see status.dryRunResults; set spec.dryRun to false to enforce the rule")
 	case s.unlisted != nil:
-		return not(v1alpha1.ReasonWriteRefused, "nodes are held and released, but the manager cannot keep its list of rule taints: if this rule is deleted by force, its taints stay on nodes; "+
+		return not(v1alpha1.ReasonWriteRefused, "nodes are held and released, but the manager cannot update the list of rule taints: if this rule is force-deleted, its taints stay on nodes; "+
 			"allow the manager to get, create and patch that ConfigMap: %v", s.unlisted)
 	case summary.Limited > 0:
-		return not(v1alpha1.ReasonLimited, "%s: %d of %s in use are away, and maxUnavailable is %s; "+
-			"mend the component, or what reports it, or allow more: %s", stay(summary.Limited), summary.Away, nodes(summary.InUse), rule.MaxUnavailable, few(summary.LimitedNodes, summary.Limited))
+		return not(v1alpha1.ReasonLimited, "%s: maxUnavailable %s reached (%d of %s in use held); "+
+			"fix the component or its reporter, or raise maxUnavailable: %s", stay(summary.Limited), rule.MaxUnavailable, summary.Away, nodes(summary.InUse), few(summary.LimitedNodes, summary.Limited))
 	case rule.Unordered != "":
-		return not(v1alpha1.ReasonUnordered, "nodes are held and released, but spec.dependsOn is not followed: %s", rule.Unordered)
+		return not(v1alpha1.ReasonUnordered, "nodes are held and released, but spec.dependsOn is ignored: %s", rule.Unordered)
 	case summary.Unsettled > 0:
-		return not(v1alpha1.ReasonProgressing, "%s still to be written", nodes(summary.Unsettled))
+		return not(v1alpha1.ReasonProgressing, "updating %s", nodes(summary.Unsettled))
 	}
 	return rulecache.Condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, enforcedMessage(rule, summary))
 }
 
-// leftover says what of a rule that is being deleted is still there.
+// leftover describes what is left of a rule that is being deleted.
 func leftover(s standing) string {
 	switch {
 	case s.summary.Carrying > 0:
-		return nodes(s.summary.Carrying) + " to be cleaned up"
+		return "removing the taint and the records from " + nodes(s.summary.Carrying)
 	case !s.creation.gone:
-		return "nothing of it is left on nodes, but some API server may still put its taint on new ones" + s.creation.hint
+		return "all nodes are clean, but an API server may still add the taint to new nodes" + s.creation.hint
 	}
-	return "nothing of it is left on nodes"
+	return "all nodes are clean"
 }
 
-// stay says that so many nodes are left as they are.
+// stay describes the limited nodes.
 func stay(n int) string {
 	if n == 1 {
 		return "1 node stays released although its conditions do not hold"
@@ -187,7 +187,7 @@ func stay(n int) string {
 	return nodes(n) + " stay released although their conditions do not hold"
 }
 
-// few names the first of some nodes.
+// few joins the first names, and counts the rest.
 func few(names []string, all int) string {
 	const most = 5
 	named := names[:min(most, len(names))]
@@ -198,37 +198,37 @@ func few(names []string, all int) string {
 	return text
 }
 
-// enforcedMessage hints at what a rule that does all it can may still lack.
+// enforcedMessage describes an enforced rule, with a hint if nodes are stuck or a condition is not reported.
 func enforcedMessage(rule *noderule.Rule, summary noderule.Summary) string {
 	if summary.Selected == 0 {
 		return "no node matches the nodeSelector"
 	}
 	if summary.Stuck > 0 {
-		return fmt.Sprintf("%s of %d held longer than progressDeadlineSeconds: kubectl readiness nodes shows which conditions they wait for", nodes(summary.Stuck), summary.Holding)
+		return fmt.Sprintf("%s of %d held longer than progressDeadlineSeconds; run kubectl readiness nodes to see the unmet conditions", nodes(summary.Stuck), summary.Holding)
 	}
-	so := "every selected node carries the taint exactly while its requirements are not met"
+	message := "every selected node carries the taint exactly while its requirements are not met"
 	if len(rule.DependsOn) > 0 {
-		so += ", once the rules of dependsOn have released it"
+		message += ", once the rules of dependsOn have released it"
 	}
 	if rule.ReleaseStuck && rule.Deadline > 0 {
-		so += ", for " + rule.Deadline.String() + " at most (onDeadline Release)"
+		message += ", for at most " + rule.Deadline.String() + " (onDeadline Release)"
 		if late := summary.Waiting[noderule.CauseDeadline]; late > 0 {
-			so += "; " + nodes(late) + " released by the deadline, without them"
+			message += "; " + nodes(late) + " released by the deadline with unmet requirements"
 		}
 	}
-	return so + unreported(summary)
+	return message + unreported(summary)
 }
 
-// unreported asks who reports a condition that some node does not have.
+// unreported is a hint if a node lacks a condition of the rule.
 func unreported(summary noderule.Summary) string {
 	if summary.Unreported == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; on %s a condition of the rule does not exist: is something reporting it?", nodes(summary.Unreported))
+	return fmt.Sprintf("; %s without a condition of the rule: check that its reporter runs there", nodes(summary.Unreported))
 }
 
-// counts are complete, however many nodes are listed. Held are nodes that carry the taint
-// because of the rule, not those that should.
+// counts count all nodes, also those that the lists leave out. Held counts nodes that carry the taint because of the
+// rule, not nodes that are to carry it.
 func counts(summary noderule.Summary, failures map[string]node.Failure) *v1alpha1.RuleSummary {
 	return &v1alpha1.RuleSummary{
 		Selected: int32(summary.Selected),
@@ -264,11 +264,11 @@ func failedNodes(failures map[string]node.Failure) []v1alpha1.NodeFailure {
 	return failed[:min(len(failed), v1alpha1.MaxListedNodes)]
 }
 
-// maxEvaluationBytes bounds the list of evaluations where a rule names many long condition
-// types: an object must stay far below what etcd takes.
+// maxEvaluationBytes bounds the list of evaluations of a rule with many long condition types: an object must stay far
+// below the size limit of etcd.
 const maxEvaluationBytes = 256 << 10
 
-// sizeOf is about the size of an evaluation in JSON.
+// sizeOf estimates the size of an evaluation in JSON.
 func sizeOf(evaluation v1alpha1.NodeEvaluation) int {
 	size := 150 + len(evaluation.NodeName)
 	for _, result := range evaluation.ConditionResults {
@@ -277,7 +277,7 @@ func sizeOf(evaluation v1alpha1.NodeEvaluation) int {
 	return size
 }
 
-// evaluations keep the time of an answer that did not change.
+// evaluations returns the evaluations of the nodes. One that did not change keeps its time.
 func evaluations(nodes []noderule.NodeSummary, old []v1alpha1.NodeEvaluation, now metav1.Time) []v1alpha1.NodeEvaluation {
 	before := make(map[string]v1alpha1.NodeEvaluation, len(old))
 	for _, evaluation := range old {
@@ -316,8 +316,8 @@ func evaluationOf(node noderule.NodeSummary) v1alpha1.NodeEvaluation {
 	return evaluation
 }
 
-// known is the status, or Unknown for one that no condition should have. Nobody checks the
-// conditions of nodes, but the API server checks ours.
+// known returns the status, or Unknown if it is not a valid one: the API server does not validate conditions of
+// nodes, but it validates the status of rules.
 func known(status corev1.ConditionStatus) corev1.ConditionStatus {
 	switch status {
 	case corev1.ConditionTrue, corev1.ConditionFalse:
@@ -333,7 +333,7 @@ func dryRunResults(rule *noderule.Rule, s noderule.Summary) *v1alpha1.DryRunResu
 	}
 	text := fmt.Sprintf("would add the taint to %s and remove it from %s, of %s selected", nodes(s.ToAdd), nodes(s.ToRemove), nodes(s.Selected))
 	if rival := rule.Rival; rival != nil {
-		text += fmt.Sprintf("; but it would be in conflict with rule %q, which manages the same taint on nodes that this rule can select too: only the older one of the two would be enforced", rival.Name)
+		text += fmt.Sprintf("; enforced, it would conflict with rule %q, which manages the same taint on nodes that this rule can also select: only the older rule would be enforced", rival.Name)
 	}
 	return &v1alpha1.DryRunResults{
 		AffectedNodes:   int32(s.Selected),
@@ -344,7 +344,7 @@ func dryRunResults(rule *noderule.Rule, s noderule.Summary) *v1alpha1.DryRunResu
 	}
 }
 
-// nodes reads as in "1 node", "2 nodes".
+// nodes formats a number of nodes: "1 node", "2 nodes".
 func nodes(n int) string {
 	if n == 1 {
 		return "1 node"

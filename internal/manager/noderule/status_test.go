@@ -30,8 +30,8 @@ func summaryOf(current corev1.ConditionStatus, tainted bool) noderule.Summary {
 	return noderule.Summary{Selected: 1, Held: 1, Nodes: []noderule.NodeSummary{node}}
 }
 
-// What did not change keeps its times: so an unchanged status is equal, and is not written.
-func TestAnUnchangedStatusIsEqual(t *testing.T) {
+// Entries that did not change keep their times, so that an unchanged status is equal and is not written.
+func TestUnchangedStatusIsEqual(t *testing.T) {
 	rule, summary := &noderule.Rule{Generation: 1}, summaryOf(corev1.ConditionFalse, true)
 	first := statusOf(standing{rule: rule, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, then)
 	second := statusOf(standing{rule: rule, summary: summary}, &first, now)
@@ -40,7 +40,7 @@ func TestAnUnchangedStatusIsEqual(t *testing.T) {
 	}
 	third := statusOf(standing{rule: rule, summary: summaryOf(corev1.ConditionUnknown, true)}, &second, now)
 	if got := third.NodeEvaluations[0].LastEvaluationTime; !got.Equal(&now) {
-		t.Errorf("a changed answer has the time %v", got)
+		t.Errorf("a changed evaluation has the time %v", got)
 	}
 	if !third.TakenOverAt.Equal(&then) {
 		t.Errorf("taken over at %v", third.TakenOverAt)
@@ -59,17 +59,17 @@ func TestConditionsHaveTheReason(t *testing.T) {
 		enforced string
 		words    string
 	}{
-		"all nodes as they should be":  {accepted: true, enforced: v1alpha1.ReasonEnforced},
-		"some nodes to be written":     {summary: noderule.Summary{Selected: 9, Unsettled: 2}, accepted: true, enforced: v1alpha1.ReasonProgressing, words: "2 nodes still"},
-		"a node that is refused":       {summary: noderule.Summary{Selected: 9, Unsettled: 1}, failures: refused, accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "n1: policy says no"},
-		"a preview":                    {rule: noderule.Rule{DryRun: true}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "dryRunResults"},
-		"a rule that lost":             {rule: noderule.Rule{Problem: problem}, enforced: v1alpha1.ReasonNotAccepted, words: "Accepted"},
-		"a preview that held before":   {rule: noderule.Rule{DryRun: true}, summary: noderule.Summary{Holding: 2}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "leaves 2 nodes"},
-		"a rule that is refused":       {refusal: errors.New("no finalizer"), accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "no finalizer"},
-		"a deleted rule that is clean": {rule: noderule.Rule{Deleting: true}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "nothing of it is left"},
-		"a rule in a cycle":            {rule: noderule.Rule{Unordered: "a → b → a"}, summary: noderule.Summary{Selected: 9}, accepted: true, enforced: v1alpha1.ReasonUnordered, words: "not followed: a → b → a"},
+		"all nodes up to date":         {accepted: true, enforced: v1alpha1.ReasonEnforced},
+		"nodes to be updated":          {summary: noderule.Summary{Selected: 9, Unsettled: 2}, accepted: true, enforced: v1alpha1.ReasonProgressing, words: "updating 2 nodes"},
+		"a rejected write of a node":   {summary: noderule.Summary{Selected: 9, Unsettled: 1}, failures: refused, accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "n1: policy says no"},
+		"a dry run":                    {rule: noderule.Rule{DryRun: true}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "dryRunResults"},
+		"a rule with a conflict":       {rule: noderule.Rule{Problem: problem}, enforced: v1alpha1.ReasonNotAccepted, words: "Accepted"},
+		"a dry run of a holding rule":  {rule: noderule.Rule{DryRun: true}, summary: noderule.Summary{Holding: 2}, accepted: true, enforced: v1alpha1.ReasonDryRun, words: "stays on 2 nodes"},
+		"a rejected write of the rule": {refusal: errors.New("no finalizer"), accepted: true, enforced: v1alpha1.ReasonWriteRefused, words: "no finalizer"},
+		"a deleted rule, nodes clean":  {rule: noderule.Rule{Deleting: true}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "all nodes are clean"},
+		"a rule in a cycle":            {rule: noderule.Rule{Unordered: "a → b → a"}, summary: noderule.Summary{Selected: 9}, accepted: true, enforced: v1alpha1.ReasonUnordered, words: "ignored: a → b → a"},
 		"released by the deadline":     {rule: noderule.Rule{ReleaseStuck: true, Deadline: time.Hour}, summary: noderule.Summary{Selected: 9, Waiting: map[noderule.Cause]int{noderule.CauseDeadline: 3}}, accepted: true, enforced: v1alpha1.ReasonEnforced, words: "3 nodes released by the deadline"},
-		"a rule that is being deleted": {rule: noderule.Rule{Deleting: true}, summary: noderule.Summary{Carrying: 1}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "1 node to be"},
+		"a rule that is being deleted": {rule: noderule.Rule{Deleting: true}, summary: noderule.Summary{Carrying: 1}, accepted: true, enforced: v1alpha1.ReasonDeleting, words: "from 1 node"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -101,9 +101,8 @@ func TestConditionSoleControllerIsRemovedWithItsCause(t *testing.T) {
 	}
 }
 
-// The API server does not check the conditions of nodes: whatever is there, the status of the
-// rule must be one that it takes.
-func TestAnOddConditionIsUnknown(t *testing.T) {
+// The API server does not validate conditions of nodes, but it validates the status of rules.
+func TestInvalidConditionStatusIsUnknown(t *testing.T) {
 	status := statusOf(standing{rule: &noderule.Rule{}, summary: summaryOf("Degraded", true)}, &v1alpha1.NodeReadinessRuleStatus{}, now)
 	if got := status.NodeEvaluations[0].ConditionResults[0].CurrentStatus; got != corev1.ConditionUnknown {
 		t.Errorf("got %q", got)
@@ -115,17 +114,17 @@ func TestDryRunResultsReportWhatTheRuleWouldDo(t *testing.T) {
 	summary := noderule.Summary{Selected: 5, Held: 3, ToAdd: 3, ToRemove: 1, Unreported: 2}
 	status := statusOf(standing{rule: rule, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, now)
 	want := v1alpha1.DryRunResults{AffectedNodes: 5, TaintsToAdd: 3, TaintsToRemove: 1, RiskyOperations: 2, Summary: "would add the taint to 3 nodes " +
-		"and remove it from 1 node, of 5 nodes selected; on 2 nodes a condition of the rule does not exist: is something reporting it?"}
+		"and remove it from 1 node, of 5 nodes selected; 2 nodes without a condition of the rule: check that its reporter runs there"}
 	if status.DryRunResults == nil || *status.DryRunResults != want {
 		t.Errorf("got %+v", status.DryRunResults)
 	}
 	if status.Summary.Held != 0 {
-		t.Errorf("a preview holds %d nodes", status.Summary.Held)
+		t.Errorf("a rule in dry run holds %d nodes", status.Summary.Held)
 	}
 }
 
-// A node that is left released because of maxUnavailable is not as the rule wants it.
-func TestALimitedNodeIsNotApplied(t *testing.T) {
+// A node that stays released because of maxUnavailable is not in appliedNodes.
+func TestLimitedNodeIsNotApplied(t *testing.T) {
 	summary := summaryOf(corev1.ConditionFalse, false)
 	summary.Nodes[0].Limited = true
 	status := statusOf(standing{rule: &noderule.Rule{}, summary: summary}, &v1alpha1.NodeReadinessRuleStatus{}, now)
@@ -134,7 +133,7 @@ func TestALimitedNodeIsNotApplied(t *testing.T) {
 	}
 }
 
-// That a reporter is heard of again changes nothing on a node that is not held: only a look tells.
+// A stale condition that is reported again on a released node requeues nothing, so the rule is reconciled on a timer.
 func TestRuleWithMaxAgeAndPendingHoldsIsReconciledAgain(t *testing.T) {
 	aged := &noderule.Rule{Requirements: []v1alpha1.ConditionRequirement{{Type: "A", MaxAge: &metav1.Duration{Duration: time.Minute}}}}
 	if again := (standing{rule: aged, summary: noderule.Summary{ToAdd: 1}}).again(now.Time); again != limitedRest {

@@ -24,9 +24,9 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager starts a controller that looks at a rule when it changed, when a node
-// changed in a way that concerns it, when its writes began or ceased to be refused, when
-// the policy for new nodes changed, and when the condition SoleController did.
+// SetupWithManager starts the controller. It reconciles a rule after a change of the rule, of a node that concerns it, of
+// its rejected writes, of the policy readygate-taint-new-nodes, of the list of rule taints, and of the condition
+// SoleController.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("rule").
@@ -68,9 +68,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 		Complete(r)
 }
 
-// onUpdate looks at every rule when one changed in what decisions need, because its
-// standing among the others may have changed; else only at the rule itself, later: it may
-// be our own write, or somebody's who changed what only we should.
+// onUpdate requeues all rules after a change that decisions depend on: such a change can start or end conflicts. Any
+// other change requeues only the rule itself, later: it may be an own write, or another client changed the status.
 func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
 	if !noderule.SameRule(e.ObjectOld.(*v1alpha1.NodeReadinessRule), e.ObjectNew.(*v1alpha1.NodeReadinessRule)) {
 		r.all(ctx, q)
@@ -79,12 +78,12 @@ func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue)
 	q.AddAfter(request(e.ObjectNew.GetName()), statusInterval)
 }
 
-// all asks for a look at every rule.
+// all requeues all rules.
 func (r *Reconciler) all(ctx context.Context, q queue) {
 	r.each(ctx, func(rule *noderule.Rule) { q.Add(request(rule.Name)) })
 }
 
-// onNode asks for a look at the rules that speak of a node that came or went.
+// onNode requeues the rules that a created or deleted node concerns.
 func (r *Reconciler) onNode(ctx context.Context, obj client.Object, q queue) {
 	node := noderule.NodeOf(obj.(*corev1.Node))
 	r.each(ctx, func(rule *noderule.Rule) {
