@@ -10,9 +10,9 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 3: routes vanish on one node while flannel's health endpoint goes on to say 200. The
-// reporter that connects to other nodes sees it, the node is held and gets no new pods; when
-// flannel is started again it is released.
+// Scenario 3: routes disappear on one node while flannel's health endpoint still returns 200. The
+// reporter that connects to other nodes reports False, the node is held and gets no new pods. After a restart
+// of flannel the manager releases the node.
 func TestABrokenNetworkHoldsTheNode(t *testing.T) {
 	const taint, condition = "readiness.k8s.io/PodNetworkReady", "example.com/PodNetworkReady"
 	l := lab.Start(t)
@@ -25,19 +25,19 @@ func TestABrokenNetworkHoldsTheNode(t *testing.T) {
 	l.EventuallyNodes(t, "proven", is(condition, corev1.ConditionTrue), "n1", "n2", "n3")
 	l.EventuallyNodes(t, "released", released(taint), "n1", "n2", "n3")
 
-	l.Step(t, "every node reaches others")
+	l.Step(t, "every node connects to the others")
 	history := l.Watch(t)
 	broken := nodes[1]
 	broken.BreakRoutes(t)
 	l.EventuallyNode(t, broken.Name, "held", held(taint))
 	l.Step(t, broken.Name+" is held: its routes were removed")
 	if answer := broken.Run(t, "wget", "-qO-", "http://127.0.0.1:8285/healthz"); !strings.Contains(answer, "running") {
-		t.Errorf("flannel's health endpoint says %q, so this is another scenario", answer)
+		t.Errorf("flannel's health endpoint returns %q, so this is another scenario", answer)
 	}
 	workload(t, l, "elsewhere", 4, nil, anywhere)
 	for _, pod := range working(t, l, "elsewhere", 4) {
 		if pod.Spec.NodeName == broken.Name {
-			t.Errorf("%s was sent to the node without a network", pod.Name)
+			t.Errorf("%s was scheduled to the node without a network", pod.Name)
 		}
 	}
 
@@ -49,7 +49,7 @@ func TestABrokenNetworkHoldsTheNode(t *testing.T) {
 	}
 }
 
-// healthyFlannel is flannel with its health endpoint switched on.
+// healthyFlannel is flannel with its health endpoint enabled.
 func healthyFlannel(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	const arg = "        - --kube-subnet-mgr\n"

@@ -13,8 +13,8 @@ const thirty = 30
 
 var workers = map[string]string{"example.com/pool": "workers"}
 
-// Scenario 1, as in the guide: kubelets register with the taint, somebody labels the nodes
-// after they have joined, and pods that were there before start only when the network works.
+// Scenario 1, as in the guide: kubelets register with the taint, an administrator labels the
+// nodes after they joined, and pods that were created before start only when the network works.
 func TestNodesWithTheKubeletsFlag(t *testing.T) {
 	l := lab.Start(t)
 	install(t, l)
@@ -31,7 +31,7 @@ func TestNodesWithTheKubeletsFlag(t *testing.T) {
 	releasedWhenTheNetworkWorks(t, l, history, nodes)
 }
 
-// Scenario 1 with a label that kubelets set, and no flag at all: the API server creates nodes with
+// Scenario 1 with a label that kubelets set, without a taint flag: the API server creates nodes with
 // the taint. The manager runs on a node that the rule does not select.
 func TestNodesTaintedAtCreation(t *testing.T) {
 	l := lab.Start(t)
@@ -51,8 +51,8 @@ func TestNodesTaintedAtCreation(t *testing.T) {
 	releasedWhenTheNetworkWorks(t, l, history, nodes)
 }
 
-// The same without Readygate: pods are sent to nodes that are Ready but have no network, and
-// fail. Without this, the other two tests could not fail.
+// The same without Readygate: the scheduler binds pods to nodes that are Ready but have no network, and
+// they fail. This shows that the other two tests can fail.
 func TestWithoutReadygatePodsFail(t *testing.T) {
 	l := lab.Start(t)
 	workload(t, l, "web", thirty, workers)
@@ -78,7 +78,7 @@ func applyReporter(t *testing.T, l *lab.Lab) {
 	l.Kubectl.Run(t, "apply", "-f", example("flannel-readiness/flannel-reporter.yaml"), "-f", example("flannel-readiness/flannel-reporter-policy.yaml"))
 }
 
-// releasedWhenTheNetworkWorks is the end of both ways.
+// releasedWhenTheNetworkWorks is the end of both scenarios.
 func releasedWhenTheNetworkWorks(t *testing.T, l *lab.Lab, history *lab.History, nodes []*lab.Node) {
 	t.Helper()
 	for _, n := range nodes {
@@ -103,8 +103,7 @@ func releasedWhenTheNetworkWorks(t *testing.T, l *lab.Lab, history *lab.History,
 	}
 }
 
-// heldUntilTheConditionIsTrue: the taint is there until the condition is True, and then gone for
-// good.
+// heldUntilTheConditionIsTrue: the node has the taint until the condition is True, and never again.
 func heldUntilTheConditionIsTrue(t *testing.T, history *lab.History, node string) {
 	t.Helper()
 	free, waited := false, 0

@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// start is a cluster whose three nodes have been held by the flannel example and released.
+// start returns a cluster with three nodes that the flannel example held and released.
 func start(t *testing.T) *lab.Lab {
 	t.Helper()
 	l := lab.Start(t)
@@ -32,7 +32,7 @@ func start(t *testing.T) *lab.Lab {
 	return l
 }
 
-// completed says whether a node was released by the rule once, for good.
+// completed reports whether the rule has completed on the node: released once, and never held again.
 func completed(t *testing.T, l *lab.Lab) func(*corev1.Node) bool {
 	t.Helper()
 	var rule v1alpha1.NodeReadinessRule
@@ -43,8 +43,8 @@ func completed(t *testing.T, l *lab.Lab) func(*corev1.Node) bool {
 	}
 }
 
-// Scenario 4: managers are killed, then the machine of the one that leads loses power. Another takes
-// over; nodes that join meanwhile are tainted at creation, and released; nothing that was is lost.
+// Scenario 4: managers are killed, then the leader's machine loses power. Another manager takes over;
+// nodes that join meanwhile are tainted at creation and released; completed nodes stay completed.
 func TestNodesAreHeldAndReleasedAcrossManagerFailures(t *testing.T) {
 	l := start(t)
 	history := l.Watch(t)
@@ -61,7 +61,7 @@ func TestNodesAreHeldAndReleasedAcrossManagerFailures(t *testing.T) {
 	if after == before {
 		t.Errorf("%s still leads, from a machine without power", after)
 	}
-	l.Step(t, "another leads; n5 joined meanwhile")
+	l.Step(t, "another manager leads; n5 joined meanwhile")
 	l.Kubectl.Run(t, "rollout", "status", "deployment/readygate-manager", "-n", namespace, "--timeout=3m")
 	l.Step(t, "the manager on the lost machine was replaced")
 
@@ -70,7 +70,7 @@ func TestNodesAreHeldAndReleasedAcrossManagerFailures(t *testing.T) {
 	}
 }
 
-// killManagers ends every manager as a crash does.
+// killManagers ends every manager like a crash.
 func killManagers(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	var pods corev1.PodList
@@ -83,11 +83,11 @@ func killManagers(t *testing.T, l *lab.Lab) {
 		}
 	}
 	if len(pods.Items) != 2 {
-		t.Errorf("there were %d managers, the chart says 2", len(pods.Items))
+		t.Errorf("%d managers, want the 2 of the chart", len(pods.Items))
 	}
 }
 
-// leader is the manager that holds the lease, and the node it runs on.
+// leader returns the pod of the manager that holds the lease, and its node.
 func leader(t *testing.T, l *lab.Lab) (pod, node string) {
 	t.Helper()
 	testenv.Eventually(t, "a leader", func(ctx context.Context) error {
@@ -95,11 +95,11 @@ func leader(t *testing.T, l *lab.Lab) (pod, node string) {
 		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.LeaseName}, &lease); err != nil {
 			return err
 		}
-		// With hostNetwork the identity begins with the node's name, and so names the node.
+		// With hostNetwork the identity begins with the node's name.
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 		name, _, found := strings.Cut(holder, "_")
 		if !found {
-			return fmt.Errorf("nobody leads: holder %q", holder)
+			return fmt.Errorf("no manager leads: holder %q", holder)
 		}
 		pod, node = holder, name
 		return nil
@@ -107,7 +107,7 @@ func leader(t *testing.T, l *lab.Lab) (pod, node string) {
 	return pod, node
 }
 
-// joinsHeldAndIsReleased joins a node. It is tainted at creation, also while leaders are dead, and then released.
+// joinsHeldAndIsReleased joins a node. It is tainted at creation, also without a leader, and released later.
 func joinsHeldAndIsReleased(t *testing.T, l *lab.Lab, history *lab.History, name string) {
 	t.Helper()
 	l.Join(t, name, worker)
@@ -115,7 +115,7 @@ func joinsHeldAndIsReleased(t *testing.T, l *lab.Lab, history *lab.History, name
 	l.EventuallyNode(t, name, "released", completed(t, l))
 }
 
-// taintedAtCreation waits for the node to be there: it has the taint from the first moment.
+// taintedAtCreation waits for the node: its first state has the taint.
 func taintedAtCreation(t *testing.T, history *lab.History, name string) {
 	t.Helper()
 	testenv.Eventually(t, name+" in the watch", seen(history, name))

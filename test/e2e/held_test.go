@@ -13,8 +13,8 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 6: every node is held, and without a network besides. What releases nodes runs there all
-// the same: manager and reporters; what is not for such nodes waits, and its events say why.
+// Scenario 6: every node is held and has no network. The manager and reporters run there nevertheless;
+// pods that do not tolerate the taint stay pending, and their conditions show why.
 func TestTheManagerStartsWhereEveryNodeIsHeld(t *testing.T) {
 	l := lab.Start(t)
 	l.JoinThree(t, worker, "--register-with-taints="+flannelTaint+"=pending:NoSchedule,example.com/unrelated=:NoExecute")
@@ -26,10 +26,10 @@ func TestTheManagerStartsWhereEveryNodeIsHeld(t *testing.T) {
 	applyReporter(t, l)
 	l.Kubectl.Run(t, "rollout", "status", "daemonset/flannel-reporter", "-n", "kube-system", "--timeout=90s")
 	l.EventuallyNodes(t, "reported", is(flannelCondition, corev1.ConditionFalse), "n1", "n2", "n3")
-	testenv.Eventually(t, "pods that say why they wait", func(context.Context) error {
+	testenv.Eventually(t, "pods that show why they are pending", func(context.Context) error {
 		for _, pod := range podsOf(t, l, metav1.NamespaceDefault, "web") {
 			if pod.Spec.NodeName != "" {
-				t.Errorf("%s was sent to %s, which is held", pod.Name, pod.Spec.NodeName)
+				t.Errorf("%s was scheduled to %s, which is held", pod.Name, pod.Spec.NodeName)
 			}
 			if len(pod.Status.Conditions) == 0 || !strings.Contains(pod.Status.Conditions[0].Message, "untolerated taint") {
 				return fmt.Errorf("%s: %+v", pod.Name, pod.Status.Conditions)

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 8 for those who have no Helm: install.yaml and uninstall.yaml, as docs/how-to/uninstall.md says.
+// Scenario 8 without Helm: install.yaml and uninstall.yaml, as in docs/how-to/uninstall.md.
 func TestWithKubectl(t *testing.T) {
 	l := lab.Start(t)
 	l.JoinThree(t, "--node-labels=example.com/gpu=yes")
@@ -23,8 +23,8 @@ func TestWithKubectl(t *testing.T) {
 
 	l.Kubectl.Run(t, "apply", "-f", dist("uninstall.yaml"))
 	l.Kubectl.Run(t, "wait", "-n", namespace, "--for=condition=Complete", "job/readygate-cleanup", "--timeout=3m")
-	if said := l.Kubectl.Run(t, "logs", "-n", namespace, "job/readygate-cleanup"); !strings.Contains(said, "Stays") {
-		t.Errorf("the clean-up does not say what stays:\n%s", said)
+	if logs := l.Kubectl.Run(t, "logs", "-n", namespace, "job/readygate-cleanup"); !strings.Contains(logs, "Stays") {
+		t.Errorf("the cleanup does not log what stays:\n%s", logs)
 	}
 	l.Kubectl.Run(t, "delete", "-l", "app.kubernetes.io/part-of=readygate",
 		"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings")
@@ -38,5 +38,5 @@ func TestWithKubectl(t *testing.T) {
 	}
 }
 
-// dist is a file that make writes for users.
+// dist returns the path of a file that make writes for users.
 func dist(file string) string { return filepath.Join(testenv.Root(), "dist", file) }

@@ -13,8 +13,8 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// The manager's metrics, as Prometheus reads them: by an account that the chart's values name,
-// over HTTPS from the leader's node. Nobody else gets them.
+// The manager's metrics, as Prometheus reads them: with a service account that the chart's values name,
+// over HTTPS from the leader's node. The manager rejects other accounts.
 func TestOnlyAuthorizedAccountsReadMetrics(t *testing.T) {
 	l := lab.Start(t)
 	l.JoinThree(t, "--node-labels=example.com/gpu=yes")
@@ -22,7 +22,7 @@ func TestOnlyAuthorizedAccountsReadMetrics(t *testing.T) {
 	managed(t, l)
 	l.Kubectl.Run(t, "apply", "-f", testdata("waiting-rule.yaml"))
 	l.EventuallyNodes(t, "held", held(waitingTaint), "n1", "n2", "n3")
-	for _, account := range []string{"prometheus", "somebody"} {
+	for _, account := range []string{"prometheus", "other"} {
 		l.Kubectl.Run(t, "create", "serviceaccount", account)
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // self-signed by default
@@ -43,17 +43,17 @@ func TestOnlyAuthorizedAccountsReadMetrics(t *testing.T) {
 	token := func(account string) string {
 		return strings.TrimSpace(l.Kubectl.Run(t, "create", "token", account))
 	}
-	prometheus, somebody := token("prometheus"), token("somebody")
+	prometheus, other := token("prometheus"), token("other")
 	_, node := leader(t, l)
-	// A manager leads before it has made the certificate of its metrics.
+	// A manager leads before it has the certificate of its metrics server.
 	testenv.Eventually(t, "metrics for Prometheus", func(ctx context.Context) error {
 		code, body, err := scrape(ctx, node, prometheus)
 		if err == nil && (code != http.StatusOK || !strings.Contains(body, `node_readiness_rule_nodes{rule="waiting",state="held"} 3`)) {
-			err = fmt.Errorf("it gets %d:\n%.2000s", code, body)
+			err = fmt.Errorf("status code %d:\n%.2000s", code, body)
 		}
 		return err
 	})
-	if code, _, err := scrape(t.Context(), node, somebody); err != nil || code != http.StatusForbidden {
-		t.Errorf("an account that nobody named gets %d (%v), must get 403", code, err)
+	if code, _, err := scrape(t.Context(), node, other); err != nil || code != http.StatusForbidden {
+		t.Errorf("an account that the values do not name gets %d (%v), must get 403", code, err)
 	}
 }

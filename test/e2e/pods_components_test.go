@@ -22,11 +22,11 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// staticPods is where kubelets of this scenario find pods that the API server does not know of.
+// staticPods is the directory from which the kubelets of this scenario read static pods.
 const staticPods = "/var/lib/kubelet/manifests"
 
-// Scenarios 13 to 15, in one cluster: who programs a pod's network has to say yes, each for itself;
-// with startHold nothing starts before; and pods that no rule may select are left alone.
+// Scenarios 13 to 15, in one cluster: each component of a pod's network has to report ready; with startHold
+// no container starts before; and pods that no rule may select are not changed.
 func TestPodsWaitForTheComponentsOfTheirNetwork(t *testing.T) {
 	l := lab.Start(t)
 	for _, name := range []string{"n1", "n2"} {
@@ -43,9 +43,8 @@ func TestPodsWaitForTheComponentsOfTheirNetwork(t *testing.T) {
 	t.Run("without being late for it", func(t *testing.T) { holdMeasured(t, l) })
 }
 
-// waitForBoth: flannel speaks by a condition of the node, which a reporter sets, the policy engine
-// by one of the pod. Neither knows of the other. The pod is ready when both have said yes, whoever
-// is first. The rule is the example's.
+// waitForBoth: flannel reports with a node condition, which a reporter sets, and the policy engine with a
+// pod condition. The pod is Ready when both are True, in either order. The rule is the example's.
 func waitForBoth(t *testing.T, l *lab.Lab) {
 	applyExampleRule(t, l, "pod-network/flannel-and-policy", "network")
 	early := idle("early", "both", onNode("n1"))
@@ -63,14 +62,14 @@ func waitForBoth(t *testing.T, l *lab.Lab) {
 	l.Create(t, late)
 	eventuallyPod(t, l, "late", "waiting for the policy engine alone", waitsFor("policy", "flannel"))
 	if text := readiness(t, l, "why", "pod/late", "-n", metav1.NamespaceDefault); !strings.Contains(text, "policy") {
-		t.Errorf("why does not say what the pod waits for:\n%s", text)
+		t.Errorf("why does not name the component that the pod waits for:\n%s", text)
 	}
 	program(t, l, late, time.Now())
 	eventuallyPod(t, l, "late", "ready", isOpen(podv1alpha1.ReasonAllReady))
-	l.Step(t, "another one waited for the policy engine, and is ready")
+	l.Step(t, "another pod waited for the policy engine, and is ready")
 }
 
-// leftAlone: pods in their node's network, pods of the kubelet's own and pods that opt out.
+// leftAlone: pods with hostNetwork, static pods and pods that opt out.
 func leftAlone(t *testing.T, l *lab.Lab) {
 	applyPodRule(t, l, "aside", `  startHold: true
   components: [{name: never, podCondition: {type: example.com/never}}]
@@ -94,20 +93,20 @@ spec:
 	l.Create(t, idle("ordinary", "aside", onNode("n1")))
 	for _, name := range []string{"host", "out", "static-n1"} {
 		if pod := eventuallyPod(t, l, name, "ready", isReady); touched(pod) {
-			t.Errorf("%s was touched: gates %v, init containers %v, annotations %v", name, pod.Spec.ReadinessGates, pod.Spec.InitContainers, pod.Annotations)
+			t.Errorf("%s was changed: gates %v, init containers %v, annotations %v", name, pod.Spec.ReadinessGates, pod.Spec.InitContainers, pod.Annotations)
 		}
 	}
 	ordinary := eventuallyPod(t, l, "ordinary", "held", func(pod *corev1.Pod) bool { return len(pod.Status.InitContainerStatuses) > 0 })
 	if !touched(ordinary) || !podrule.HasLatch(ordinary) || isReady(ordinary) {
-		t.Error("an ordinary pod is neither gated nor held: that was no test")
+		t.Error("an ordinary pod is neither gated nor held: the test shows nothing")
 	}
 	if !hasToken(ordinary, "idle") || hasToken(ordinary, podv1alpha1.LatchName) {
 		t.Errorf("the app must have a token and the latch none: %+v", ordinary.Spec)
 	}
-	l.Step(t, "pods with hostNetwork, static pods and pods that opt out are as they were made")
+	l.Step(t, "pods with hostNetwork, static pods and pods that opt out are unchanged")
 }
 
-// hasToken says whether a container has the token of the pod's service account.
+// hasToken reports whether a container has the token of the pod's service account.
 func hasToken(pod *corev1.Pod, container string) bool {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		for _, m := range c.VolumeMounts {
@@ -120,14 +119,14 @@ func hasToken(pod *corev1.Pod, container string) bool {
 	return false
 }
 
-// touched says whether the pod has anything of ours.
+// touched reports whether the pod has a gate, latch or annotation of Readygate.
 func touched(pod *corev1.Pod) bool {
 	return len(pod.Spec.ReadinessGates) > 0 || podrule.HasLatch(pod) || pod.Annotations[podv1alpha1.GatesAnnotation] != "" || pod.Annotations[podv1alpha1.LatchAnnotation] != "" ||
 		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == podv1alpha1.LatchName })
 }
 
-// startHeld: an app that connects once, as it starts, and dies if it cannot. Until a pod is
-// programmed it reaches nobody. With the hold it never sees that.
+// startHeld: an app connects once when it starts, and exits with an error if that fails. A pod that is not
+// programmed cannot connect. With the hold the app never fails.
 func startHeld(t *testing.T, l *lab.Lab) {
 	e := startEngine(t, l, "target", "hasty", "hasty-once", "patient", "patient-once", "patient-job")
 	e.guard(t, l.Node("n1"))
@@ -182,7 +181,7 @@ func startHeld(t *testing.T, l *lab.Lab) {
 	l.Step(t, "with the hold: no restart; a pod that is not restarted and a Job have succeeded")
 }
 
-// connects makes the container one that fetches a page once, and dies if it cannot.
+// connects makes the container fetch a page once, and exit with an error if that fails.
 func connects(to, then string) func(*corev1.PodSpec) {
 	return func(pod *corev1.PodSpec) {
 		pod.Containers[0].Command = []string{"/bin/sh", "-c", "wget -qO- http://" + to + "/ || exit 1" + then}
@@ -190,7 +189,7 @@ func connects(to, then string) func(*corev1.PodSpec) {
 	}
 }
 
-// once is a pod that connects and ends.
+// once returns a pod that connects and ends.
 func once(name, to string) *corev1.Pod {
 	return idle(name, name, onNode("n2"), func(pod *corev1.Pod) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -209,8 +208,8 @@ func restarts(pods []corev1.Pod) int32 {
 	return n
 }
 
-// startedWhenProgrammed says that the pod's container has started, and not before the policy engine
-// said yes.
+// startedWhenProgrammed reports whether the pod's container has started, and not before the policy engine
+// reported ready.
 func startedWhenProgrammed(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		var started metav1.Time
@@ -227,8 +226,7 @@ func startedWhenProgrammed(pod *corev1.Pod) bool {
 	return len(pod.Status.ContainerStatuses) > 0
 }
 
-// holdMeasured says how much later a pod is ready with the hold, where its network is ready at
-// once.
+// holdMeasured measures how much later a pod is Ready with the hold if its network is ready at once.
 func holdMeasured(t *testing.T, l *lab.Lab) {
 	const rounds = 11
 	var apps []string

@@ -25,13 +25,12 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// programming is how long the policy engine takes for a pod.
+// programming is the time that the policy engine takes per pod.
 const programming = 3 * time.Second
 
-// engine stands in for a policy engine: on the nodes that it guards, a pod that it has not
-// programmed can be reached at port 80 by no other node, and reaches port 80 of none. It programs
-// the pods of its apps, each some time after it has an address, and then says so with a condition
-// of the pod.
+// engine replaces a policy engine: on its nodes, it drops packets for port 80 between a pod that is not
+// programmed and other nodes. It programs the pods of its apps, each some time after it has an address, and
+// then sets a condition of the pod.
 type engine struct {
 	lab  *lab.Lab
 	apps []string
@@ -42,7 +41,7 @@ type engine struct {
 	known map[string]bool
 }
 
-// startEngine starts one that ends with the test.
+// startEngine starts an engine that ends with the test.
 func startEngine(t *testing.T, l *lab.Lab, apps ...string) *engine {
 	t.Helper()
 	e := &engine{lab: l, apps: apps, nodes: map[string]*lab.Node{}, known: map[string]bool{}}
@@ -70,7 +69,7 @@ func startEngine(t *testing.T, l *lab.Lab, apps ...string) *engine {
 	return e
 }
 
-// isNew says whether the pod has an address that the engine has not seen it with.
+// isNew reports whether the pod has an address that the engine has not seen.
 func (e *engine) isNew(pod *corev1.Pod) bool {
 	key := string(pod.UID) + pod.Status.PodIP
 	e.mu.Lock()
@@ -92,7 +91,7 @@ func (e *engine) program(ctx context.Context, pod *corev1.Pod) error {
 	node := e.nodes[pod.Spec.NodeName]
 	e.mu.Unlock()
 	if node == nil {
-		return fmt.Errorf("nobody guards its node, %s", pod.Spec.NodeName)
+		return fmt.Errorf("no engine runs on its node, %s", pod.Spec.NodeName)
 	}
 	if _, err := node.Try(ctx, "nft", "add element inet engine programmed { "+pod.Status.PodIP+" }"); err != nil {
 		return err
@@ -100,8 +99,8 @@ func (e *engine) program(ctx context.Context, pod *corev1.Pod) error {
 	return setPodCondition(ctx, e.lab, pod, programmed, time.Now())
 }
 
-// guard lets no traffic through to or from pods of a node that are not programmed. Probes of the
-// kubelet come from the node itself, and are not stopped: as with real engines.
+// guard drops traffic to and from pods of a node that are not programmed. Probes of the kubelet come from the
+// node itself, and pass: as with real engines.
 func (e *engine) guard(t *testing.T, n *lab.Node) {
 	t.Helper()
 	n.Run(t, "nft", "add table inet engine; add set inet engine programmed { type ipv4_addr; }; add counter inet engine dropped; "+
@@ -115,7 +114,7 @@ func (e *engine) guard(t *testing.T, n *lab.Node) {
 
 var packets = regexp.MustCompile(`packets (\d+)`)
 
-// dropped is how many packets to pods that were not programmed the engine has dropped so far.
+// dropped returns the number of packets to unprogrammed pods that the engine dropped so far.
 func (e *engine) dropped(t *testing.T) int {
 	t.Helper()
 	e.mu.Lock()
@@ -125,7 +124,7 @@ func (e *engine) dropped(t *testing.T) int {
 		said := n.Run(t, "nft", "list counter inet engine dropped")
 		found := packets.FindStringSubmatch(said)
 		if found == nil {
-			t.Fatalf("nft says %q", said)
+			t.Fatalf("nft printed %q", said)
 		}
 		count, err := strconv.Atoi(found[1])
 		if err != nil {
@@ -136,8 +135,7 @@ func (e *engine) dropped(t *testing.T) int {
 	return total
 }
 
-// calls are requests that a client has made, one after the other, each with a connection of its
-// own.
+// calls are requests of a client, one after the other, each on its own connection.
 type calls struct {
 	mu       sync.Mutex
 	answered map[string]int // by the pod that answered
@@ -146,7 +144,7 @@ type calls struct {
 }
 
 // call calls an address again and again from the network of a pod, beginning with the first call
-// that is answered. A connection that is not there within a second has failed.
+// that is answered. A connection that takes over a second has failed.
 func call(t *testing.T, l *lab.Lab, from *corev1.Pod, address string) *calls {
 	t.Helper()
 	found := pids(l.Node(from.Spec.NodeName), from.UID, "/pause")
@@ -160,12 +158,12 @@ func call(t *testing.T, l *lab.Lab, from *corev1.Pod, address string) *calls {
 		cancel()
 		return <-ended
 	})
-	t.Cleanup(func() { _ = c.stop() }) // who wants to know has called it before
+	t.Cleanup(func() { _ = c.stop() }) // tests that need the error have called it before
 	go func() { ended <- inside(found[0], func() { c.repeat(ctx, address) }) }()
 	return c
 }
 
-// inside does something in the network namespace of a process.
+// inside runs a function in the network namespace of a process.
 func inside(pid int, do func()) error {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
 	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
@@ -206,8 +204,8 @@ func (c *calls) repeat(ctx context.Context, address string) {
 }
 
 // fetch asks a server of a workload for its page, which is the name of its pod. TCP sends a lost packet again
-// after a second: one that a busy machine loses does not fail the call. Where the network lets a connection
-// through, the answer may take its time.
+// after a second: one that a busy machine loses does not fail the call. After the
+// connection, the answer has no deadline of a second.
 func fetch(ctx context.Context, address string) (string, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -231,7 +229,7 @@ func fetch(ctx context.Context, address string) (string, error) {
 	return strings.TrimSpace(body), nil
 }
 
-// sum is how many calls were answered, how many failed, and by whom those were answered.
+// sum returns the number of answered calls, the failures, and the pods that answered.
 func (c *calls) sum() (answered int, failed, by []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

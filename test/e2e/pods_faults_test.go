@@ -21,8 +21,8 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Rules of this scenario: pods of web are gated, those of held do not start before besides, and those
-// of impatient wait for nobody longer than 45 seconds.
+// Rules of this scenario: pods of web are gated, pods of held also have a start hold, and pods of impatient
+// have a deadline of 45 seconds.
 const (
 	reachedAndProgrammed = `  components:
   - {name: datapath, reach: {}}
@@ -32,9 +32,9 @@ const (
 	notForLong  = "  startHold: true\n  deadlineSeconds: 45\n  onDeadline: Open\n" + reachedAndProgrammed
 )
 
-// Scenario 16: whatever happens to pods, nodes, agents, rules and the product, a gate says what it
-// should: it is closed for a new sandbox until its components have spoken again, stays as it is
-// while its agent is away, and is left closed by nobody.
+// Scenario 16: a gate is correct after faults of pods, nodes, agents and rules, and after an uninstall: it is
+// closed for a new sandbox until its components report again, does not change without an agent, and never
+// stays closed.
 func TestGatesAreCorrectAfterFaults(t *testing.T) {
 	l := lab.Start(t)
 	for _, name := range []string{"n1", "n2"} {
@@ -67,13 +67,13 @@ func applyFaultRules(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// only is the one pod of an app, when it is there.
+// only waits for the only pod of an app.
 func only(t *testing.T, l *lab.Lab, app string) *corev1.Pod {
 	t.Helper()
 	return newest(t, l, app, 1)
 }
 
-// newest is the youngest of so many pods of an app, when they are there.
+// newest waits for this number of pods of an app and returns the youngest.
 func newest(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
 	t.Helper()
 	var found corev1.Pod
@@ -88,9 +88,8 @@ func newest(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
 	return &found
 }
 
-// opened has the policy engine program a pod, waits until it is ready, and returns it. What the
-// engine said is dated back then, so that it is older than any sandbox that may follow: an open
-// gate does not mind.
+// opened has the policy engine program a pod, waits until it is Ready, and returns it. Then it backdates the
+// engine's condition, so that it is older than any later sandbox: an open gate does not depend on that.
 func opened(t *testing.T, l *lab.Lab, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	program(t, l, pod, time.Now())
@@ -111,17 +110,17 @@ func newSandboxes(t *testing.T, l *lab.Lab, web, held *corev1.Pod) (*corev1.Pod,
 	history := watchPods(t, l, "web", "held")
 	killSandbox(t, l, web)
 	killSandbox(t, l, held)
-	closedAnew(t, l, web)
-	closedAnew(t, l, held)
+	closedAgain(t, l, web)
+	closedAgain(t, l, held)
 	l.Step(t, "sandboxes were killed: the gates of the new ones are closed")
 	after, afterHeld := opened(t, l, web), opened(t, l, held)
 	closedUntilProgrammed(t, history, web)
 	closedUntilProgrammed(t, history, held)
-	l.Step(t, "and open again when the policy engine has spoken again")
+	l.Step(t, "and open again after the policy engine reported again")
 	return after, afterHeld
 }
 
-// killSandbox kills what keeps a pod's sandbox.
+// killSandbox kills the pause process of a pod's sandbox.
 func killSandbox(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 	t.Helper()
 	found := pids(l.Node(pod.Spec.NodeName), pod.UID, "/pause")
@@ -133,9 +132,8 @@ func killSandbox(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 	}
 }
 
-// closedAnew waits until the gate of a pod is closed because it has another sandbox than before,
-// and is the same pod.
-func closedAnew(t *testing.T, l *lab.Lab, before *corev1.Pod) {
+// closedAgain waits until the gate of a pod is closed because the same pod has a new sandbox.
+func closedAgain(t *testing.T, l *lab.Lab, before *corev1.Pod) {
 	t.Helper()
 	eventuallyPod(t, l, before.Name, "closed for its new sandbox", func(pod *corev1.Pod) bool {
 		is := gateOf(pod)
@@ -144,23 +142,22 @@ func closedAnew(t *testing.T, l *lab.Lab, before *corev1.Pod) {
 	})
 }
 
-// closedUntilProgrammed fails the test if the gate was opened again before the policy engine had
-// spoken again.
+// closedUntilProgrammed fails the test if the gate opened again before the policy engine reported again.
 func closedUntilProgrammed(t *testing.T, history *podHistory, before *corev1.Pod) {
 	t.Helper()
 	said := conditionOf(before, programmed).LastTransitionTime.Time
 	closed, stale := false, 0
 	for _, pod := range history.of(before.UID) {
-		anew := conditionOf(pod, programmed).LastTransitionTime.After(said)
+		reported := conditionOf(pod, programmed).LastTransitionTime.After(said)
 		switch gateOf(pod).Status {
 		case corev1.ConditionFalse:
 			closed = true
 		case corev1.ConditionTrue:
-			if closed && !anew {
+			if closed && !reported {
 				t.Errorf("the gate of %s was opened again before it was programmed again: %+v", pod.Name, pod.Status.Conditions)
 				return
 			}
-			if !anew && sandboxOf(pod).After(sandboxOf(before)) {
+			if !reported && sandboxOf(pod).After(sandboxOf(before)) {
 				stale++
 			}
 		}
@@ -168,13 +165,13 @@ func closedUntilProgrammed(t *testing.T, history *podHistory, before *corev1.Pod
 	t.Logf("%s: in %d states a gate of the old sandbox was open in the new one", before.Name, stale)
 }
 
-// reboot: pods are the same afterwards, in new sandboxes.
+// reboot: after a reboot the same pods have new sandboxes.
 func reboot(t *testing.T, l *lab.Lab, web, held *corev1.Pod) (*corev1.Pod, *corev1.Pod) {
 	t.Helper()
 	history := watchPods(t, l, "web", "held")
 	l.Node("n1").Reboot(t)
-	closedAnew(t, l, web)
-	closedAnew(t, l, held)
+	closedAgain(t, l, web)
+	closedAgain(t, l, held)
 	l.Step(t, "n1 was rebooted: the gates of its pods are closed")
 	after, afterHeld := opened(t, l, web), opened(t, l, held)
 	closedUntilProgrammed(t, history, web)
@@ -183,9 +180,9 @@ func reboot(t *testing.T, l *lab.Lab, web, held *corev1.Pod) (*corev1.Pod, *core
 	return after, afterHeld
 }
 
-// agentsAway takes all agents away until they count as gone, which is a minute. Meanwhile a pod gets
-// a new sandbox, and pods are created. Those that wait for nobody for long are opened, whether an
-// agent has told them to wait or has never seen them; another one has to wait.
+// agentsAway removes all agents until they count as gone, which takes a minute. Meanwhile a pod gets a new
+// sandbox, and pods are created. The manager opens the pods with a deadline, whether an agent closed their gate
+// or never saw them; the pod without a deadline waits.
 func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	history := watchPods(t, l, "web", "held")
@@ -225,14 +222,14 @@ func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 		})
 	}
 	if now := eventuallyPod(t, l, waiting.Name, "there", func(*corev1.Pod) bool { return true }); gateOf(now).Status == corev1.ConditionTrue {
-		t.Errorf("the gate of %s was opened by nobody: %+v", waiting.Name, gateOf(now))
+		t.Errorf("the gate of %s must stay closed without an agent: %+v", waiting.Name, gateOf(now))
 	}
-	l.Step(t, "they count as gone: who may not wait was opened, who may is told of")
+	l.Step(t, "agents count as gone: pods with a deadline are open, the other one has an event")
 
 	selectAgents(t, l, "null")
 	attended(t, l)
 	eventuallyPod(t, l, waiting.Name, "open", isOpen(podv1alpha1.ReasonAllReady))
-	closedAnew(t, l, web)
+	closedAgain(t, l, web)
 	after := opened(t, l, web)
 	eventuallyPodRule(t, l, "web", "enforced", enforces(metav1.ConditionTrue, podv1alpha1.ReasonEnforced))
 	history.stayedOpen(t, held)
@@ -241,17 +238,17 @@ func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 			t.Errorf("the gate of %s that the manager opened was touched again: %+v", pod.Name, is)
 		}
 	}
-	l.Step(t, "agents are back: the one that waited is open, the one with a new sandbox was closed, and nothing else has changed")
+	l.Step(t, "agents are back: the waiting pod is open, the pod with a new sandbox is closed, and the other gates have not changed")
 	return after
 }
 
-// selectAgents changes which nodes have an agent: with null those that the chart says.
+// selectAgents changes which nodes have an agent; null restores the node selector of the chart.
 func selectAgents(t *testing.T, l *lab.Lab, value string) {
 	t.Helper()
 	l.Kubectl.Run(t, "patch", agents, "-n", namespace, "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"example.com/agents":`+value+`}}}}}`)
 }
 
-// wait adds a pod to an app that its components say nothing of, and waits until it waits.
+// wait adds a pod to an app whose components do not report, and waits until its gate is closed.
 func wait(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
 	t.Helper()
 	l.Kubectl.Run(t, "scale", "deployment/"+app, "--replicas="+strconv.Itoa(pods))
@@ -260,7 +257,7 @@ func wait(t *testing.T, l *lab.Lab, app string, pods int) *corev1.Pod {
 	})
 }
 
-// rulesDeleted: pods that wait are opened, latches too, and then the rules are gone.
+// rulesDeleted: the gates and latches of waiting pods open before the rules are gone.
 func rulesDeleted(t *testing.T, l *lab.Lab, web, held *corev1.Pod) {
 	t.Helper()
 	waiting := []*corev1.Pod{wait(t, l, "web", 3), wait(t, l, "held", 2)}
@@ -270,10 +267,10 @@ func rulesDeleted(t *testing.T, l *lab.Lab, web, held *corev1.Pod) {
 		eventuallyPod(t, l, pod.Name, "opened", isOpen(podv1alpha1.ReasonRuleDeleted))
 	}
 	history.stayedOpen(t, web, held)
-	l.Step(t, "rules were deleted: who waited was opened")
+	l.Step(t, "rules were deleted: waiting pods are open")
 }
 
-// uninstalled: with rules and pods that wait for them in place.
+// uninstalled removes Readygate while rules exist and pods wait.
 func uninstalled(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	applyFaultRules(t, l)
@@ -300,7 +297,7 @@ func uninstalled(t *testing.T, l *lab.Lab) {
 	}
 	l.Create(t, idle("afterwards", "held", onNode("n1")))
 	if pod := eventuallyPod(t, l, "afterwards", "ready", isReady); touched(pod) {
-		t.Errorf("a pod that was created afterwards was touched: %+v", pod.Spec)
+		t.Errorf("a pod that was created afterwards was changed: %+v", pod.Spec)
 	}
-	l.Step(t, "no pod waits, nothing is left, and new pods are as they were made")
+	l.Step(t, "no pod waits, nothing is left, and new pods are unchanged")
 }

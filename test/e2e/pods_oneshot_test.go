@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	// benchVar is set by make bench: then pods at once are also compared with others.
+	// benchVar is set by make bench, which also compares gated pods with plain pods.
 	benchVar = "READYGATE_BENCH"
 
 	bridge = "oneshot0"
 
-	// oneShot is a network without a daemon: plugins connect a pod and are gone.
+	// oneShot is a network without a daemon: plugins connect a pod and exit.
 	oneShot = `{
   "cniVersion": "1.0.0",
   "name": "oneshot",
@@ -46,7 +46,7 @@ const (
 `
 )
 
-// startOneShot is a cluster of one node with such a network.
+// startOneShot returns a cluster of one node with such a network.
 func startOneShot(t *testing.T) (*lab.Lab, *lab.Node) {
 	t.Helper()
 	l := lab.Start(t)
@@ -57,26 +57,26 @@ func startOneShot(t *testing.T) (*lab.Lab, *lab.Node) {
 	installPods(t, l, "--set", "manager.replicas=1")
 	l.EventuallyNode(t, "n1", "ready", is(string(corev1.NodeReady), corev1.ConditionTrue))
 	attended(t, l)
-	l.Step(t, "a node has a network that nobody speaks for, and an agent")
+	l.Step(t, "a node has a network without a daemon, and an agent")
 	return l, n
 }
 
-// Scenarios 17 and 18: where nobody can say that a pod's network works, the agent tries it. A hundred
-// pods at once are looked at side by side, and each is written once.
+// Scenarios 17 and 18: without a component that reports on a pod's network, the agent connects to the pod
+// itself. It checks a hundred pods concurrently, and writes each once.
 func TestReachOpensGatesOnANetworkWithoutADaemon(t *testing.T) {
 	l, n := startOneShot(t)
 	t.Run("is tried", func(t *testing.T) { triedBeforeOpen(t, l, n) })
 	t.Run("by many pods at once", func(t *testing.T) { writtenOnce(t, l) })
 }
 
-// triedBeforeOpen: the pod's interface is down as the agent looks at the pod for the first time.
-// The agent is stopped until then: it would be faster. The rule is the example's.
+// triedBeforeOpen: the pod's interface is down when the agent checks the pod for the first time. The agent is
+// stopped until then, because it would be faster. The rule is the example's.
 func triedBeforeOpen(t *testing.T, l *lab.Lab, n *lab.Node) {
 	applyExampleRule(t, l, "pod-network/one-shot-cni", "one-shot")
 	l.Create(t, idle("up", "lone"))
 	eventuallyPod(t, l, "up", "open", isOpen(podv1alpha1.ReasonAllReady))
 	known := ports(t, n)
-	l.Step(t, "a pod that can be reached is open")
+	l.Step(t, "the gate of a reachable pod is open")
 
 	signalAgents(t, l, n, syscall.SIGSTOP)
 	l.Create(t, idle("down", "lone"))
@@ -101,7 +101,7 @@ func triedBeforeOpen(t *testing.T, l *lab.Lab, n *lab.Node) {
 	l.Step(t, "its interface is up: it is open")
 }
 
-// ports are the interfaces of pods at the bridge.
+// ports returns the interfaces of pods at the bridge.
 func ports(t *testing.T, n *lab.Node) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -114,7 +114,7 @@ func ports(t *testing.T, n *lab.Node) map[string]bool {
 	return found
 }
 
-// crowd is how many pods are created at once.
+// crowd is the number of pods that are created at once.
 const crowd = 100
 
 // signalAgents sends a signal to the agent of a node.
@@ -174,10 +174,10 @@ func writtenOnce(t *testing.T, l *lab.Lab) {
 	if touched > crowd { // the slower the machine, the later the kubelet: 53 of 100 were seen
 		t.Errorf("the keys of %d pods were touched %d times", crowd, touched)
 	}
-	l.Step(t, fmt.Sprintf("%d pods at once were ready after %v, each written once by the agent, and %d keys again", crowd, took.Round(10*time.Millisecond), touched))
+	l.Step(t, fmt.Sprintf("%d pods at once were Ready after %v; the agent wrote each once, and %d keys again", crowd, took.Round(10*time.Millisecond), touched))
 }
 
-// gatedCrowd are pods that the rule crowd selects.
+// gatedCrowd returns pods that the rule crowd selects.
 func gatedCrowd() *appsv1.Deployment { return crowdOf("crowd") }
 
 func crowdOf(app string) *appsv1.Deployment {
@@ -192,13 +192,13 @@ func crowdOf(app string) *appsv1.Deployment {
 	}
 }
 
-// gather creates a crowd and returns how long it takes until the last of it is ready.
+// gather creates a crowd and returns the time until the last pod is Ready.
 func gather(t *testing.T, l *lab.Lab, deployment *appsv1.Deployment, created func(*corev1.Pod)) time.Duration {
 	t.Helper()
 	return readyAfter(t, l, deployment, deployment.Name, crowd, created)
 }
 
-// disperse deletes a crowd, and waits until nothing is left of it.
+// disperse deletes a crowd, and waits until no pod is left.
 func disperse(t *testing.T, l *lab.Lab, app string) {
 	t.Helper()
 	l.Kubectl.Run(t, "delete", "deployment", app)
@@ -248,10 +248,9 @@ func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 	t.Logf("gated and held pods take %.2f times as long, median of %d pairs (budget: 1.10)", ratios[pairs/2], pairs)
 }
 
-// plainCrowd are pods with an init container of the same image that ends at once, and with a gate
+// plainCrowd returns pods with an init container of the same image that ends at once, and with a gate
 // that is opened as soon as the pod is there, by as many workers as an agent has. The init container
-// is as the level restricted of Pod Security asks for it, like the latch: the runtime makes a filter
-// of system calls for it.
+// meets Pod Security level restricted, like the latch: the runtime creates a seccomp filter for it.
 func plainCrowd(t *testing.T, l *lab.Lab, image string) time.Duration {
 	t.Helper()
 	const gate = "example.com/at-once"

@@ -27,7 +27,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// More helpers, for scenarios with pods.
+// Functions for scenarios with pods.
 
 const (
 	// programmed is the condition by which the policy engine of the scenarios reports ready.
@@ -49,7 +49,7 @@ func attended(t *testing.T, l *lab.Lab) {
 	l.Kubectl.Run(t, "rollout", "status", agents, "-n", namespace, "--timeout=90s")
 }
 
-// podRule is a rule for the pods of these apps, with these fields besides.
+// podRule returns a rule for the pods of these apps, with these additional fields.
 func podRule(name, fields string, apps ...string) string {
 	return fmt.Sprintf(`apiVersion: readygate.dev/v1alpha1
 kind: PodReadinessRule
@@ -67,8 +67,8 @@ func applyPodRule(t *testing.T, l *lab.Lab, name, fields string, apps ...string)
 	eventuallyPodRule(t, l, name, "enforced", enforces(metav1.ConditionTrue, podv1alpha1.ReasonEnforced))
 }
 
-// applyExampleRule does what the README of the examples says: it applies one for the network of
-// pods, and labels a namespace. The rule is gone when the test ends.
+// applyExampleRule follows the README of the examples: it applies a rule for pod networks, and labels a
+// namespace. The rule is deleted when the test ends.
 func applyExampleRule(t *testing.T, l *lab.Lab, dir, rule string) {
 	t.Helper()
 	l.Kubectl.Run(t, "label", "namespace", metav1.NamespaceDefault, "network-gate=on")
@@ -81,7 +81,7 @@ func applyExampleRule(t *testing.T, l *lab.Lab, dir, rule string) {
 	eventuallyPodRule(t, l, rule, "enforced", enforces(metav1.ConditionTrue, podv1alpha1.ReasonEnforced))
 }
 
-// enforces says whether a rule as it is now has this to say of its enforcement.
+// enforces reports whether condition Enforced of the rule's current generation has this status and reason.
 func enforces(status metav1.ConditionStatus, reason string) func(*podv1alpha1.PodReadinessRule) bool {
 	return func(rule *podv1alpha1.PodReadinessRule) bool {
 		is := meta.FindStatusCondition(rule.Status.Conditions, podv1alpha1.ConditionEnforced)
@@ -120,7 +120,7 @@ func eventuallyPod(t *testing.T, l *lab.Lab, name, what string, check func(*core
 	return &pod
 }
 
-// idle is a pod of an app that does nothing, and is ready as soon as it runs.
+// idle returns a pod that does nothing, and is Ready as soon as it runs.
 func idle(name, app string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, Labels: map[string]string{"app": app}},
@@ -139,15 +139,15 @@ func idleSpec() corev1.PodSpec {
 	}
 }
 
-// on is a selector of one node.
+// on returns a selector of one node.
 func on(node string) map[string]string { return map[string]string{corev1.LabelHostname: node} }
 
-// onNode sends a pod to one node.
+// onNode binds a pod to one node.
 func onNode(node string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.NodeSelector = on(node) }
 }
 
-// conditionOf is the pod's condition of a type; an empty one if it has none.
+// conditionOf returns the pod's condition of a type; an empty one if it has none.
 func conditionOf[T ~string](pod *corev1.Pod, kind T) corev1.PodCondition {
 	for _, c := range pod.Status.Conditions {
 		if string(c.Type) == string(kind) {
@@ -159,15 +159,15 @@ func conditionOf[T ~string](pod *corev1.Pod, kind T) corev1.PodCondition {
 
 func gateOf(pod *corev1.Pod) corev1.PodCondition { return conditionOf(pod, podv1alpha1.DefaultGate) }
 
-// isOpen says whether the gate is open for this reason.
+// isOpen reports whether the gate is open with this reason.
 func isOpen(reason string) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		return isReady(pod) && gateOf(pod).Status == corev1.ConditionTrue && gateOf(pod).Reason == reason
 	}
 }
 
-// waitsFor says whether the gate is closed, and its message names this and not that. All else is
-// ready.
+// waitsFor reports whether the gate is closed, its message names the one component and not the other, and all
+// containers are ready.
 func waitsFor(this, not string) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		is := gateOf(pod)
@@ -176,7 +176,7 @@ func waitsFor(this, not string) func(*corev1.Pod) bool {
 	}
 }
 
-// sandboxOf is since when the pod has had its sandbox; zero if it has none.
+// sandboxOf returns the time at which the pod got its sandbox; zero if it has none.
 func sandboxOf(pod *corev1.Pod) time.Time {
 	if is := conditionOf(pod, corev1.PodReadyToStartContainers); is.Status == corev1.ConditionTrue {
 		return is.LastTransitionTime.Time
@@ -184,7 +184,7 @@ func sandboxOf(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// setPodCondition is how a component says yes: one patch of the pod's status.
+// setPodCondition reports like a component: one patch of the pod's status.
 func setPodCondition(ctx context.Context, l *lab.Lab, pod *corev1.Pod, kind string, at time.Time) error {
 	base := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	changed := base.DeepCopy()
@@ -194,7 +194,7 @@ func setPodCondition(ctx context.Context, l *lab.Lab, pod *corev1.Pod, kind stri
 	return l.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(base))
 }
 
-// program has the policy engine say that it has programmed the pod, as of this time.
+// program sets the policy engine's condition of the pod to True, with this time.
 func program(t *testing.T, l *lab.Lab, pod *corev1.Pod, at time.Time) {
 	t.Helper()
 	if err := setPodCondition(t.Context(), l, pod, programmed, at); err != nil {
@@ -202,13 +202,13 @@ func program(t *testing.T, l *lab.Lab, pod *corev1.Pod, at time.Time) {
 	}
 }
 
-// podHistory is every state of the pods of some apps that a watch has shown, in order.
+// podHistory has every state of the pods of some apps that a watch returned, in order.
 type podHistory struct {
 	mu     sync.Mutex
 	states []*corev1.Pod
 }
 
-// watchPods records what happens to pods of these apps from now until the test ends.
+// watchPods records the states of pods of these apps until the test ends.
 func watchPods(t *testing.T, l *lab.Lab, apps ...string) *podHistory {
 	t.Helper()
 	h := &podHistory{}
@@ -229,14 +229,14 @@ func watchPods(t *testing.T, l *lab.Lab, apps ...string) *podHistory {
 	return h
 }
 
-// all are the states of all pods so far.
+// all returns the states of all pods so far.
 func (h *podHistory) all() []*corev1.Pod {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.states)
 }
 
-// of are the states of one pod so far.
+// of returns the states of one pod so far.
 func (h *podHistory) of(uid types.UID) []*corev1.Pod {
 	return slices.DeleteFunc(h.all(), func(pod *corev1.Pod) bool { return pod.UID != uid })
 }
@@ -258,7 +258,7 @@ func (h *podHistory) stayedOpen(t *testing.T, pods ...*corev1.Pod) {
 	}
 }
 
-// pids are the processes of a pod that run this command.
+// pids returns the processes of a pod that run this command.
 func pids(n *lab.Node, uid types.UID, command string) []int {
 	var found []int
 	for _, class := range []string{"", "*"} {
@@ -310,8 +310,8 @@ func readyAfter(t *testing.T, l *lab.Lab, obj client.Object, app string, pods in
 	return time.Since(started)
 }
 
-// podEvents are the changes of the pods of an app from now on. An API server that has much to do ends
-// a watch: it goes on where it was.
+// podEvents returns the changes of the pods of an app from now on. A busy API server ends watches: the watch is
+// resumed.
 func podEvents(t *testing.T, l *lab.Lab, app string) watch.Interface {
 	t.Helper()
 	of := []client.ListOption{client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app}}
@@ -330,7 +330,7 @@ func podEvents(t *testing.T, l *lab.Lab, app string) watch.Interface {
 	return events
 }
 
-// median is the one in the middle.
+// median returns the median.
 func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
 	return times[len(times)/2]

@@ -15,10 +15,9 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 12: a Service has two pods, a client calls it all the time, and the service grows, at last
-// onto a node that joins meanwhile. The policy engine takes three seconds for every new pod, and
-// until then nobody reaches it. Without a rule, calls fail. With one, no packet is ever sent to a
-// pod that is not programmed.
+// Scenario 12: a Service has two pods, a client calls it all the time, and the Deployment is scaled up, at last
+// onto a node that joins meanwhile. The policy engine takes three seconds per new pod, and drops its packets
+// until then. Without a rule, calls fail. With a rule, no packet is ever sent to an unprogrammed pod.
 func TestServiceSendsNoTrafficToUnprogrammedPods(t *testing.T) {
 	l := lab.Start(t)
 	clients := l.Join(t, "n1")
@@ -31,7 +30,7 @@ func TestServiceSendsNoTrafficToUnprogrammedPods(t *testing.T) {
 	e.guard(t, servers)
 	l.Create(t, idle("client", "client", onNode("n1")))
 	client := eventuallyPod(t, l, "client", "programmed", isProgrammed)
-	l.Step(t, "two nodes have a network, and a policy engine that takes its time")
+	l.Step(t, "two nodes have a network, and a slow policy engine")
 
 	withoutARule(t, l, e, client)
 	attended(t, l)
@@ -44,7 +43,7 @@ func isProgrammed(pod *corev1.Pod) bool {
 	return conditionOf(pod, programmed).Status == corev1.ConditionTrue
 }
 
-// withoutARule is the control: without failures here, the other one could not fail.
+// withoutARule shows that the other scenario can fail.
 func withoutARule(t *testing.T, l *lab.Lab, e *engine, client *corev1.Pod) {
 	t.Helper()
 	before := e.dropped(t)
@@ -82,7 +81,7 @@ func withARule(t *testing.T, l *lab.Lab, e *engine, client *corev1.Pod) {
 		t.Errorf("%d calls failed, e.g. %s, and %d packets were dropped: there must be none", len(failed), first(failed), dropped)
 	}
 	if !slices.ContainsFunc(podsOf(t, l, metav1.NamespaceDefault, "gated"), func(pod corev1.Pod) bool { return pod.Spec.NodeName == "n3" }) {
-		t.Error("no pod is on the node that joined: that was no test")
+		t.Error("no pod is on the node that joined: the test shows nothing")
 	}
 	for _, pod := range history.all() {
 		if isReady(pod) && !isProgrammed(pod) {

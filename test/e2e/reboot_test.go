@@ -18,7 +18,7 @@ func TestNodesRejoinAfterPowerLossAndReinstallation(t *testing.T) {
 	l.Get(t, &before, "", "n1")
 	l.Node("n1").PowerOff(t)
 	l.EventuallyNode(t, "n1", "lost", is(string(corev1.NodeReady), corev1.ConditionUnknown))
-	l.Step(t, "n1 is lost: it has no power")
+	l.Step(t, "n1 is lost: it is powered off")
 	l.Node("n1").Boot(t)
 	after := l.EventuallyNode(t, "n1", "back", func(node *corev1.Node) bool {
 		return ready(node) && node.Status.NodeInfo.BootID != before.Status.NodeInfo.BootID
@@ -53,12 +53,12 @@ func TestNodesRejoinAfterPowerLossAndReinstallation(t *testing.T) {
 		return ready(node) && node.Status.NodeInfo.BootID != before.Status.NodeInfo.BootID
 	})
 	history.Always(t, "n3", "in use", completed(t, l))
-	l.Step(t, "n3 rebooted before anybody missed it")
+	l.Step(t, "n3 rebooted before the control plane noticed")
 	workload(t, l, "web", 3, nil)
 	talk(t, l, working(t, l, "web", 3))
 }
 
-// reportedAfter says whether the reporter has been heard since the node was in that state.
+// reportedAfter reports whether the reporter has reported since the node was in that state.
 func reportedAfter(node, before *corev1.Node) bool {
 	heard := func(n *corev1.Node) int64 {
 		for _, c := range n.Status.Conditions {

@@ -28,7 +28,7 @@ const (
 	agentTaint     = "readiness.k8s.io/AgentReady"
 )
 
-// agentRule is a continuous rule about the agent, with these fields besides.
+// agentRule returns a continuous rule for the agent's condition, with these additional fields.
 func agentRule(name, taint, effect, fields string) string {
 	return fmt.Sprintf(`apiVersion: readiness.node.x-k8s.io/v1alpha1
 kind: NodeReadinessRule
@@ -40,10 +40,9 @@ spec:
 %s`, name, taint, effect, fields)
 }
 
-// Scenario 10: a release of the reporter lies about all three nodes, and the rule evicts. One
-// node is emptied, two stay. Then the reporter of one node is killed for good, with True as its
-// last word: the node is held when the word is too old. And a node that waits for something that
-// never comes is stuck.
+// Scenario 10: a release of the reporter wrongly reports False on all three nodes, and the rule evicts. One
+// node is held, two stay in use. Then the reporter of one node is killed repeatedly, after it reported True:
+// the node is held when the report is too old. And a node whose condition is never reported is stuck.
 func TestMaxUnavailableLimitsHeldNodesOnRealNodes(t *testing.T) {
 	l := start(t)
 	names := []string{"n1", "n2", "n3"}
@@ -65,30 +64,30 @@ func TestMaxUnavailableLimitsHeldNodesOnRealNodes(t *testing.T) {
 	})
 	l.EventuallyNodes(t, "still in use", released(agentTaint), stay...)
 	working(t, l, "web", 2) // the topology keeps the third from joining them
-	l.Step(t, "the reporter lies about three nodes: one is held, "+strings.Join(stay, " and ")+" stay")
+	l.Step(t, "the reporter wrongly reports False on three nodes: one is held, "+strings.Join(stay, " and ")+" stay")
 	if text := readiness(t, l, "why", "node/"+stay[0]); !strings.Contains(text, "maxUnavailable") {
-		t.Errorf("why does not say what keeps %s in use:\n%s", stay[0], text)
+		t.Errorf("why does not name what keeps %s in use:\n%s", stay[0], text)
 	}
 
 	lie(t, l, "file:///proc/self/stat")
 	l.EventuallyNodes(t, "released", released(agentTaint), names...)
 	l.EventuallyRule(t, "agent", "enforced", testenv.Enforced)
 	mostAway(t, away, agentTaint, 1)
-	l.Step(t, "it tells the truth again: all are released, and never were two away")
+	l.Step(t, "it reports True again: all nodes are released, and never were two held at a time")
 	l.Kubectl.Run(t, "delete", "nrr", "agent")
 
 	diesForGood(t, l, "n2")
 	neverComes(t, l)
 }
 
-// lie changes what the reporters look at, on all nodes at once.
+// lie changes the endpoint of the reporters, on all nodes at once.
 func lie(t *testing.T, l *lab.Lab, endpoint string) {
 	t.Helper()
 	l.Kubectl.Run(t, "set", "env", "daemonset/agent", "-n", "kube-system", "CHECK_ENDPOINT="+endpoint)
 	l.Kubectl.Run(t, "rollout", "status", "daemonset/agent", "-n", "kube-system", "--timeout=90s")
 }
 
-// mostAway fails the test if more nodes than this had the taint at one time.
+// mostAway fails the test if more nodes than this had the taint at a time.
 func mostAway(t *testing.T, history *lab.History, taint string, limit int) {
 	t.Helper()
 	away := map[string]bool{}
@@ -104,12 +103,12 @@ func mostAway(t *testing.T, history *lab.History, taint string, limit int) {
 		most = max(most, now)
 	}
 	if most != limit {
-		t.Errorf("%d nodes were away at one time, want %d", most, limit)
+		t.Errorf("%d nodes were held at a time, want %d", most, limit)
 	}
 }
 
-// diesForGood kills the reporter of a node, again and again: its condition stays True, and the node
-// is held a minute after its last word.
+// diesForGood kills the reporter of a node repeatedly: its condition stays True, and the node is held a minute
+// after the last report.
 func diesForGood(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
 	const taint = "readiness.k8s.io/AgentHeard"
@@ -125,9 +124,9 @@ func diesForGood(t *testing.T, l *lab.Lab, node string) {
 		t.Error("the condition is not True any more, so this is another scenario")
 	}
 	if text := readiness(t, l, "why", "node/"+node); !strings.Contains(text, "no heartbeat for more than 1m0s") {
-		t.Errorf("why does not say that the last word is too old:\n%s", text)
+		t.Errorf("why does not show that the last report is too old:\n%s", text)
 	}
-	l.Step(t, node+" is held: its reporter died, and True was its last word")
+	l.Step(t, node+" is held: its reporter died after it reported True")
 	for _, other := range []string{"n1", "n3"} {
 		history.Always(t, other, "released", released(taint))
 	}
@@ -138,7 +137,7 @@ func diesForGood(t *testing.T, l *lab.Lab, node string) {
 	l.Kubectl.Run(t, "delete", "nrr", "heard")
 }
 
-// killAgain sends SIGKILL to the reporter of a node whenever there is one, until it is told to stop.
+// killAgain sends SIGKILL to every new reporter process of a node, until it is stopped.
 func killAgain(t *testing.T, l *lab.Lab, node string) (stop func()) {
 	t.Helper()
 	var pod corev1.Pod
@@ -172,7 +171,7 @@ func killAgain(t *testing.T, l *lab.Lab, node string) (stop func()) {
 	}
 }
 
-// processes are those of a pod that are reporters.
+// processes returns the reporter processes of a pod.
 func processes(n *lab.Node, uid any) []int {
 	var found []int
 	for _, depth := range []string{"", "*"} {
@@ -194,8 +193,7 @@ func processes(n *lab.Node, uid any) []int {
 	return found
 }
 
-// neverComes waits for a condition that nobody reports: the nodes are stuck, and then released by
-// the deadline.
+// neverComes: no reporter reports the condition, so the nodes are stuck until the deadline releases them.
 func neverComes(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	const taint = "readiness.k8s.io/NeverReady"
@@ -211,7 +209,7 @@ func neverComes(t *testing.T, l *lab.Lab) {
 	})
 	said(t, l, "n1", v1alpha1.EventStuck, "example.com/NeverReady")
 	if text := readiness(t, l, "why", "node/n1"); !strings.Contains(text, "example.com/NeverReady") || !strings.Contains(text, "stuck") {
-		t.Errorf("why does not say that n1 is stuck, and on what:\n%s", text)
+		t.Errorf("why does not show that n1 is stuck, and why:\n%s", text)
 	}
 	l.Step(t, "three nodes are stuck")
 	l.Apply(t, never("Release"))
@@ -220,13 +218,13 @@ func neverComes(t *testing.T, l *lab.Lab) {
 	l.Step(t, "the deadline releases them")
 }
 
-// readiness is what kubectl readiness says.
+// readiness returns the output of kubectl readiness.
 func readiness(t *testing.T, l *lab.Lab, args ...string) string {
 	t.Helper()
 	return l.Kubectl.Tool(t, filepath.Join(testenv.Root(), "bin", "kubectl-readiness"), args...)
 }
 
-// said waits for an event on a node that says this.
+// said waits for an event on a node with this text.
 func said(t *testing.T, l *lab.Lab, node, reason, text string) {
 	t.Helper()
 	testenv.Eventually(t, "the event "+reason, func(context.Context) error {
@@ -237,7 +235,7 @@ func said(t *testing.T, l *lab.Lab, node, reason, text string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no event of %s says %s", node, text)
+		return fmt.Errorf("no event of %s has %s", node, text)
 	})
 }
 
@@ -245,11 +243,11 @@ func said(t *testing.T, l *lab.Lab, node, reason, text string) {
 type binding struct {
 	pod, node string
 	version   int
-	// works says whether the node had a network when the binding was seen.
+	// works is true if the node had a network when the binding was seen.
 	works bool
 }
 
-// bindings are the pods of an app that were bound since.
+// bindings has the pods of an app that were bound since.
 type bindings struct {
 	mu  sync.Mutex
 	all []binding
@@ -373,7 +371,7 @@ func slow(t *testing.T, l *lab.Lab) {
 	l.Step(t, fmt.Sprintf("n1 is back: %d pods were sent to it, all after its release", len(all)))
 }
 
-// leadElsewhere makes another node's manager lead: while nobody leads, nobody sees a new boot, and what
+// leadElsewhere makes another node's manager lead: without a leader no manager sees a new boot, and what
 // is reported in it by then counts only when it is said again.
 func leadElsewhere(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
@@ -393,7 +391,7 @@ func quick(t *testing.T, l *lab.Lab) bool {
 	var before corev1.Node
 	l.Get(t, &before, "", "n3")
 	l.Node("n3").PowerOff(t)
-	l.Kubectl.Run(t, "scale", "deployment/quick", "--replicas=6") // nobody misses the node yet
+	l.Kubectl.Run(t, "scale", "deployment/quick", "--replicas=6") // the control plane has not noticed the reboot yet
 	l.Node("n3").Boot(t)
 	l.EventuallyNode(t, "n3", "back and held", func(node *corev1.Node) bool { return rebooted(node, &before) && held(flannelTaint)(node) })
 	l.Kubectl.Run(t, "scale", "deployment/quick", "--replicas=9") // these have to wait

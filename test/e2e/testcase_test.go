@@ -20,7 +20,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// The helpers of the scenarios.
+// Functions for all scenarios.
 
 const (
 	release   = "readygate"
@@ -30,11 +30,11 @@ const (
 	flannelCondition = "flannel.example.com/NetworkReady"
 	flannelRule      = "flannel-readiness-rule"
 
-	// worker is what the examples select, and what a kubelet may say of itself.
+	// worker sets the label that the examples select; a kubelet may set it on its own node.
 	worker = "--node-labels=example.com/pool=workers"
 )
 
-// install installs the chart, and does not wait: there may be no node yet.
+// install installs the chart, and does not wait: the cluster may have no node yet.
 func install(t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
 	l.Helm(t, append([]string{"install", release, chart(), "--namespace", namespace, "--create-namespace", "--set", "image.registry=registry.example.com"}, args...)...)
@@ -42,10 +42,10 @@ func install(t *testing.T, l *lab.Lab, args ...string) {
 
 func chart() string { return filepath.Join(testenv.Root(), "charts", "readygate") }
 
-// example is the path of a file or directory that users apply.
+// example returns the path of a file or directory that users apply.
 func example(path string) string { return filepath.Join(testenv.Root(), "examples", path) }
 
-// changed is an example with some text replaced, as its reader is told to do.
+// changed returns an example with some text replaced, as its comments ask for.
 func changed(t *testing.T, path string, oldnew ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(example(path))
@@ -62,7 +62,7 @@ func changed(t *testing.T, path string, oldnew ...string) string {
 	return text
 }
 
-// managed waits until the manager enforces rules: enough replicas are ready, and one leads.
+// managed waits until the manager is available.
 func managed(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	l.Kubectl.Run(t, "wait", "deployment/readygate-manager", "-n", namespace, "--for=condition=Available", "--timeout=90s")
@@ -74,8 +74,8 @@ func covered(t *testing.T, l *lab.Lab, rule string) {
 	l.EventuallyRule(t, rule, "tainted at creation", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
 }
 
-// workload creates pods like any other's, which tolerate nothing. They serve a page.
-// A node gets a third of them at most, held nodes counted, unless anywhere is fine.
+// workload creates pods without tolerations. They serve a page. A node, also a held one, gets at most a third
+// of them, unless the caller passes anywhere.
 func workload(t *testing.T, l *lab.Lab, name string, replicas int32, nodes map[string]string, change ...func(*corev1.PodSpec)) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -90,7 +90,7 @@ func workload(t *testing.T, l *lab.Lab, name string, replicas int32, nodes map[s
 				Spec: corev1.PodSpec{
 					NodeSelector:                  nodes,
 					TerminationGracePeriodSeconds: ptr.To[int64](0),
-					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{ // or the first node that is free gets all
+					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{ // otherwise the first released node gets all
 						MaxSkew: max(1, replicas/3), TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
 						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 					}},
@@ -112,10 +112,10 @@ func workload(t *testing.T, l *lab.Lab, name string, replicas int32, nodes map[s
 	l.Create(t, deployment)
 }
 
-// anywhere lets the scheduler put pods where it likes.
+// anywhere removes the spread constraint.
 func anywhere(pod *corev1.PodSpec) { pod.TopologySpreadConstraints = nil }
 
-// working waits until all pods of the workload are ready, and returns them.
+// working waits until all pods of the workload are Ready, and returns them.
 func working(t *testing.T, l *lab.Lab, name string, replicas int) []corev1.Pod {
 	t.Helper()
 	var ready []corev1.Pod
@@ -152,7 +152,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// talk has a pod of each node fetch a page from a pod of every other node.
+// talk lets a pod of each node fetch a page from a pod of every other node.
 func talk(t *testing.T, l *lab.Lab, pods []corev1.Pod) {
 	t.Helper()
 	byNode := map[string]corev1.Pod{}
@@ -172,7 +172,7 @@ func talk(t *testing.T, l *lab.Lab, pods []corev1.Pod) {
 	}
 }
 
-// failures are the times that a pod of the workload could not be started for want of a network.
+// failures returns the events of pods that could not start without a network.
 func failures(t *testing.T, l *lab.Lab) []string {
 	t.Helper()
 	var list corev1.EventList
@@ -207,7 +207,7 @@ func is(condition string, status corev1.ConditionStatus) func(*corev1.Node) bool
 	}
 }
 
-// seen says whether the watch has shown the node.
+// seen reports whether the watch has returned the node.
 func seen(history *lab.History, node string) func(context.Context) error {
 	return func(context.Context) error {
 		if len(history.Of(node)) == 0 {

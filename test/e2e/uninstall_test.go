@@ -18,9 +18,8 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 8: uninstalling takes back everything but what was promised to stay; what others put on
-// nodes stays; nodes take work; and installing again works. First the form that keeps rules,
-// then the one that keeps nothing.
+// Scenario 8: uninstalling removes everything except what is documented to stay; taints and annotations of
+// others stay; pods run on the nodes; and installing again works. First with crds.keep, then without.
 func TestUninstall(t *testing.T) {
 	l := startWithChart(t)
 	l.Kubectl.Run(t, "taint", "node", "n1", "example.com/mine=yes:PreferNoSchedule")
@@ -37,10 +36,10 @@ func TestUninstall(t *testing.T) {
 	var node corev1.Node
 	l.Get(t, &node, "", "n1")
 	if !completed(t, l)(&node) {
-		t.Error("n1 lost its completion, which whoever enforces the rule next needs")
+		t.Error("n1 lost its completion record, which the next controller needs")
 	}
 	if node.Annotations["example.com/mine"] != "yes" || !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "example.com/mine" }) {
-		t.Errorf("n1 lost what is not ours: %v %s", node.Annotations, lab.Describe(&node))
+		t.Errorf("n1 lost a foreign taint or annotation: %v %s", node.Annotations, lab.Describe(&node))
 	}
 	workload(t, l, "on-n3", 1, map[string]string{corev1.LabelHostname: "n3"})
 	working(t, l, "on-n3", 1)
@@ -86,8 +85,8 @@ func rules(t *testing.T, l *lab.Lab) []v1alpha1.NodeReadinessRule {
 	return list.Items
 }
 
-// nothingIsLeft fails if any object of any kind is still marked as a part of Readygate, but for
-// those promised to stay, or any node still carries what it put there.
+// nothingIsLeft fails if any object except the promised ones still has the label of Readygate, or if a node
+// still has its taints, annotations or conditions.
 func nothingIsLeft(t *testing.T, l *lab.Lab, promised ...string) {
 	t.Helper()
 	kinds := strings.Fields(l.Kubectl.Run(t, "api-resources", "--verbs=list", "-o", "name"))
@@ -128,15 +127,15 @@ func nothingIsLeft(t *testing.T, l *lab.Lab, promised ...string) {
 		}
 		for _, c := range node.Status.Conditions {
 			if c.Type == flannelCondition {
-				t.Errorf("%s still has the condition %s, which nobody reports", node.Name, c.Type)
+				t.Errorf("%s still has the condition %s", node.Name, c.Type)
 			}
 		}
 	}
 }
 
-// Scenario 8, between controllers: a cluster has the CRD, rules, taints and completions of another
-// controller of this API, which has been stopped. Readygate takes over and hands back; nobody
-// edits a manifest, and no node is held or free that should not be.
+// Scenario 8, between controllers: a cluster has the CRD, rules, taints and completion records of another
+// controller of this API, which was stopped. Readygate takes over and hands back without a changed manifest,
+// and no node is wrongly held or released.
 func TestTakingOverAndHandingBack(t *testing.T) {
 	l := lab.Start(t)
 	l.JoinThree(t, worker, "--node-labels=example.com/pool=workers,example.com/gpu=yes")
@@ -174,8 +173,8 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	l.Step(t, "handed back")
 }
 
-// leftByAnother puts nodes and rules in the state that another controller leaves: n1 has been
-// completed, n2 and n3 are held. It returns the rules.
+// leftByAnother creates the state that another controller leaves: n1 is completed, n2 and n3 are held. It
+// returns the rules.
 func leftByAnother(t *testing.T, l *lab.Lab) map[string]v1alpha1.NodeReadinessRule {
 	t.Helper()
 	left := map[string]v1alpha1.NodeReadinessRule{}
@@ -194,7 +193,7 @@ func leftByAnother(t *testing.T, l *lab.Lab) map[string]v1alpha1.NodeReadinessRu
 	return left
 }
 
-// nothingOfOursOnRules: every rule is the same object with the same spec, and nobody's finalizer.
+// nothingOfOursOnRules: every rule is the same object with the same spec, without finalizers.
 func nothingOfOursOnRules(t *testing.T, l *lab.Lab, before map[string]v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	for name, was := range before {

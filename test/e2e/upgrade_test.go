@@ -18,8 +18,8 @@ import (
 
 const waitingTaint = "readiness.k8s.io/driver"
 
-// startWithChart is start with the reporter that the chart makes, and n3 held besides by a rule
-// whose condition nobody reports.
+// startWithChart is start with a reporter of the chart. A second rule, whose condition is never reported,
+// holds n3.
 func startWithChart(t *testing.T) *lab.Lab {
 	t.Helper()
 	l := lab.Start(t)
@@ -45,9 +45,8 @@ func testdata(file string) string {
 	return path
 }
 
-// Scenario 7: the chart is upgraded with rules in place: another version of the chart with a changed
-// CRD, manager and reporters rolled. No node is released or held meanwhile, and those that are
-// created meanwhile are tainted at creation.
+// Scenario 7: an upgrade of the chart with rules in place changes the CRD and rolls manager and reporters. No
+// node is released or held meanwhile, and nodes that are created meanwhile are tainted at creation.
 func TestUpgrade(t *testing.T) {
 	l := startWithChart(t)
 	history := l.Watch(t)
@@ -79,7 +78,7 @@ func TestUpgrade(t *testing.T) {
 	joinsHeldAndIsReleased(t, l, history, "n4")
 }
 
-// newerChart is a chart of the next version, whose CRD is described otherwise.
+// newerChart returns a chart of the next version, whose CRD has another description.
 func newerChart(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "readygate")
@@ -106,8 +105,8 @@ func newerChart(t *testing.T) string {
 	return dir
 }
 
-// createNodes makes nodes without machines, one after the other, until it is stopped. What it
-// returns are their names, each with its state if it was not tainted at creation.
+// createNodes creates nodes without machines, one after the other, until it is stopped. It returns their
+// names, each with its state if it was not tainted at creation.
 func createNodes(t *testing.T, l *lab.Lab) (states func() map[string]string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -131,7 +130,7 @@ func createNodes(t *testing.T, l *lab.Lab) (states func() map[string]string, sto
 		cancel()
 		<-done
 		if len(created) == 0 {
-			t.Error("no node was made meanwhile")
+			t.Error("no node was created meanwhile")
 		}
 	}
 	return func() map[string]string { return created }, stop

@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// calicoStandIn answers where Calico does. The guide's reporter is what is looked at.
+// calicoStandIn serves Calico's health endpoint. The test measures the guide's reporter.
 const calicoStandIn = `apiVersion: v1
 kind: Pod
 metadata: {name: calico-stand-in, namespace: kube-system}
@@ -28,8 +28,8 @@ spec:
     command: [/bin/sh, -c, "mkdir /www && echo ready >/www/readiness && exec httpd -f -p 127.0.0.1:9099 -h /www"]
 `
 
-// Scenario 9: the guide gives the reporter a hundredth of a core and 32Mi. It runs with that for
-// five minutes. Go starts parallel tests of the last file early, and this one mostly waits.
+// Scenario 9: the reporter runs for five minutes with the limits of the guide, 10m CPU and 32Mi. Go starts
+// parallel tests of the last file early, and this test mostly waits.
 func TestTheGuidesLimitsSuffice(t *testing.T) {
 	const lives = 5 * time.Minute
 	l := lab.Start(t)

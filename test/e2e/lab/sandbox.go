@@ -24,8 +24,8 @@ const (
 	// directoryVar passes the sandbox's directory to the inside. Its name is also the name of the cgroups.
 	directoryVar = "READYGATE_LAB_DIRECTORY"
 
-	// wantedVar is set where real nodes are wanted. With the value "required", as make e2e sets
-	// it, it is a failure where they cannot run; with any other, tests are skipped there.
+	// wantedVar enables the tests on real nodes. If they cannot run, tests fail with the value "required",
+	// which make e2e sets, and are skipped with any other value.
 	wantedVar = "READYGATE_E2E"
 
 	prefix = "readygate-e2e-"
