@@ -52,7 +52,7 @@ type Reconciler struct {
 	Nodes    *nodecache.Cache
 	Rules    *rulecache.Shelf
 	Failures *Failures
-	// Owners is the list of rule taints: it has each rule before a node names it.
+	// Owners is the list of rule taints. A rule is in it before a node has a record of the rule.
 	Owners *ruletaints.List
 	// Quota enforces maxUnavailable.
 	Quota   *quota.Allocator

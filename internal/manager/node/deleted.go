@@ -15,12 +15,11 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// maxDeleted bounds the memory of deleted rules. Any client that may write a node can invent UIDs.
+// maxDeleted is the maximum number of UIDs of deleted rules. Any client that may write a node can invent UIDs.
 const maxDeleted = 4096
 
-// deletedRules remembers which rules do not exist, so that records of one rule on many nodes cost one
-// LIST. The API server chooses UIDs at random and never again: a rule that did not exist after one of
-// its records was read never will.
+// deletedRules has the UIDs of rules that do not exist, so that records of one rule on many nodes cost one LIST. The API
+// server never reuses a UID: a rule that did not exist after one of its records was read will never exist.
 type deletedRules struct {
 	list liveread.Shared[map[types.UID]string]
 
@@ -28,7 +27,7 @@ type deletedRules struct {
 	uids map[types.UID]struct{}
 }
 
-// unconfirmed are the rules of which it is not known that they do not exist.
+// unconfirmed returns the rules that may exist.
 func (d *deletedRules) unconfirmed(rules []types.UID) []types.UID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,8 +48,8 @@ func (d *deletedRules) add(rules []types.UID) {
 	}
 }
 
-// confirmGone fails if one of the rules exists. The cache does not know them, but it can be behind,
-// and the sweep cannot be undone. Records of the rules were read before the given time.
+// confirmGone returns an error if one of the rules exists. The cache does not have them, but it can be stale, and the sweep
+// cannot be undone. Records of the rules were read before the given time.
 func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID, read time.Time) error {
 	rules = r.deleted.unconfirmed(rules)
 	if len(rules) == 0 {
@@ -62,14 +61,14 @@ func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID, read ti
 	}
 	for _, uid := range rules {
 		if name, ok := existing[uid]; ok {
-			return fmt.Errorf("rule %s exists, but the cache does not know it yet", name)
+			return fmt.Errorf("rule %s exists, but the cache does not have it yet", name)
 		}
 	}
 	r.deleted.add(rules)
 	return nil
 }
 
-// existingRules are the names of all rules by UID, past the cache.
+// existingRules returns the names of all rules by UID, from the API server.
 func (r *Reconciler) existingRules(ctx context.Context) (map[types.UID]string, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList"))

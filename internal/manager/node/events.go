@@ -16,23 +16,21 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// told are the kinds of change that have an event, with its reason, its action and its words.
-// Completion has none of its own: it comes with the removal of the taint.
-var told = []struct {
+// eventKinds are the kinds of change that have an event. Completion has none: it comes with the removal of the taint.
+var eventKinds = []struct {
 	kind           noderule.ChangeKind
 	reason, action string
 	format         string
 }{
 	{noderule.Added, v1alpha1.EventTaintAdded, v1alpha1.ActionAddTaint, "Taint '%s' added by rule '%s'"},
 	{noderule.Removed, v1alpha1.EventTaintRemoved, v1alpha1.ActionRemoveTaint, "Taint '%s' removed by rule '%s'"},
-	{noderule.Adopted, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Taint '%s' was there before and is now managed by rule '%s'"},
+	{noderule.Adopted, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Existing taint '%s' adopted by rule '%s'"},
 }
 
-// record tells of the changes that were made to a node at one time. However many rules have a
-// part in it, there is one event of a kind: events cost as much as writes of nodes. It is related
-// to the first of the rules.
+// record emits events for the changes of one write. An event costs as much as a write of a node, so there is one event per
+// kind of change, whatever the number of rules. It is related to the first rule.
 func (r *Reconciler) record(node *noderule.Node, changes []noderule.Change) {
-	for _, t := range told {
+	for _, t := range eventKinds {
 		var notes []string
 		var first noderule.Change
 		for _, change := range changes {
@@ -51,8 +49,7 @@ func (r *Reconciler) record(node *noderule.Node, changes []noderule.Change) {
 	}
 }
 
-// recordDeadlines tells of nodes that were held for too long: which requirement they wait for, and
-// for how long already.
+// recordDeadlines emits an event about a node that was held until the deadline, with its unmet requirements.
 func (r *Reconciler) recordDeadlines(d decision, now time.Time) {
 	for _, change := range d.plan.Changes {
 		i := slices.IndexFunc(d.Verdicts, func(v noderule.Verdict) bool { return v.Rule.UID == change.UID })
@@ -63,37 +60,37 @@ func (r *Reconciler) recordDeadlines(d decision, now time.Time) {
 		switch change.Kind {
 		case noderule.Stuck:
 			r.Events.Eventf(nodeObject(d.Node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventStuck, v1alpha1.ActionAwait,
-				"%s", text.Cut(fmt.Sprintf("Held by rule '%s' for more than %s: %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
+				"%s", text.Cut(fmt.Sprintf("Held by rule '%s' for longer than progressDeadlineSeconds (%s): %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
 		case noderule.Expired:
 			r.Events.Eventf(nodeObject(d.Node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventDeadlineReleased, v1alpha1.ActionRemoveTaint,
-				"%s", text.Cut(fmt.Sprintf("Released by the deadline of rule '%s' after %s: %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
+				"%s", text.Cut(fmt.Sprintf("Released by rule '%s' after progressDeadlineSeconds (%s), onDeadline Release: %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
 		}
 	}
 }
 
-// waitsFor says which requirements are not met, and since when.
+// waitsFor describes the unmet requirements, and since when they are not met.
 func waitsFor(verdict *noderule.Verdict, now time.Time) string {
 	var parts []string
 	for _, unmet := range verdict.Unmet {
 		part := unmet.String()
-		if !unmet.Since.IsZero() && !unmet.Since.After(now) { // a clock may be ahead
+		if !unmet.Since.IsZero() && !unmet.Since.After(now) { // the clock of the reporter may be ahead
 			part += ", for " + duration.HumanDuration(now.Sub(unmet.Since))
 		}
 		parts = append(parts, part)
 	}
 	switch {
 	case verdict.Cause == noderule.CauseNotReady:
-		return "its conditions hold, and the node is not Ready"
+		return "the requirements are met, but the node is not Ready"
 	case len(parts) == 0:
-		return "its conditions hold, but not for minReadySeconds yet"
+		return "the requirements are met, but not yet for minReadySeconds"
 	}
 	return strings.Join(parts, "; ")
 }
 
-// recordRefusal relates the event to the first of the rules: events that differ only in
-// their note are counted as one.
+// recordRefusal emits one event about a rejected write, related to the first rule: events that differ only in their note
+// are one series.
 func (r *Reconciler) recordRefusal(node *noderule.Node, change noderule.Change, rules []string, err error) {
-	message := fmt.Sprintf("The API server refuses to change this node for rule %s; a policy, a role or the rule must change: %v", strings.Join(rules, ", "), err)
+	message := fmt.Sprintf("The API server rejected the write of this node for rule %s; fix the admission policy, the role or the rule: %v", strings.Join(rules, ", "), err)
 	r.Events.Eventf(nodeObject(node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning,
 		v1alpha1.EventWriteRefused, v1alpha1.ActionWriteNode, "%s", text.Cut(message, text.Event))
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Failure is a refused write of a node.
+// Failure is a rejected write of a node.
 type Failure struct {
-	// Reason is one CamelCase word, Message what the API server said.
+	// Reason is one CamelCase word, and Message the error of the API server.
 	Reason, Message string
-	// At is when this failure was first seen.
+	// At is the time of the first such failure.
 	At time.Time
 	// Rules are the names of the rules for which the node was to be written.
 	Rules []string
@@ -18,7 +18,7 @@ type Failure struct {
 	Again int
 }
 
-// Failures holds at most one failure a node. The zero value is ready for use.
+// Failures has at most one failure per node. The zero value is ready for use.
 type Failures struct {
 	mu       sync.Mutex
 	byNode   map[string]Failure
@@ -26,22 +26,21 @@ type Failures struct {
 	onChange func(rule string)
 }
 
-// OnChange sets who is told the rules whose failures changed. There is one listener; it
-// must not block.
+// OnChange sets the function that is called with each rule whose failures changed. There is one listener; it must not
+// block.
 func (f *Failures) OnChange(listener func(rule string)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.onChange = listener
 }
 
-// Record remembers a failure and returns how often the node has failed before in the same
-// way for the same rules: 0 means that it is news.
+// Record stores a failure, and returns how often the same failure for the same rules was recorded before; 0 for a new one.
 func (f *Failures) Record(node string, failure Failure) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old, failed := f.byNode[node]
 	if failed && old.Reason == failure.Reason && slices.Equal(old.Rules, failure.Rules) {
-		old.Again++ // the message may differ each time, by a time or a number in it
+		old.Again++ // the message may contain a time or a number that differs
 		f.byNode[node] = old
 		return old.Again
 	}
@@ -49,12 +48,12 @@ func (f *Failures) Record(node string, failure Failure) int {
 		f.byNode = map[string]Failure{}
 	}
 	f.byNode[node] = failure
-	f.tell(old.Rules)
-	f.tell(failure.Rules)
+	f.notify(old.Rules)
+	f.notify(failure.Rules)
 	return 0
 }
 
-// Passing counts a failure that may pass by itself, and returns how many there were in a row.
+// Passing counts a failure that may be transient, and returns the number of consecutive ones.
 func (f *Failures) Passing(node string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,18 +64,18 @@ func (f *Failures) Passing(node string) int {
 	return f.passing[node]
 }
 
-// Clear forgets the node's failure: it was written, is as it should be, or is gone.
+// Clear removes the failure of a node that was written, needs no write, or is deleted.
 func (f *Failures) Clear(node string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.passing, node)
 	if old, failed := f.byNode[node]; failed {
 		delete(f.byNode, node)
-		f.tell(old.Rules)
+		f.notify(old.Rules)
 	}
 }
 
-// Of are the failures of a rule, by node name.
+// Of returns the failures of a rule, by node name.
 func (f *Failures) Of(rule string) map[string]Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +88,7 @@ func (f *Failures) Of(rule string) map[string]Failure {
 	return failures
 }
 
-func (f *Failures) tell(rules []string) {
+func (f *Failures) notify(rules []string) {
 	if f.onChange == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Metrics of the writer of nodes. Node names are never labels.
+// Metrics of the node controller. Node names are never labels.
 type Metrics struct {
 	operations         *prometheus.CounterVec
 	evaluationSeconds  *prometheus.HistogramVec
@@ -22,30 +22,30 @@ type Metrics struct {
 	unlistedNodes      prometheus.Gauge
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	factory := promauto.With(registerer)
 	return &Metrics{
 		operations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_taint_operations_total",
-			Help: "Taints put on and taken off nodes, by rule and operation (add, remove).",
+			Help: "Taints added to and removed from nodes, by rule and operation (add, remove).",
 		}, []string{"rule", "operation"}),
 		evaluationSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_evaluation_duration_seconds",
-			Help:    "Time to evaluate all rules for one node, divided by the number of rules that select it, for each of these rules.",
+			Help:    "Time to evaluate all rules for one node, divided by the number of rules that select the node. Observed once per selecting rule.",
 			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
 		}, []string{"rule"}),
 		failures: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_failures_total",
-			Help: "Writes of nodes that the API server refused, by rule and reason.",
+			Help: "Node writes that the API server rejected, by rule and reason.",
 		}, []string{"rule", "reason"}),
 		bootstrapCompleted: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_bootstrap_completed_total",
-			Help: "Nodes that a bootstrap-only rule has released for good, or, with bootstrapScope Boot, for the rest of a boot.",
+			Help: "Nodes for which a bootstrap-only rule has completed: once per node, or once per boot with bootstrapScope Boot.",
 		}, []string{"rule"}),
 		bootstrapSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "node_readiness_bootstrap_duration_seconds",
-			Help:    "Time from the creation of a node until a bootstrap-only rule released it for good.",
+			Help:    "Time from the creation of a node until a bootstrap-only rule completed.",
 			Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200},
 		}, []string{"rule"}),
 		latencySeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
@@ -55,20 +55,20 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}, []string{"rule", "operation"}),
 		conditionFailures: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_condition_failures_total",
-			Help: "Evaluations in which a condition held a node back, by rule and condition type.",
+			Help: "Evaluations with result Held, by rule and type of the unmet condition.",
 		}, []string{"rule", "condition"}),
 		conflicts: factory.NewCounter(prometheus.CounterOpts{
 			Name: "node_readiness_write_conflicts_total",
-			Help: "Writes of nodes that met somebody else's write and were decided again.",
+			Help: "Node writes that failed with a conflict and were decided again from fresh state.",
 		}),
 		unlistedNodes: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "node_readiness_nodes_with_unlisted_records",
-			Help: "Nodes with hold records that no rule wrote. The manager leaves them and their taints as they are.",
+			Help: "Nodes with ownership records that no rule wrote. The manager does not change these records and their taints.",
 		}),
 	}
 }
 
-// Forget drops every series of a rule that is gone.
+// Forget deletes all series of a deleted rule.
 func (m *Metrics) Forget(rule string) {
 	labels := prometheus.Labels{"rule": rule}
 	for _, vec := range []interface {
@@ -115,8 +115,8 @@ func (m *Metrics) changed(d decision, change noderule.Change, now time.Time) {
 	}
 }
 
-// bootstrapped measures nodes that are younger than the rule, at their first boot: others did not
-// wait for it all the time.
+// bootstrapped observes nodes that are younger than the rule, at their first boot: the rule did not exist for the whole
+// bootstrap of other nodes.
 func (m *Metrics) bootstrapped(d decision, change noderule.Change, now time.Time) {
 	for _, verdict := range d.Verdicts {
 		if verdict.Rule.UID == change.UID && !d.Node.Created.Before(verdict.Rule.Created) && !noderule.HasCompletion(verdict.Rule, d.Node) {
@@ -125,8 +125,7 @@ func (m *Metrics) bootstrapped(d decision, change noderule.Change, now time.Time
 	}
 }
 
-// latency is measured only where a condition made the change: not where a rule, a label, a boot or
-// time alone did.
+// latency is observed only if a condition caused the change, not if a rule, a label, a boot or time alone did.
 func (m *Metrics) latency(d decision, change noderule.Change, now time.Time, operation string) {
 	for _, verdict := range d.Verdicts {
 		if verdict.Rule.UID != change.UID || verdict.State == noderule.NotSelected {

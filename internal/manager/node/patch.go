@@ -155,9 +155,9 @@ func statusOf(err error) (apiStatus, bool) {
 	return status, true
 }
 
-// Settle brings one node to what decide asks for, with the patch that a reconcile would send,
-// and returns the plan that it applied; an empty one if there was nothing to do. It is for
-// those who write nodes while no manager does. They answer for what the plan sweeps.
+// Settle applies the plan that decide returns for one node, with the patch that a reconcile would send. It returns the
+// applied plan; an empty one if nothing was to be done. Only a program that writes nodes while no manager does may call
+// it. Settle does not check that swept rules do not exist: the caller does.
 func Settle(ctx context.Context, c client.Client, obj *corev1.Node, decide func(*noderule.Node) *noderule.Plan) (*noderule.Plan, error) {
 	var before []byte
 	for range attempts {
@@ -185,7 +185,7 @@ func Settle(ctx context.Context, c client.Client, obj *corev1.Node, decide func(
 	return &noderule.Plan{}, errors.New("patching node: its taints changed during every attempt")
 }
 
-// wrapPatch says what failed. A node that is gone needs nothing.
+// wrapPatch adds context to an error. A node that does not exist needs no write.
 func wrapPatch(err error) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil

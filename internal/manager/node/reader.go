@@ -44,7 +44,7 @@ func (r *Reader) Live(ctx context.Context, name string) (*corev1.Node, error) {
 	return r.Reduce(&obj), nil
 }
 
-// All are the nodes of the cache.
+// All returns the nodes of the cache.
 func (r *Reader) All() iter.Seq[*corev1.Node] { return r.Nodes.All() }
 
 // List lists the nodes of the API server.

@@ -19,25 +19,25 @@ import (
 // write a new record every second.
 const unlistedInterval = 10 * time.Minute
 
-// unlistedRecords remembers which records were reported, of nodes that have such records now or had some in
-// the last unlistedInterval.
+// unlistedRecords has the reported records of nodes that have unlisted records, or had some in the last
+// unlistedInterval.
 type unlistedRecords struct {
 	mu     sync.Mutex
 	byNode map[string]unlistedReport
 }
 
 type unlistedReport struct {
-	// records are a hash of those that were last reported, and at is when.
+	// records is a hash of the last reported records, and at the time of the report.
 	records uint64
 	at      time.Time
-	// now is whether the node has such records now.
+	// now is true if the node has such records now.
 	now bool
 }
 
 var unlistedSeed = maphash.MakeSeed()
 
-// update notes the records of a node. It returns whether they are to be reported now, and the change of the
-// number of nodes that have such records.
+// update stores the records of a node. It returns whether to report them now, and the change of the number of nodes with
+// such records.
 func (u *unlistedRecords) update(node *noderule.Node, keys []string, now time.Time) (news bool, change float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -74,7 +74,7 @@ func one(is bool) float64 {
 	return 0
 }
 
-// forget drops a node that is gone, and returns the change of the number of nodes.
+// forget removes a deleted node, and returns the change of the number of nodes.
 func (u *unlistedRecords) forget(node string) (change float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,8 +83,8 @@ func (u *unlistedRecords) forget(node string) (change float64) {
 	return -one(was)
 }
 
-// reportUnlisted reports hold records that no rule wrote, with the commands that remove them. While
-// the list is not known, nothing can be said about records.
+// reportUnlisted reports ownership records that no rule wrote, with the commands that remove them. Until the list of rule
+// taints was read, it reports nothing.
 func (r *Reconciler) reportUnlisted(ctx context.Context, d decision) {
 	if r.Owners.Taints() == nil {
 		return
@@ -95,16 +95,16 @@ func (r *Reconciler) reportUnlisted(ctx context.Context, d decision) {
 	if !news {
 		return
 	}
-	log.FromContext(ctx).Info("Left a hold record that no rule wrote, and its taint", "node", d.Node.Name, "records", len(keys), "first", keys[0])
+	log.FromContext(ctx).Info("Ignored an ownership record that no rule wrote; its taint stays", "node", d.Node.Name, "records", len(keys), "first", keys[0])
 	r.Events.Eventf(nodeObject(d.Node), nil, corev1.EventTypeWarning, v1alpha1.EventUnlistedRecord, v1alpha1.ActionKeepRecord,
 		"%s", text.Cut(unlistedText(d.Node, keys), text.Event))
 }
 
 // unlistedText names the first record and the commands that remove it.
 func unlistedText(node *noderule.Node, keys []string) string {
-	text := fmt.Sprintf("Hold record %s was not written by a rule of this cluster; it stays, and its taint too. Remove it with: kubectl annotate node %s %s-", keys[0], node.Name, keys[0])
+	text := fmt.Sprintf("Ownership record %s was not written by a rule of this cluster; the manager keeps the record and its taint. To remove the record: kubectl annotate node %s %s-", keys[0], node.Name, keys[0])
 	if taint, ok := noderule.RecordTaint(node.Annotations[keys[0]]); ok {
-		text += fmt.Sprintf("; and, if the taint is not wanted: kubectl taint node %s %s-", node.Name, taint)
+		text += fmt.Sprintf("; to also remove the taint: kubectl taint node %s %s-", node.Name, taint)
 	}
 	if more := len(keys) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more records)", more)

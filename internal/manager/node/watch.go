@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Back-off of a node whose write failed for a passing reason.
+// Backoff of a node after a transient failure.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryLast  = 30 * time.Second
@@ -29,8 +29,8 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager starts a controller that looks at a node when something changed on it
-// that a rule names, and at every node when the rules changed or the list of rule taints was read late.
+// SetupWithManager starts the controller. It reconciles a node after a change that concerns a rule, and all nodes after a
+// change of the rules or a late first read of the list of rule taints.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("node").
@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 			},
 		}).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
-			r.Owners.OnChange(func() { r.all(q) }) // records were not believed while the list could not be read
+			r.Owners.OnChange(func() { r.all(q) }) // without the list, records are ignored
 			return nil
 		})).
 		WithOptions(controller.Options{
@@ -57,21 +57,21 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, concurrency int) erro
 func (r *Reconciler) onCreate(ctx context.Context, e event.CreateEvent, q queue) {
 	q.Add(request(e.Object.GetName()))
 	if book, err := r.Rules.Current(ctx); err == nil && !e.IsInInitialList {
-		r.tellAdmitted(book, nil, noderule.NodeOf(e.Object.(*corev1.Node)))
+		r.recordAdmitted(book, nil, noderule.NodeOf(e.Object.(*corev1.Node)))
 		add(q, r.Quota.Observe(book, e.Object.(*corev1.Node)))
 	}
 }
 
-// add asks for a look at the nodes.
+// add requeues the nodes.
 func add(q queue, nodes []string) {
 	for _, node := range nodes {
 		q.Add(request(node))
 	}
 }
 
-// tellAdmitted tells of taints that the API server put on by itself. It is done here because
-// a reconcile sees a state and no change; what happened while nobody watched is not told of.
-func (r *Reconciler) tellAdmitted(book *noderule.Rulebook, before, after *noderule.Node) {
+// recordAdmitted emits events for taints that the admission policy added. Only a watch event shows such a change, so changes
+// while no manager watched have no event.
+func (r *Reconciler) recordAdmitted(book *noderule.Rulebook, before, after *noderule.Node) {
 	changes := book.Admitted(before, after)
 	r.record(after, changes)
 	for _, change := range changes {
@@ -79,14 +79,14 @@ func (r *Reconciler) tellAdmitted(book *noderule.Rulebook, before, after *noderu
 	}
 }
 
-// onUpdate drops what no rule names: heartbeats first of all.
+// onUpdate ignores changes that concern no rule, such as heartbeats.
 func (r *Reconciler) onUpdate(ctx context.Context, e event.UpdateEvent, q queue) {
 	before, after := noderule.NodeOf(e.ObjectOld.(*corev1.Node)), noderule.NodeOf(e.ObjectNew.(*corev1.Node))
 	if book, err := r.Rules.Current(ctx); err == nil {
 		if !book.Concerns(before, after) {
 			return
 		}
-		r.tellAdmitted(book, before, after)
+		r.recordAdmitted(book, before, after)
 		add(q, r.Quota.Observe(book, e.ObjectNew.(*corev1.Node)))
 	}
 	q.Add(request(after.Name))
@@ -98,8 +98,7 @@ func (r *Reconciler) onDelete(_ context.Context, e event.DeleteEvent, q queue) {
 	add(q, r.Quota.Forget(e.Object.(*corev1.Node)))
 }
 
-// onRuleUpdate ignores what decisions do not depend on: status above all, which is written
-// as a consequence of looking at nodes.
+// onRuleUpdate ignores changes that decisions do not depend on, such as the status of a rule.
 func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queue) {
 	before, after := e.ObjectOld.(*v1alpha1.NodeReadinessRule), e.ObjectNew.(*v1alpha1.NodeReadinessRule)
 	if !noderule.SameRule(before, after) {
@@ -107,15 +106,14 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// all asks for a look at every node, after those that have changed themselves: a sweep over
-// the fleet delays nobody. A node that changes while it waits is moved up by the queue. Nodes
-// of the first list wait like this too, by handler.Funcs.
+// all requeues all nodes with low priority, so that nodes that changed are reconciled first. The queue raises the priority
+// of a node that changes meanwhile. handler.Funcs gives nodes of the initial list the same priority.
 func (r *Reconciler) all(q queue) {
 	var requests []reconcile.Request
 	for node := range r.Nodes.All() {
 		requests = append(requests, request(node.Name))
 	}
-	// controller-runtime hands out no other kind of queue; it wraps one that lacks priorities.
+	// controller-runtime passes no other kind of queue; it wraps one without priorities.
 	q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, requests...)
 }
 
