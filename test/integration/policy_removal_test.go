@@ -281,7 +281,7 @@ func (f *fleet) removeCRD() {
 func letGo(t *testing.T, k *testenv.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	const merge = `{"metadata":{"finalizers":null}}`
-	documented(t, "concepts/node-rules.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
+	documented(t, "operations/troubleshooting.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
 	k.Run(t, "patch", "nrr", rule.Name, "--type=merge", "-p", merge)
 }
 
