@@ -64,7 +64,7 @@ func TestHeldOnlyOutputIncludesTheReleaseOfHeldNodes(t *testing.T) {
 func TestALostConnectionIsOneLineAndItsReturnAnother(t *testing.T) {
 	tellAll(t, false, []step{
 		{live.Delta{Connection: &live.Connection{}}, nil},
-		{live.Delta{Connection: &live.Connection{Lost: noon, Problem: "refused"}}, []string{"12:00:01 not connected, changes are not seen: refused"}},
+		{live.Delta{Connection: &live.Connection{Lost: noon, Problem: "refused"}}, []string{"12:00:01 not connected, changes are not shown: refused"}},
 		{live.Delta{Connection: &live.Connection{Lost: noon, Problem: "reset"}}, nil},
 		{nodesOf(isHeld("a")), []string{"12:00:03 a Held by network"}},
 		{live.Delta{Connection: &live.Connection{}}, []string{"12:00:04 connected again after 4s"}},

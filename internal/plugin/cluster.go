@@ -22,11 +22,11 @@ func (s *session) source() (*live.Source, error) {
 	// Without any cluster named, the client would try localhost:8080.
 	raw, err := s.cluster.ToRawKubeConfigLoader().RawConfig()
 	if err == nil && len(raw.Clusters) == 0 && *s.cluster.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		return nil, errors.New("no cluster to ask: set KUBECONFIG, or use --kubeconfig or --server; kubectl config get-contexts shows what there is")
+		return nil, errors.New("no cluster is configured: set KUBECONFIG, or use --kubeconfig or --server; kubectl config get-contexts lists the contexts")
 	}
 	config, err := s.cluster.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell which cluster to ask: see --kubeconfig and --context: %w", err)
+		return nil, fmt.Errorf("loading the cluster's configuration: %w; check --kubeconfig and --context", err)
 	}
 	config.UserAgent = "kubectl-readiness/" + version.Version
 	return live.NewSource(config)

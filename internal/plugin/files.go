@@ -24,7 +24,7 @@ type files struct {
 func addFiles(cmd *cobra.Command) *files {
 	f := &files{}
 	cmd.Flags().StringSliceVarP(&f.names, "filename", "f", nil, "File or directory with manifests, or - for standard input. Can be repeated.")
-	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "Look into directories below those of -f too.")
+	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "Also read the subdirectories of the directories given with -f.")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	return f
 }
@@ -40,7 +40,7 @@ var extensions = []string{".yaml", ".yml", ".json"}
 // read is the content of all files.
 func (f *files) read(stdin io.Reader) ([]lint.Input, error) {
 	if len(f.names) == 0 {
-		return nil, usagef("nothing to read: name manifests with -f FILE, a directory, or - for standard input")
+		return nil, usagef("no manifests given: use -f with a file, a directory, or - for standard input")
 	}
 	var inputs []lint.Input
 	for _, name := range f.names {
@@ -82,9 +82,9 @@ func (f *files) paths(root string) (paths []string, err error) {
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(paths) == 0:
-		return nil, fmt.Errorf("there is no file %s: name a file, a directory, or - for standard input", root)
+		return nil, fmt.Errorf("file %s does not exist: use a file, a directory, or - for standard input", root)
 	case err == nil && len(paths) == 0:
-		return nil, fmt.Errorf("%s has no files that end in .yaml, .yml or .json: name another directory, or look below it with -R", root)
+		return nil, fmt.Errorf("%s has no files that end in .yaml, .yml or .json: use another directory, or read its subdirectories with -R", root)
 	}
 	return paths, err
 }
@@ -102,7 +102,7 @@ func readFile(path string, limit int64) (lint.Input, error) {
 func readAll(name string, from io.Reader, limit int64) (lint.Input, error) {
 	data, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s has more than %d MiB: name a file with manifests, or split it", name, limit>>20)
+		err = fmt.Errorf("%s is larger than %d MiB: use a file with manifests, or split it", name, limit>>20)
 	}
 	return lint.Input{File: name, Data: data}, err
 }

@@ -12,11 +12,12 @@ func (s *session) lint() *cobra.Command {
 	nodes := lint.DefaultNodes
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
-		Short: "Check manifests before they are applied; needs no cluster",
-		Long: `Checks rules of nodes and of pods as the API server does (schema, expressions, unknown and
-repeated fields), rules against each other, and warns of what applies and will hurt: nodes
-that are created without the taint, evictions, reporters that do not tolerate the taint that they are to lift,
-conditions that nobody reports, gates that cannot open. Other kinds in the files are fine.
+		Short: "Check manifests before they are applied, without a cluster",
+		Long: `Checks NodeReadinessRules and PodReadinessRules in the same way as the API server (schema,
+expressions, unknown and duplicate fields), and checks the rules against each other. It also warns
+about valid rules that cause problems: nodes that are created without the taint, evictions,
+reporters that do not tolerate the taint of their own rule, conditions without a reporter, and
+gates that cannot open. The files may contain other kinds.
 
 Exit code 3 if there are errors; with --strict also if there are warnings.`,
 		Example: `  kubectl readiness lint -f rule.yaml
@@ -24,8 +25,8 @@ Exit code 3 if there are errors; with --strict also if there are warnings.`,
   kustomize build . | kubectl readiness lint -f -`,
 	}
 	manifests := addFiles(cmd)
-	cmd.Flags().BoolVar(&strict, "strict", false, "Fail on warnings too.")
-	cmd.Flags().IntVar(&nodes, "nodes", nodes, "How many nodes to count with, where something costs writes.")
+	cmd.Flags().BoolVar(&strict, "strict", false, "Also exit with code 3 if there are warnings.")
+	cmd.Flags().IntVar(&nodes, "nodes", nodes, "Number of nodes for which the cost of heartbeats is estimated.")
 	out := addOutput(cmd, "json", "yaml")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		inputs, err := manifests.read(s.In)

@@ -17,14 +17,15 @@ func (s *session) nodes() *cobra.Command {
 	var held bool
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show the nodes: held by which rule, what is missing, since when",
-		Long: `Shows a line a node, held nodes first, the longest held on top. A node is stuck if a rule holds
-it for longer than its deadline, and limited if a rule leaves it released only because of
-maxUnavailable. A condition that is reported and not believed says why.`,
+		Short: "Show the nodes: which rules hold them, what is missing, and since when",
+		Long: `Shows one line per node. Held nodes come first, the longest held at the top. A node is stuck if a
+rule has held it for longer than the rule's deadline. A node is limited if a rule leaves it
+released only because of maxUnavailable. If a reported condition counts as Unknown, the line shows
+the reason.`,
 		Example: `  kubectl readiness nodes --held
   kubectl readiness nodes -l example.com/pool=workers -o wide`,
 	}
-	cmd.Flags().StringVarP(&selector, "selector", "l", "", "Show only nodes with these labels, e.g. -l example.com/pool=workers.")
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "Show only nodes that match this label selector, e.g. -l example.com/pool=workers.")
 	cmd.Flags().BoolVar(&held, "held", false, "Show only nodes that are held.")
 	out := addOutput(cmd, "wide", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -58,9 +59,9 @@ maxUnavailable. A condition that is reported and not believed says why.`,
 func noNodes(all int, selector string) string {
 	switch {
 	case all > 0:
-		return "No node is held. kubectl readiness nodes shows all of them."
+		return "No node is held. To list all nodes: kubectl readiness nodes"
 	case selector != "":
-		return "No node has these labels. kubectl get nodes --show-labels shows which they have."
+		return "No node matches the selector. To list the labels: kubectl get nodes --show-labels"
 	}
 	return "This cluster has no nodes."
 }

@@ -23,7 +23,7 @@ type output struct {
 // addOutput gives the command the flag -o.
 func addOutput(cmd *cobra.Command, formats ...string) *output {
 	o := &output{formats: formats}
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+". A table for people if not given.")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+". If not set, a table for reading.")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if o.format != "" && !slices.Contains(formats, o.format) {

@@ -17,18 +17,18 @@ func (s *session) pods() *cobra.Command {
 	var node string
 	cmd := &cobra.Command{
 		Use:   "pods",
-		Short: "Show the pods that wait for their network: for which component, since when",
-		Long: `Shows a line a pod and gate of a PodReadinessRule that is closed, the longest waiting on top.
-A pod is late if it waits for longer than the deadline of a rule. With --all also pods whose
-gates are open, and pods that a rule selects and that do not carry its gate, with why. The last
-line counts all of them. The exit code is 0 whether pods wait or not.`,
+		Short: "Show the pods that wait for their network: for which component, and since when",
+		Long: `Shows one line per pod and closed gate, the longest waiting pod at the top. A pod is late if it has
+waited for longer than the deadline of a rule. With --all, the output also has the pods whose gates
+are open, and the pods that a rule selects but that do not carry its gate, with the reason. The
+last line counts the pods. The exit code is 0 whether pods wait or not.`,
 		Example: `  kubectl readiness pods -A
   kubectl readiness pods -n shop --all -o wide
   kubectl readiness pods -A --node worker-1`,
 	}
-	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "Show pods of all namespaces.")
-	cmd.Flags().BoolVar(&all, "all", false, "Show also pods whose gates are open, and pods without a gate.")
-	cmd.Flags().StringVar(&node, "node", "", "Show only pods of this node.")
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "Show the pods of all namespaces.")
+	cmd.Flags().BoolVar(&all, "all", false, "Also show pods whose gates are open, and selected pods without a gate.")
+	cmd.Flags().StringVar(&node, "node", "", "Show only the pods of this node.")
 	_ = cmd.RegisterFlagCompletionFunc("node", s.completeNodes)
 	out := addOutput(cmd, "wide", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -66,18 +66,18 @@ line counts all of them. The exit code is 0 whether pods wait or not.`,
 func noPods(count view.PodCount, which live.PodFilter) string {
 	switch {
 	case count.All() > 0:
-		return "No pod waits. --all shows those that rules select."
+		return "No pod waits. Use --all to show all pods that rules select."
 	case which.Namespace != "":
-		return "No rule selects a pod in namespace " + which.Namespace + ". -A looks at all of them; kubectl get podreadinessrules shows the rules."
+		return "No rule selects a pod in namespace " + which.Namespace + ". Use -A for all namespaces. To list the rules: kubectl get podreadinessrules"
 	}
-	return "No rule selects a pod. kubectl get podreadinessrules shows the rules."
+	return "No rule selects a pod. To list the rules: kubectl get podreadinessrules"
 }
 
 // namespace is that of --namespace, else of the kubeconfig's context.
 func (s *session) namespace() (string, error) {
 	namespace, _, err := s.cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("cannot tell which namespace is meant: see --namespace and --context: %w", err)
+		return "", fmt.Errorf("reading the namespace of the kubeconfig: %w; check --namespace and --context", err)
 	}
 	return namespace, nil
 }

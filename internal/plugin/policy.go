@@ -29,33 +29,32 @@ func (s *session) policy() *cobra.Command {
 	var latchImage string
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Print the admission policies that the rules compile to, for an administrator to apply",
-		Long: `Prints the MutatingAdmissionPolicies readygate-taint-new-nodes (nodes) and, if there are rules for pods or
-podgate is installed, readygate-gate-new-pods (pods), compiled from the rules of the cluster. They are
-the policies that the manager writes by default. You need this command only if the manager runs
-with --manage-policies=false (policies.managed=false of the chart): then an administrator or a
-GitOps tool applies the policies, and the manager cannot change them.
+		Short: "Print the admission policies that are compiled from the rules, for an administrator to apply",
+		Long: `Prints the MutatingAdmissionPolicy readygate-taint-new-nodes, compiled from the NodeReadinessRules of
+the cluster. If the cluster has PodReadinessRules or podgate is installed, it also prints
+readygate-gate-new-pods. By default, the manager writes these policies. You need this command only
+if the manager runs with --manage-policies=false (policies.managed=false in the chart): then an
+administrator or a GitOps tool applies the policies, and the manager cannot change them.
 
-What to do next: pipe the output into kubectl apply -f -, or commit it to the repository that your
-GitOps tool applies. Do it again whenever a rule is created, changed or deleted: until then the
-rule's condition TaintedAtCreation (Enforced for pods) is False with the reason PolicyOutdated. The
-output is the same for the same rules, so a diff shows what a rule changes. The bindings, which put
-the policies in force, come with the chart or with policies.yaml. Use the plugin of the manager's
-version.
+Pipe the output into kubectl apply -f -, or commit it to the repository that your GitOps tool
+applies. Repeat this after each rule is created, changed or deleted: until then, the rule's condition
+TaintedAtCreation (for pods: Enforced) is False with the reason PolicyOutdated. The same rules give
+the same output, so a diff shows what a rule changes. The bindings that put the policies into force
+come with the chart or with policies.yaml. Use the plugin version that matches the manager.
 
-The policy for nodes leaves out a rule to which the manager has not added its finalizer yet, with a
-warning: until then the manager may not know the rule.
+The policy for nodes leaves out a rule to which the manager has not added its finalizer yet, because
+the manager may not have recorded that rule. The command prints a warning.
 
-With -f the rules come from files and no cluster is read. The policies contain the UID of each
-rule, which the API server sets, so the files must be written by kubectl get -o yaml.`,
+With -f, the rules come from files and the command reads no cluster. The policies contain the UID of
+each rule, which the API server sets, so write the files with kubectl get -o yaml.`,
 		Example: `  kubectl readiness policy | kubectl diff -f -
   kubectl readiness policy | kubectl apply -f -
   kubectl readiness policy >gitops/readygate-policies.yaml
   kubectl get nrr,prr -o yaml | kubectl readiness policy -f - --latch-image=registry.example.com/readygate/readygate-podgate:1.0.0`,
 	}
 	manifests := addFiles(cmd)
-	cmd.Flags().StringVar(&latchImage, "latch-image", "", "Image of the init container for rules with startHold: the manager's flag of that name. "+
-		"If not given, it is read from the manager's Deployment (--namespace, default "+admission.ManagerNamespace+").")
+	cmd.Flags().StringVar(&latchImage, "latch-image", "", "Image of the init container for rules with startHold, as in the manager's flag --latch-image. "+
+		"If not set, the command reads it from the manager's Deployment (in --namespace, by default "+admission.ManagerNamespace+").")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		in := inputOfPolicies{latch: admission.Latch{Image: latchImage}, knowsLatch: cmd.Flags().Changed("latch-image")}
 		var err error
@@ -112,7 +111,7 @@ func (in *inputOfPolicies) read(manifests *files, stdin io.Reader) error {
 		}
 	}
 	if len(in.podRules) > 0 && !in.knowsLatch {
-		return usagef("the files have a PodReadinessRule, and --latch-image is not given: pass the value of the manager's flag --latch-image, or --latch-image= if the manager has none")
+		return usagef("the files have a PodReadinessRule, but --latch-image is not set: pass the value of the manager's flag --latch-image, or --latch-image= if the manager has none")
 	}
 	return nil
 }
@@ -162,11 +161,11 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 		case compiled.Covers(rule.UID):
 			names = append(names, rule.Name)
 		case compiled.LeavesOut(rule.UID):
-			s.warnLeftOut(rule.Name, "it does not fit beside older rules: use a shorter selector or fewer rules")
+			s.warnLeftOut(rule.Name, "the older rules leave no room for it in the policy: use a shorter selector or fewer rules")
 		case rule.Active() && !entered[rule.UID]:
-			s.warnLeftOut(rule.Name, "the manager has not added its finalizer "+v1alpha1.Finalizer+" yet: run this command again when it has")
+			s.warnLeftOut(rule.Name, "the manager has not added its finalizer "+v1alpha1.Finalizer+" yet: run this command again afterwards")
 		case rule.Active():
-			s.warnLeftOut(rule.Name, "the manager has not set its status.takenOverAt yet: run this command again when it has")
+			s.warnLeftOut(rule.Name, "the manager has not set its status.takenOverAt yet: run this command again afterwards")
 		}
 	}
 	if len(in.podRules) > 0 || in.knowsLatch {
@@ -179,7 +178,7 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 			case compiled.Covers(rule.UID):
 				names = append(names, rule.Name)
 			case compiled.LeavesOut(rule.UID):
-				s.warnLeftOut(rule.Name, "it does not fit beside older rules: use a shorter selector or fewer rules")
+				s.warnLeftOut(rule.Name, "the older rules leave no room for it in the policy: use a shorter selector or fewer rules")
 			}
 		}
 	}
@@ -190,7 +189,7 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 	if len(names) == 0 {
 		names = []string{"none"}
 	}
-	_, err = fmt.Fprintf(s.Out, "# Generated by kubectl readiness policy, version %s. Do not edit: run it again when a rule changes.\n# Rules: %s\n%s",
+	_, err = fmt.Fprintf(s.Out, "# Generated by kubectl readiness policy, version %s. Do not edit: run the command again when a rule changes.\n# Rules: %s\n%s",
 		version.Version, terminal.Clean(strings.Join(names, ", ")), bytes.Join(documents, []byte("---\n")))
 	return err
 }

@@ -19,14 +19,16 @@ import (
 )
 
 const about = `kubectl readiness shows which nodes are held by NodeReadinessRules, which pods wait for their
-network by PodReadinessRules, and why, and checks rules before they are applied. It only ever
-reads, with your own rights: get, list and watch on nodes and nodereadinessrules are enough, for
-pods also on pods and podreadinessrules. What it may not see, it says.
+network because of PodReadinessRules, and why. It also checks rules before you apply them.
+
+The command only reads, with your own permissions. It needs get, list and watch on nodes and
+nodereadinessrules, and for pods also on pods and podreadinessrules. The output lists what could
+not be read.
 
 Exit codes:
-  0  fine; also when nodes are held or pods wait
-  1  something went wrong
-  2  the command line is wrong
+  0  success, also if nodes are held or pods wait
+  1  error
+  2  wrong command line
   3  lint found errors, or warnings with --strict`
 
 // session is what all verbs share.
@@ -48,7 +50,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	if err != nil && !errors.Is(err, errFindings) {
 		text := err.Error()
 		if utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
-			text += ": the cluster does not answer; see kubectl cluster-info, or choose another with --context"
+			text += ": the cluster does not respond; check kubectl cluster-info, or select another cluster with --context"
 		}
 		_, _ = fmt.Fprintln(streams.ErrOut, "error: "+terminal.Clean(text))
 	}
@@ -69,7 +71,7 @@ func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-readiness",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl readiness"},
-		Short:         "See which nodes are held, which pods wait, and why",
+		Short:         "Show which nodes are held, which pods wait, and why",
 		Long:          about,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -113,7 +115,7 @@ Flags of kubectl (--context, --kubeconfig, --request-timeout …): "kubectl read
 func options() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
-		Short: "List the flags that all commands have",
+		Short: "List the flags that all commands accept",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), "These flags can be passed to any command:\n\n", cmd.Root().PersistentFlags().FlagUsages())
 			return err
@@ -166,7 +168,7 @@ func addVerbosity(cmd *cobra.Command) {
 	_ = flags.Set("stderrthreshold", "FATAL") // a value of klog
 
 	level := flags.Lookup("v")
-	level.Usage = "Log what the client does, at this level. Without it nothing is logged."
+	level.Usage = "Log level of the Kubernetes client. If not set, nothing is logged."
 	cmd.PersistentFlags().AddGoFlag(level)
 }
 
@@ -178,9 +180,9 @@ func addKubectlCompletion(root *cobra.Command) {
 		}
 		cmd.AddCommand(&cobra.Command{
 			Use:   "kubectl",
-			Short: "Generate the script that kubectl asks for completions of this plugin",
-			Long: `Prints a script. Where kubectl's own completion works, put it on your PATH as
-kubectl_complete-readiness and make it executable; "kubectl readiness <TAB>" works then.`,
+			Short: "Generate the script that completes this plugin's commands in kubectl",
+			Long: `Prints a script. If shell completion of kubectl itself works, save the script on your PATH as
+kubectl_complete-readiness and make it executable: "kubectl readiness <TAB>" then completes.`,
 			Example: "  kubectl readiness completion kubectl >/usr/local/bin/kubectl_complete-readiness\n  chmod +x /usr/local/bin/kubectl_complete-readiness",
 			Args:    cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {

@@ -22,23 +22,24 @@ func (s *session) simulate() *cobra.Command {
 	var nodeDump, ruleDump string
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE",
-		Short: "Show what rules would do to the cluster, before they are applied",
-		Long: `Shows which nodes would be held or released, what each misses, and which would lose pods, if
-the rules of the files were applied now. Nothing is changed. A rule takes the place of one of
-the same name; one with dryRun is taken as if it were enforced.
+		Short: "Show the effect of rules on the cluster before they are applied",
+		Long: `Shows which nodes would be held or released, which requirements are not met, and which nodes would
+lose pods, if the rules of the files were applied now. The command changes nothing. A rule of the
+files replaces the cluster's rule of the same name. Rules with dryRun are treated as enforced. The
+files are linted first.
 
-With --nodes the nodes come from a file and no cluster is asked; the time is then that of the
-last heartbeat in it. The files are linted first.`,
+With --nodes, the nodes come from a file and the command reads no cluster. The time is then that of
+the last heartbeat in the file.`,
 		Example: `  kubectl readiness simulate -f rule.yaml
   kubectl get nodes -o yaml >nodes.yaml; kubectl readiness simulate -f rule.yaml --nodes nodes.yaml`,
 	}
 	manifests := addFiles(cmd)
-	cmd.Flags().StringVar(&nodeDump, "nodes", "", "File with nodes, from kubectl get nodes -o yaml (or json), in place of the cluster.")
-	cmd.Flags().StringVar(&ruleDump, "rules", "", "File with the rules that are there, from kubectl get nrr -o yaml (or json); with --nodes only. None if not given.")
+	cmd.Flags().StringVar(&nodeDump, "nodes", "", "File with nodes from kubectl get nodes -o yaml (or json), used instead of the cluster.")
+	cmd.Flags().StringVar(&ruleDump, "rules", "", "File with the existing rules from kubectl get nrr -o yaml (or json). Only with --nodes. If not set, there are no existing rules.")
 	out := addOutput(cmd, "wide", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if ruleDump != "" && nodeDump == "" {
-			return usagef("--rules needs --nodes: rules and nodes come from the same place")
+			return usagef("--rules requires --nodes: rules and nodes must come from the same cluster")
 		}
 		candidates, err := s.candidates(manifests)
 		if err != nil {
@@ -82,7 +83,7 @@ func (s *session) candidates(manifests *files) ([]*v1alpha1.NodeReadinessRule, e
 		}
 		return nil, errFindings
 	case len(report.Rules) == 0 && len(report.PodRules) > 0:
-		return nil, errors.New("these files have rules of pods only, and simulate knows rules of nodes; kubectl readiness lint judges both")
+		return nil, errors.New("these files have PodReadinessRules only, and simulate supports NodeReadinessRules; use kubectl readiness lint for both")
 	case len(report.Rules) == 0:
 		return nil, errors.New("these files have no NodeReadinessRule: is it the right file, or is -R missing?")
 	}
@@ -148,7 +149,7 @@ func dumped[T any](path, kind string) ([]*T, error) {
 	}
 	all, err := objectsOf[T](input, kind)
 	if err == nil && len(all) == 0 {
-		return nil, fmt.Errorf("%s has no %s: make it with kubectl get -o yaml", path, kind)
+		return nil, fmt.Errorf("%s has no %s: create the file with kubectl get -o yaml", path, kind)
 	}
 	return all, err
 }
@@ -189,7 +190,7 @@ func (s *session) refused(rules, candidates []*v1alpha1.NodeReadinessRule) (name
 			names = append(names, candidate.Name)
 		}
 		for _, f := range findings {
-			if _, err := fmt.Fprintf(s.ErrOut, "warning: the API server would refuse this change of %s: it would have to be deleted first, as is simulated here, or the new one get another name: %s: %s\n",
+			if _, err := fmt.Fprintf(s.ErrOut, "warning: the API server would reject this change of %s: delete the rule first, as simulated here, or give the new rule another name: %s: %s\n",
 				terminal.Clean(f.Object), f.Field, terminal.Clean(f.Message)); err != nil {
 				return nil, err
 			}

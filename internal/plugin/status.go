@@ -13,13 +13,18 @@ func (s *session) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the rules: how many nodes each selects, holds and has released, and how many pods wait",
-		Long: `Shows a line a rule, those of nodes first. STANDING is Enforced, or why it is not; AT-CREATION is
-PolicyActive if the API server puts the taint on selected nodes as they are created, or why not. Of
-the nodes that are held, those are stuck that are held longer than the rule's deadline; of those
-that are released, those are limited that stay so only because of maxUnavailable. Of the pods
-that wait, those are late that wait longer than the rule's deadline; they are counted on their
-nodes, so the counts are without pods that are on none, and can be half a minute old. What only
-you can mend is said below the table.`,
+		Long: `Shows one line per rule, NodeReadinessRules first. Problems that need your action are listed below
+the table.
+
+  STANDING     Enforced, or the reason why the rule is not enforced.
+  AT-CREATION  PolicyActive if the API server adds the taint to selected nodes when they are created,
+               or the reason why it does not.
+  stuck        Held nodes that are held for longer than the rule's deadline.
+  limited      Released nodes that are released only because of maxUnavailable.
+  late         Waiting pods that have waited for longer than the rule's deadline.
+
+The agents count the pods of their nodes. The counts exclude pods that are not scheduled, and can be
+half a minute old.`,
 		Example: "  kubectl readiness status\n  kubectl readiness status -o wide",
 	}
 	out := addOutput(cmd, "wide", "json", "yaml")

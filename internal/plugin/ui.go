@@ -17,13 +17,13 @@ func (s *session) ui() *cobra.Command {
 	var open bool
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve the dashboard on this machine, with your rights",
-		Long: `Serves a page that shows rules, nodes and pods that wait, live, on localhost only, and opens it
-in your browser. It shows what you may see; pods are counted if you may list them. Ctrl-C ends
-it.`,
+		Short: "Serve the dashboard on this machine, with your permissions",
+		Long: `Serves a page on localhost that shows rules, nodes and waiting pods and updates live, and opens it in
+your browser. The page shows what your permissions allow; pods are shown if you may list them.
+Ctrl-C stops the command.`,
 		Example: "  kubectl readiness ui\n  kubectl readiness ui --port 8080 --open=false",
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "Port on localhost; 0 takes any that is free.")
+	cmd.Flags().IntVar(&port, "port", 0, "Port on localhost. 0 selects a free port.")
 	cmd.Flags().BoolVar(&open, "open", true, "Open the page in your browser.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
@@ -43,9 +43,9 @@ it.`,
 			_, _ = fmt.Fprintln(s.ErrOut, "not seen: "+terminal.Clean(unseen))
 		}
 		url := "http://" + listener.Addr().String() + "/"
-		_, _ = fmt.Fprintf(s.Out, "The dashboard is at %s (Ctrl-C ends it)\n", url)
+		_, _ = fmt.Fprintf(s.Out, "Dashboard: %s (Ctrl-C stops it)\n", url)
 		if open && openBrowser(ctx, url) != nil {
-			_, _ = fmt.Fprintln(s.ErrOut, "No browser could be started: open the address yourself.")
+			_, _ = fmt.Fprintln(s.ErrOut, "Could not start a browser: open the address yourself.")
 		}
 		return dashboard.New(dashboard.Options{
 			Fleet: fleet, Title: s.contextName(), Explanation: source.Explanation, PodExplanation: source.PodExplanation,

@@ -22,10 +22,10 @@ func (s *session) version() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of this command and of the manager",
-		Long: `Shows the version of this command, and the manager's if its Deployment may be seen; --namespace
-says where that is (readygate-system).`,
+		Long: `Shows the version of this command, and the manager's version if you may read its Deployment.
+--namespace sets the manager's namespace (default readygate-system).`,
 	}
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "Ask no cluster.")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Show only the version of this command; do not contact a cluster.")
 	out := addOutput(cmd, "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versions{Client: version.Version}

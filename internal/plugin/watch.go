@@ -26,10 +26,10 @@ func (s *session) watch() *cobra.Command {
 	var held bool
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Show the nodes and keep the picture up to date",
-		Long: `Shows a line a node, held nodes first, and draws them again in place as they change. Where
-the output is no terminal, it writes a line a change. While the cluster does not answer, it
-says so and tries again by itself. Ctrl-C ends it.`,
+		Short: "Show the nodes and update the table as they change",
+		Long: `Shows one line per node, held nodes first, and redraws the table as nodes change. If the output is
+not a terminal, the command writes one line per change. If the cluster does not respond, the command
+shows that and retries. Ctrl-C stops the command.`,
 		Example: "  kubectl readiness watch --held\n  kubectl readiness watch | tee changes.log",
 	}
 	cmd.Flags().BoolVar(&held, "held", false, "Show only nodes that are held.")
@@ -96,12 +96,12 @@ func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.
 func picture(fleet live.Snapshot, held bool, rows int, now time.Time) print.Lines {
 	var lines print.Lines
 	if lost := fleet.Connection.Lost; !lost.IsZero() {
-		lines = append(lines, "Not connected for "+view.Age(lost, now)+": what follows is as it was then.", terminal.Clean(fleet.Connection.Problem), "")
+		lines = append(lines, "Not connected for "+view.Age(lost, now)+": the table shows the state from before.", terminal.Clean(fleet.Connection.Problem), "")
 	}
-	lines = append(lines, print.Tally(fleet.Nodes)+" (Ctrl-C ends)", "")
+	lines = append(lines, print.Tally(fleet.Nodes)+" (Ctrl-C to stop)", "")
 	nodes := shown(fleet.Nodes, held)
 	if len(nodes) == 0 {
-		return append(lines, "No node to show.")
+		return append(lines, "No nodes to show.")
 	}
 	room := max(1, rows-len(lines)-3) // header, rest and cursor
 	first := nodes[:min(len(nodes), room)]
@@ -172,7 +172,7 @@ func (c *changes) connection(connection live.Connection, now time.Time) print.Li
 	at := now.Format(time.TimeOnly)
 	switch {
 	case before.IsZero() && !c.lost.IsZero():
-		return print.Lines{at + " not connected, changes are not seen: " + terminal.Clean(connection.Problem)}
+		return print.Lines{at + " not connected, changes are not shown: " + terminal.Clean(connection.Problem)}
 	case !before.IsZero() && c.lost.IsZero():
 		return print.Lines{at + " connected again after " + view.Age(before, now)}
 	}

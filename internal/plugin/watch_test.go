@@ -26,7 +26,7 @@ func TestThePictureFitsTheScreenAndHeldNodesAreFirst(t *testing.T) {
 	if held := plugin.Picture(live.Snapshot{Nodes: nodes}, true, 8, noon); len(held) != 4 || !strings.HasPrefix(held[3], "f ") {
 		t.Errorf("held only:\n%s", strings.Join(held, "\n"))
 	}
-	if none := plugin.Picture(live.Snapshot{}, false, 8, noon); none[len(none)-1] != "No node to show." {
+	if none := plugin.Picture(live.Snapshot{}, false, 8, noon); none[len(none)-1] != "No nodes to show." {
 		t.Errorf("none: %q", none)
 	}
 }

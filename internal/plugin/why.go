@@ -18,11 +18,14 @@ func (s *session) why() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NODE | pod/NAME",
 		Short: "Explain the state of one node or pod, and what to do next",
-		Long: `For a node, shows the rules that select it and what each requires: the current value, since
-when, its last heartbeat and its writer; the events of the node; what else keeps pods away; and
-what to do next. For a pod, shows which of its gates are closed, which components are not ready,
-and the state of its latch and of the agent of its node; or why no rule selects it. The exit code
-is 0 whether it is held or not.`,
+		Long: `For a node, shows the rules that select it and the requirements of each rule: the current value,
+since when, the last heartbeat and the writer. It also shows the node's events, other taints that
+keep pods away, and what to do next.
+
+For a pod, shows which gates are closed, which components are not ready, and the state of the latch
+and of the agent of its node, or why no rule selects the pod.
+
+The exit code is 0 whether the node or pod is held or not.`,
 		Example: `  kubectl readiness why worker-1
   kubectl readiness why pod/web-1 -n shop`,
 		Args:              oneSubject,
@@ -77,7 +80,7 @@ func oneSubject(_ *cobra.Command, args []string) error {
 	if len(args) == 1 || len(args) == 2 && slices.Contains(slices.Concat(nodeKinds, podKinds), args[0]) {
 		return nil
 	}
-	return usagef("%d names are given, must be one of a node or a pod, %s", len(args), subjectExamples)
+	return usagef("got %d arguments, must be one node or one pod, %s", len(args), subjectExamples)
 }
 
 // subjectOf takes kind and name out of the forms that kubectl takes and prints. A name alone is of a
@@ -95,7 +98,7 @@ func subjectOf(args []string) (isPod bool, name string, err error) {
 	case name == "":
 		return false, "", usagef("%q has no name, %s", args[0], subjectExamples)
 	case strings.Contains(name, "/"):
-		return false, "", usagef("%q is no name, which has no '/': a namespace is said with -n, %s", name, subjectExamples)
+		return false, "", usagef("%q is not a valid name, a name has no '/': set the namespace with -n, %s", name, subjectExamples)
 	}
 	return isPod, name, nil
 }

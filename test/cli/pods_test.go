@@ -30,7 +30,7 @@ func gatedPod(t *testing.T, c *testenv.Cluster, name, app, node string, status c
 	pod.Status.PodIP, pod.Status.PodIPs = "10.0.0.7", []corev1.PodIP{{IP: "10.0.0.7"}}
 	pod.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: since},
-		{Type: podv1alpha1.DefaultGate, Status: status, Reason: podv1alpha1.ReasonWaiting, Message: "waiting for policy (nobody has set condition a.b/programmed)", LastTransitionTime: since},
+		{Type: podv1alpha1.DefaultGate, Status: status, Reason: podv1alpha1.ReasonWaiting, Message: "waiting for policy (the pod has no condition a.b/programmed)", LastTransitionTime: since},
 	}
 	if status == corev1.ConditionTrue {
 		pod.Status.Conditions[1].Reason = podv1alpha1.ReasonAllReady
@@ -57,7 +57,7 @@ func TestPodsThatWait(t *testing.T) {
 	u := admin(t, c)
 
 	t.Run("pods", func(t *testing.T) {
-		u.readiness(t, "pods", "-A", "--node", name).expect(t, 0, name+"-waits", "policy (nobody has set condition a.b/programmed); node "+name+" has no live agent", "2 pods that rules select: 1 waiting, 1 open, 0 ungated")
+		u.readiness(t, "pods", "-A", "--node", name).expect(t, 0, name+"-waits", "policy (the pod has no condition a.b/programmed); node "+name+" has no live agent", "2 pods that rules select: 1 waiting, 1 open, 0 ungated")
 		var got view.Pods
 		u.readiness(t, "pods", "-n", "default", "--node", name, "--all", "-o", "json").parse(t, &got)
 		if len(got.Pods) != 2 || got.Pods[0].Name != name+"-waits" || got.Pods[0].State != view.PodWaiting || got.Pods[1].State != view.PodOpen {
@@ -67,7 +67,7 @@ func TestPodsThatWait(t *testing.T) {
 		u.readiness(t, "pods", "-n", "nowhere").expect(t, 1, `error: there is no namespace "nowhere"`, "kubectl get namespaces")
 	})
 	t.Run("why", func(t *testing.T) {
-		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "no       policy, pod condition a.b/programmed: nobody has set condition a.b/programmed", "node "+name+" has none", "No agent has renewed a Lease for node "+name, "podgate.enabled=true")
+		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "missing  policy, pod condition a.b/programmed: the pod has no condition a.b/programmed", "node "+name+" has no agent", "No agent has renewed a Lease for node "+name, "podgate.enabled=true")
 		u.readiness(t, "why", name+"-waits").expect(t, 1, `error: there is no node "`+name+`-waits"`, "if it is a pod: kubectl readiness why pod/"+name+"-waits, with -n for its namespace")
 		u.readiness(t, "why", "pods", name+"-other", "-n", "default").expect(t, 0, "no rule selects default/"+name+"-other")
 		u.readiness(t, "why", "pod/nobody").expect(t, 1, `error: there is no pod "nobody" in namespace "default"`, "kubectl get pods -n default")

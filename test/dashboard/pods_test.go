@@ -59,11 +59,11 @@ func TestPodsThatWaitAreShown(t *testing.T) {
 
 	fleet.Put(podRule())
 	p.until("the table to be there", card+`.checkVisibility() && `+card+`.innerText.includes("No pod waits for its network.")`)
-	const waiting = "waiting for policy (nobody has set condition policy.example.com/programmed)"
+	const waiting = "waiting for policy (the pod has no condition policy.example.com/programmed)"
 	fleet.Put(gated("web-1", 3, corev1.ConditionFalse, waiting), gated("web-2", 30, corev1.ConditionFalse, waiting+bomb), gated("web-3", 5, corev1.ConditionTrue, ""))
 	p.until("those that wait, longest first", podRows+`.map((row) => row.querySelector("button").dataset.pod).join() === "shop/web-2,shop/web-1"`)
 	text := value[string](p, card+".innerText")
-	for _, want := range []string{"2 pods, 1 late", "shop/web-1", "3m", "policy (nobody has set condition policy.example.com/programmed)", "worker-1", podv1alpha1.DefaultGate, "30m"} {
+	for _, want := range []string{"2 pods, 1 late", "shop/web-1", "3m", "policy (the pod has no condition policy.example.com/programmed)", "worker-1", podv1alpha1.DefaultGate, "30m"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}

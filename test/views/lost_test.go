@@ -93,7 +93,7 @@ func TestLostClusterIsReportedUntilItIsBack(t *testing.T) {
 	testenv.Eventually(t, "the reason", func(context.Context) error {
 		return wantText(fleet.Snapshot().Connection.Problem, "connection refused")
 	})
-	if got := nextText(t, lines); !strings.HasPrefix(got, "not connected, changes are not seen: ") {
+	if got := nextText(t, lines); !strings.HasPrefix(got, "not connected, changes are not shown: ") {
 		t.Errorf("watch says %q of the loss", got)
 	}
 

@@ -28,19 +28,19 @@ func (l *Lines) chapter(c view.Chapter, now time.Time) {
 	l.heading("Rule %s (%s, taint %s)", c.Rule, c.Mode, c.Taint)
 	l.add("  It %s.", c.Text)
 	if c.AnyOf {
-		l.add("  One of its requirements is enough (anyOf).")
+		l.add("  Only one of its requirements must be met (anyOf).")
 	}
 	if c.Stuck && c.Held {
 		l.add("  It has held this node for longer than its progressDeadlineSeconds: the node is stuck.")
 	}
 	if !c.Until.IsZero() {
-		l.add("  If they stay met, it is released at %s.", c.Until.In(now.Location()).Format(time.TimeOnly))
+		l.add("  If its requirements remain met, the node is released at %s.", c.Until.In(now.Location()).Format(time.TimeOnly))
 	}
 	for _, r := range c.Requirements {
 		l.requirement(r, now)
 	}
 	if c.Refused != "" {
-		l.add("  The API server refuses to write this node: %s", c.Refused)
+		l.add("  The API server rejects writes to this node: %s", c.Refused)
 	}
 }
 
@@ -69,10 +69,10 @@ func (l *Lines) requirement(r view.Requirement, now time.Time) {
 func (l *Lines) details(since, heartbeat time.Time, writer, message string, now time.Time) {
 	var parts []string
 	if !since.IsZero() {
-		parts = append(parts, "so for "+view.Age(since, now))
+		parts = append(parts, "unchanged for "+view.Age(since, now))
 	}
 	if !heartbeat.IsZero() {
-		parts = append(parts, "last heard of "+view.Age(heartbeat, now)+" ago")
+		parts = append(parts, "last heartbeat "+view.Age(heartbeat, now)+" ago")
 	}
 	if writer != "" {
 		parts = append(parts, "written by "+writer)
@@ -94,7 +94,7 @@ func (l *Lines) node(s view.Explanation, now time.Time) {
 	}
 	l.add("  %s, %s old", text, view.Age(s.Created, now))
 	if len(s.OtherTaints) > 0 {
-		l.add("  Taints of no rule: %s", strings.Join(s.OtherTaints, ", "))
+		l.add("  Taints that belong to no rule: %s", strings.Join(s.OtherTaints, ", "))
 	}
 }
 

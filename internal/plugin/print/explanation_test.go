@@ -47,7 +47,7 @@ Rule network (continuous, taint readiness.k8s.io/NetworkReady:NoSchedule)
            so for 20m; last heard of 60s ago; written by readygate-reporter; CheckFailed connection refused
   missing  example.com/DNSReady is not reported, must be True
   met      KernelDeadlock is not reported and counts as False (defaultStatus), must be False
-  The API server refuses to write this node: policy says no
+  The API server rejects writes to this node: policy says no
 
 Rule gpu (bootstrap-only, taint readiness.k8s.io/GPU:NoSchedule)
   It has released this node permanently (bootstrap-only).
@@ -101,7 +101,7 @@ network   readiness.k8s.io/N:NoExecute    continuous       3          2      1
 second    readiness.k8s.io/N:NoExecute    continuous       0          0      0
 gpu       readiness.k8s.io/G:NoSchedule   bootstrap-only   0          0      0
 
-Rule network cannot be changed so: this is what deleting it and creating it anew would do.
+Rule network cannot be changed in place: this is what deleting it and creating it anew would do.
 Rule second would do nothing (Conflict): rule "network" is older
 Rule gpu selects no node (gpu=yes): compare with kubectl get nodes --show-labels
 EVICTIONS: pods that do not tolerate readiness.k8s.io/N:NoExecute would be evicted from 1 node.
@@ -120,7 +120,7 @@ func TestALongSimulationIsCut(t *testing.T) {
 	if last := short[len(short)-1]; last != "… and 30 more: -o wide lists them all" || len(long) != len(short)+29 {
 		t.Errorf("%q, %d and %d lines", last, len(short), len(long))
 	}
-	if none := print.Simulation(view.Simulation{}, false); none[len(none)-1] != "The taints of no node would change." {
+	if none := print.Simulation(view.Simulation{}, false); none[len(none)-1] != "No node taints would change." {
 		t.Errorf("%q", none)
 	}
 }

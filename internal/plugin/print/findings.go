@@ -28,7 +28,7 @@ func summary(report *lint.Report) string {
 	text := fmt.Sprintf("%s in %s: %s, %s", count(report.Judged, "rule"), count(report.Objects, "object"),
 		count(report.Count(lint.Error), "error"), count(report.Count(lint.Warning), "warning"))
 	if report.Judged == 0 {
-		text += ". No NodeReadinessRule is among them, and no PodReadinessRule: is it the right file, or is -R missing?"
+		text += ". No NodeReadinessRule or PodReadinessRule found: is it the right file, or is -R missing?"
 	}
 	return text
 }

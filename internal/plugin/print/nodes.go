@@ -144,13 +144,13 @@ func harm(n view.Node) []string {
 func causeOf(s view.Standing, now time.Time) string {
 	switch s.Cause {
 	case noderule.CauseMinReady:
-		return fmt.Sprintf("%s is met, %s more until %s (minReadySeconds)", s.Rule, view.Age(now, s.Until), s.Until.In(now.Location()).Format(time.TimeOnly))
+		return fmt.Sprintf("%s is met, %s left until %s (minReadySeconds)", s.Rule, view.Age(now, s.Until), s.Until.In(now.Location()).Format(time.TimeOnly))
 	case noderule.CauseNotReady:
-		return "not Ready, may come back from a reboot"
+		return "not Ready, may return from a reboot"
 	case noderule.CauseLimit:
 		return s.Rule + " would hold it (maxUnavailable)"
 	case noderule.CauseDeadline:
-		return "released by the deadline of " + s.Rule
+		return "released at the deadline of " + s.Rule
 	case noderule.CauseDependency:
 		return s.Rule + " waits for rule " + s.WaitsFor
 	}

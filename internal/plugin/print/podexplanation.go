@@ -17,7 +17,7 @@ func PodExplanation(s view.PodExplanation, now time.Time) Lines {
 	}
 	for _, u := range s.Ungated {
 		lines.heading("Rule %s (gate %s)", u.Rule, u.Gate)
-		lines.add("  It selects this pod, which does not carry its gate: %s.", u.Why)
+		lines.add("  It selects this pod, but the pod does not carry its gate: %s.", u.Why)
 	}
 	lines.passed(s.Passed)
 	lines.pod(s, now)
@@ -28,7 +28,7 @@ func PodExplanation(s view.PodExplanation, now time.Time) Lines {
 }
 
 func (l *Lines) gate(c view.GateChapter, now time.Time) {
-	rules := "of no rule that is there"
+	rules := "belongs to no rule"
 	if len(c.Rules) > 0 {
 		rules = "rule " + strings.Join(c.Rules, ", ")
 	}
@@ -45,12 +45,15 @@ func (l *Lines) gate(c view.GateChapter, now time.Time) {
 	}
 }
 
+// componentWords are the words for the state of a component.
+var componentWords = map[view.Says]string{view.SaysYes: "ready", view.SaysNo: "missing", view.SaysUnknown: "unknown"}
+
 func (l *Lines) component(c view.Component, several bool, now time.Time) {
 	name := c.Name
 	if several {
 		name = c.Rule + "/" + c.Name
 	}
-	text := fmt.Sprintf("  %-7s  %s, %s", c.Says, name, c.How)
+	text := fmt.Sprintf("  %-7s  %s, %s", componentWords[c.Says], name, c.How)
 	if c.Why != "" {
 		text += ": " + c.Why
 	}
@@ -63,7 +66,7 @@ func (l *Lines) passed(rules []view.Passed) {
 	if len(rules) == 0 {
 		return
 	}
-	l.heading("Rules that do not select it")
+	l.heading("Rules that do not select this pod")
 	for _, rule := range rules {
 		l.add("  %s: %s", rule.Rule, rule.Why)
 	}
@@ -74,7 +77,7 @@ func (l *Lines) pod(s view.PodExplanation, now time.Time) {
 	l.heading("Pod")
 	l.add("  Ready is %s, %s old", s.Ready, view.Age(s.Created, now))
 	if len(s.OtherGates) > 0 {
-		l.add("  Closed gates of no rule: %s", strings.Join(s.OtherGates, ", "))
+		l.add("  Closed gates that belong to no rule: %s", strings.Join(s.OtherGates, ", "))
 	}
 	if len(s.Chapters) > 0 || s.Latch.State != view.LatchNone {
 		l.add("  Latch: it %s", s.Latch.Text)
@@ -94,14 +97,14 @@ func (l *Lines) pod(s view.PodExplanation, now time.Time) {
 func agentText(p view.Pod, now time.Time) string {
 	switch a := p.Agent; {
 	case !a.Known:
-		return "nobody knows whether that of node " + p.Node + " lives"
+		return "the state of the agent of node " + p.Node + " is unknown"
 	case a.Renewed.IsZero():
-		return "node " + p.Node + " has none, or it has never said that it lives"
+		return "node " + p.Node + " has no agent, or the agent has never renewed its Lease"
 	case !a.Alive:
-		return fmt.Sprintf("that of node %s is gone: it last said %s ago that it lives", p.Node, view.Age(a.Renewed, now))
+		return fmt.Sprintf("the agent of node %s is gone: it last renewed its Lease %s ago", p.Node, view.Age(a.Renewed, now))
 	case a.Version != "":
-		return fmt.Sprintf("that of node %s lives, as it said %s ago (version %s)", p.Node, view.Age(a.Renewed, now), a.Version)
+		return fmt.Sprintf("the agent of node %s is alive: it renewed its Lease %s ago (version %s)", p.Node, view.Age(a.Renewed, now), a.Version)
 	default:
-		return fmt.Sprintf("that of node %s lives, as it said %s ago", p.Node, view.Age(a.Renewed, now))
+		return fmt.Sprintf("the agent of node %s is alive: it renewed its Lease %s ago", p.Node, view.Age(a.Renewed, now))
 	}
 }

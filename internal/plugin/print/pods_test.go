@@ -20,7 +20,7 @@ var pods = view.Pods{
 		{
 			Namespace: "shop", Name: "web-1", Node: "w-1", State: view.PodWaiting, Since: ago(3), Late: true, Agent: view.Agent{Known: true, Alive: true, Renewed: ago(0)},
 			Gates: []view.Gate{
-				{Name: gate, Rules: []string{"network", "policy"}, Since: ago(3), Late: true, For: "policy (nobody has set condition a.b/c)"},
+				{Name: gate, Rules: []string{"network", "policy"}, Since: ago(3), Late: true, For: "policy (the pod has no condition a.b/c)"},
 				{Name: "a.b/other", Rules: []string{"other"}, For: "path (no answer)"},
 				{Name: "a.b/open", Rules: []string{"third"}, Open: true},
 			},
@@ -34,7 +34,7 @@ var pods = view.Pods{
 func TestPods(t *testing.T) {
 	compare(t, print.Pods(pods, false, noon), `
 NAMESPACE   NAME    NODE   STATE           GATE                                         WAITS   FOR
-shop        web-1   w-1    Waiting, late   networking.kubernetes.io/pod-network-ready   3m      policy (nobody has set condition a.b/c)
+shop        web-1   w-1    Waiting, late   networking.kubernetes.io/pod-network-ready   3m      policy (the pod has no condition a.b/c)
 shop        web-1   w-1    Waiting         a.b/other                                    -       path (no answer)
 shop        old     w-2    Ungated         -                                            -       not gated: it is older than the rule
 shop        web-2   w-3    Open            networking.kubernetes.io/pod-network-ready   -       -
@@ -113,9 +113,9 @@ shop/web has waited 3m for policy (x).
 Gate networking.kubernetes.io/pod-network-ready (rule network, second)
   It is closed for 3m: ComponentsNotReady, waiting for policy (x).
   The pod waits for longer than deadlineSeconds: it is late.
-  yes      network/flannel, node condition a.b/Flannel
+  ready    network/flannel, node condition a.b/Flannel
            so for 20m; written by readygate-reporter
-  no       network/policy, pod condition a.b/c: x
+  missing  network/policy, pod condition a.b/c: x
   unknown  second/path, TCP port 9, from the node: only the agent on the pod's node can check it
 
 Gate a.b/other (of no rule that is there)

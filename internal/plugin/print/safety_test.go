@@ -48,8 +48,8 @@ NAME   STATE               HELD FOR   AGE   HELD BY   MISSING
 w-1    Held, stuck         20m        60m   network   storage waits for rule network, N is Unknown (no heartbeat for more than 2m0s)
 w-2    Released, limited   -          60m   -         network would hold it (maxUnavailable), N is False
 w-3    Held                60s        60m   storage   storage is met, 12s more until 12:00:12 (minReadySeconds)
-w-4    Held, changing      unknown    60m   network   not Ready, may come back from a reboot
-w-5    Released            -          60m   -         released by the deadline of network, N is not reported
+w-4    Held, changing      unknown    60m   network   not Ready, may return from a reboot
+w-5    Released            -          60m   -         released at the deadline of network, N is not reported
 `)
 	if got := print.Tally(guarded); got != "5 nodes: 3 held, 2 released, 0 not selected; 1 stuck; 1 limited" {
 		t.Errorf("got %q", got)

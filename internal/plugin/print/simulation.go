@@ -27,7 +27,7 @@ func Simulation(s view.Simulation, wide bool) Lines {
 	if !s.AsOf.IsZero() {
 		when = "at " + s.AsOf.UTC().Format(time.RFC3339)
 	}
-	lines.add("If this were applied %s (%s looked at, nothing changed):", when, count(s.Nodes, "node"))
+	lines.add("If this were applied %s (%s evaluated, nothing changed):", when, count(s.Nodes, "node"))
 	lines.add("")
 	var rows [][]string
 	for _, r := range s.Rules {
@@ -36,7 +36,7 @@ func Simulation(s view.Simulation, wide bool) Lines {
 	lines.table([]string{"RULE", "TAINT", "MODE", "SELECTED", "HELD", "RELEASED"}, rows)
 	lines.add("")
 	for _, name := range s.Replaced {
-		lines.add("Rule %s cannot be changed so: this is what deleting it and creating it anew would do.", name)
+		lines.add("Rule %s cannot be changed in place: this shows the effect of deleting and recreating it.", name)
 	}
 	for _, r := range s.Rules {
 		lines.simulated(r)
@@ -50,11 +50,11 @@ func Simulation(s view.Simulation, wide bool) Lines {
 func (l *Lines) simulated(r view.Rule) {
 	switch {
 	case r.Standing == v1alpha1.ReasonConflict || r.Standing == v1alpha1.ReasonInvalid:
-		l.add("Rule %s would do nothing (%s): %s", r.Name, r.Standing, r.Message)
+		l.add("Rule %s would have no effect (%s): %s", r.Name, r.Standing, r.Message)
 	case r.Count.Selected == 0:
 		l.add("Rule %s selects no node (%s): compare with kubectl get nodes --show-labels", r.Name, r.Selector)
 	case r.Count.Limited > 0:
-		l.add("Rule %s leaves %s released although its conditions do not hold there: as many as maxUnavailable allows are away.", r.Name, count(r.Count.Limited, "node"))
+		l.add("Rule %s leaves %s released although its conditions are not met there: maxUnavailable is reached.", r.Name, count(r.Count.Limited, "node"))
 	}
 	if r.Count.Stuck > 0 {
 		l.add("Rule %s has held %s for longer than progressDeadlineSeconds.", r.Name, count(r.Count.Stuck, "node"))
@@ -80,9 +80,9 @@ func (l *Lines) evictions(effects []view.Effect) {
 // causes are the words for what else than requirements decides.
 var causes = map[noderule.Cause]string{
 	noderule.CauseMinReady:   "met, but not for minReadySeconds yet",
-	noderule.CauseNotReady:   "not Ready, may come back from a reboot (bootstrapScope Boot)",
+	noderule.CauseNotReady:   "not Ready, may return from a reboot (bootstrapScope Boot)",
 	noderule.CauseDependency: "another rule must release it first (dependsOn)",
-	noderule.CauseDeadline:   "by the deadline, although",
+	noderule.CauseDeadline:   "at the deadline, although",
 }
 
 // reason says why the node would change.
@@ -96,7 +96,7 @@ func reason(e view.Effect) string {
 
 func (l *Lines) effects(effects []view.Effect, wide bool) {
 	if len(effects) == 0 {
-		l.add("The taints of no node would change.")
+		l.add("No node taints would change.")
 		return
 	}
 	shown := effects

@@ -118,7 +118,7 @@ warning: b.yaml NodeReadinessRule/network spec.taint.effect: NoExecute evicts
 
 1 rule in 3 objects: 1 error, 1 warning
 `)
-	if got := print.Findings(&lint.Report{}); !strings.Contains(got[0], "0 rules in 0 objects: 0 errors, 0 warnings. No NodeReadinessRule is among them") {
+	if got := print.Findings(&lint.Report{}); !strings.Contains(got[0], "0 rules in 0 objects: 0 errors, 0 warnings. No NodeReadinessRule or PodReadinessRule found") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -39,7 +39,7 @@ type Latch struct {
 // latchOf is the latch of a pod. The boot is that of its node; empty if it is not known.
 func latchOf(obj *corev1.Pod, boot string) Latch {
 	if !podrule.HasLatch(obj) {
-		return Latch{State: LatchNone, Text: "has none: the pod's containers start without waiting for its network"}
+		return Latch{State: LatchNone, Text: "is absent: the pod's containers start without waiting for its network"}
 	}
 	value, has := obj.Annotations[v1alpha1.LatchAnnotation]
 	latch := Latch{State: LatchWaiting, Key: value}

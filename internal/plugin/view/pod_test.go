@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	unset   = "policy (nobody has set condition " + programmed + ")"
+	unset   = "policy (the pod has no condition " + programmed + ")"
 	another = "example.com/other"
 	openKey = "open 10.0.0.7 b1 2026-03-01T11:59:00Z"
 )
@@ -80,16 +80,16 @@ func TestALineOfAPod(t *testing.T) {
 			"Waiting 40s: its latch: gate open, latch still closed"},
 		"open, latch has ended": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), latched, keyed(openKey), latchIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})), here(""),
 			podRules(podRule("network", holds)), "Open"},
-		"ungated": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), here(""), podRules(podRule("network")), "Ungated: it is older than the rule: create it anew to have it gated"},
+		"ungated": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), here(""), podRules(podRule("network")), "Ungated: the pod is older than the rule: recreate it to gate it"},
 		"one closed, one missing": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", opens(another), ofPods("web"), func(r *podv1alpha1.PodReadinessRule) {
 			r.CreationTimestamp = metav1.NewTime(noon)
-		})), "Waiting 40s: " + unset + ": it is older than the rule: create it anew to have it gated"},
+		})), "Waiting 40s: " + unset + ": the pod is older than the rule: recreate it to gate it"},
 		"not selected":             {web(gateless), here(""), podRules(podRule("network", ofPods("db"))), "NotSelected"},
 		"a gate of somebody else":  {web(func(p *corev1.Pod) { delete(p.Annotations, podv1alpha1.GatesAnnotation) }), here(""), nil, "NotSelected"},
-		"selected no more":         {web(), here(""), podRules(podRule("network", ofPods("db"))), "Waiting: its gate to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
-		"a rule that goes":         {web(), here(""), podRules(podRule("network", goes)), "Waiting: its gate to be opened: the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"},
+		"selected no more":         {web(), here(""), podRules(podRule("network", ofPods("db"))), "Waiting: its gate to be opened: no PodReadinessRule selects the pod anymore"},
+		"a rule that goes":         {web(), here(""), podRules(podRule("network", goes)), "Waiting: its gate to be opened: the PodReadinessRule of this gate was deleted"},
 		"open, and nobody's":       {web(gateIs(True, podv1alpha1.ReasonRuleDeleted, "")), here(""), nil, "NotSelected"},
-		"opted out later":          {web(optedOut), here(""), podRules(podRule("network")), "Waiting: its gate to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
+		"opted out later":          {web(optedOut), here(""), podRules(podRule("network")), "Waiting: its gate to be opened: no PodReadinessRule selects the pod anymore"},
 		"labels that nobody knows": {web(closedFor(unset)), blind, podRules(podRule("network", ofNamespaces("gate"))), "Waiting 40s: " + unset},
 		"ended":                    {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), podRules(podRule("network")), "Over"},
 		"going":                    {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), here(""), podRules(podRule("network")), "Over"},
@@ -147,11 +147,11 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 		want   string
 	}{
 		"one rule": {podRules(podRule("network", parts(policyEngine(), flannelOnNode(), pathToPod()))), podrule.Answer{Why: "no answer (timeout), try again"}, True, nil,
-			"policy no (nobody has set condition " + programmed + "), flannel yes, path no (no answer (timeout), try again)"},
+			"policy no (the pod has no condition " + programmed + "), flannel yes, path no (no answer (timeout), try again)"},
 		"a reason that looks like another component": {podRules(podRule("network", parts(pathToPod(), policyEngine()))), podrule.Answer{Why: "x), nobody (y"}, "", nil,
-			"path no (x), nobody (y), policy no (nobody has set condition " + programmed + ")"},
+			"path no (x), nobody (y), policy no (the pod has no condition " + programmed + ")"},
 		"two rules": {podRules(podRule("a", parts(pathToPod())), podRule("b", parts(policyEngine(), pathToPod()))), podrule.Answer{Why: "no answer"}, "", nil,
-			"path no (no answer), policy no (nobody has set condition " + programmed + "), path no (no answer)"},
+			"path no (no answer), policy no (the pod has no condition " + programmed + "), path no (no answer)"},
 		"who is not named has said yes": {podRules(podRule("network", parts(flannelOnNode(), pathToPod()))), podrule.Answer{Yes: true}, False, nil,
 			"flannel no (node condition " + flannel + " is False), path yes"},
 		"an open gate": {podRules(podRule("network", parts(policyEngine(), flannelOnNode(), pathToPod()))), podrule.Answer{Yes: true}, True, []podOption{podSays(True)},

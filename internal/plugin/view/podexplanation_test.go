@@ -33,10 +33,10 @@ func TestHeadlineOfAPod(t *testing.T) {
 		}), podRules(podRule("network"), podRule("other", opens(another), parts(pathToPod()))),
 			"shop/web has waited 60s for " + unset + "; and for components that the agent has not reported yet"},
 		"open": {web(gateIs(True, podv1alpha1.ReasonAllReady, "all")), network, "shop/web does not wait: every gate that belongs to a rule is open"},
-		"opened by the deadline": {web(gateIs(True, podv1alpha1.ReasonDeadline, "opened after 30s: waiting for "+unset)), network,
-			"shop/web may have no network, although its gate is open: opened after 30s: waiting for " + unset},
+		"opened by the deadline": {web(gateIs(True, podv1alpha1.ReasonDeadline, "opened after the deadline of 30s, still waiting for "+unset)), network,
+			"shop/web may have no network, although its gate is open: opened after the deadline of 30s, still waiting for " + unset},
 		"without its gate": {web(gateless, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) }), network,
-			"shop/web does not carry the gate of rule network, which selects it: it is older than the rule: create it anew to have it gated"},
+			"shop/web does not carry the gate of rule network, which selects it: the pod is older than the rule: recreate it to gate it"},
 		"ended": {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), network, "shop/web has ended (Succeeded) and no longer waits for its network"},
 		"going": {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), network, "shop/web is being deleted and no longer waits for its network"},
 
@@ -71,10 +71,10 @@ func TestTheChapterOfAGate(t *testing.T) {
 		"not said yet":       {web(), network, "is closed for 60s, and waits for components that the agent has not reported yet"},
 		"by another account": {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), network, "is True but was not set by Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
 		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
-		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has booted: what its components said before does not count"},
-		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network said that the pod's network is ready"},
-		"abandoned":          {web(), nil, "is closed, and about to be opened: the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"},
-		"opted out":          {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network"},
+		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has rebooted: earlier results of its components do not count"},
+		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network is ready"},
+		"abandoned":          {web(), nil, "is closed, and about to be opened: the PodReadinessRule of this gate was deleted"},
+		"opted out":          {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod anymore"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			explanation := podExplanation(c.pod, here(""), c.rules)
@@ -97,7 +97,7 @@ func TestAdviceAboutAPod(t *testing.T) {
 		rules []*podv1alpha1.PodReadinessRule
 		want  []string
 	}{
-		"a condition that nobody set": {web(closedFor(unset)), here(""), network, []string{"Component policy is not ready (nobody has set condition " + programmed + ")", "check it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
+		"a condition that nobody set": {web(closedFor(unset)), here(""), network, []string{"Component policy is not ready (the pod has no condition " + programmed + ")", "check it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
 		"a condition that says no":    {web(closedFor(unset), podSays(False), writtenBy("policy-agent")), here(""), network, []string{"(condition " + programmed + " is False); policy-agent wrote that"}},
 		"a condition of the node":     {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
 		"one that only the agent can ask": {web(), here(""), podRules(podRule("network", parts(pathToPod()))),
@@ -163,7 +163,7 @@ func TestAdviceAboutAPod(t *testing.T) {
 func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
 	hold := func(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 	rule := podRule("network", hold, parts(flannelOnNode(), policyEngine(), pathToPod()))
-	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (nobody has set condition " + programmed + ")"))
+	pod := web(closedFor("flannel (node condition " + flannel + " is False), policy (the pod has no condition " + programmed + ")"))
 	next := podExplanation(pod, here(False), podRules(rule)).Next
 	want := []string{"Component flannel is not ready", "Component policy is not ready", "Rule network sets startHold, but this pod has no latch: the pod was created earlier"}
 	if !slices.EqualFunc(next, want, strings.HasPrefix) {
@@ -207,7 +207,7 @@ func TestTheLatchOfAPod(t *testing.T) {
 		state view.LatchState
 		want  string
 	}{
-		"none":              {web(), view.LatchNone, "has none: the pod's containers start without waiting for its network"},
+		"none":              {web(), view.LatchNone, "is absent: the pod's containers start without waiting for its network"},
 		"no key":            {web(latched), view.LatchWaiting, "waits: its key has not been written yet"},
 		"no room for a key": {web(latched, func(p *corev1.Pod) { p.Annotations["example.com/filler"] = strings.Repeat("x", 262144-200) }), view.LatchWaiting, "waits: the pod's annotations have no room for its key; remove some"},
 		"closed":            {web(latched, keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), view.LatchWaiting, "waits: its key is closed"},
