@@ -87,7 +87,7 @@ func TestAWrongFileIsRejected(t *testing.T) {
 		head + "checks: [{conditionType: a, successThreshold: -1, " + http + "}]":             "checks[0].successThreshold is -1, must be at least 1",
 		head + "checks: [{conditionType: a, successThreshold: many, " + http + "}]":           "checks.successThreshold is string, must be an integer",
 		head + "checks: [{conditionType: a}]":                                                 "checks[0].http is not set, nor is tcp, grpc, file, exec, cni or peers",
-		head + `checks: [{conditionType: a, ` + http + `, tcp: {address: "a:1"}}]`:            "checks[0].http is set, and tcp as well",
+		head + `checks: [{conditionType: a, ` + http + `, tcp: {address: "a:1"}}]`:            "checks[0].http is set together with tcp",
 		head + `checks: [{conditionType: a, http: {url: "localhost"}}]`:                       `checks[0].http.url is "localhost", must be a URL with a host`,
 		head + `checks: [{conditionType: a, http: {urls: "localhost"}}]`:                      `unknown field "checks[0].http.urls"`,
 		head + `checks: [{conditionType: a, http: "http://localhost"}]`:                       "checks.http is string, must be an object",

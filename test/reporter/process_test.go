@@ -114,7 +114,7 @@ func TestAReporterReportsItsCheck(t *testing.T) {
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusServiceUnavailable)
 	p := s.start(t, e, "CHECK_INTERVAL=100ms", "NODE_NAME="+s.node)
 	down := s.eventually(t, networkReady, "False", is(corev1.ConditionFalse))
-	if down.Reason != "EndpointNotReady" || down.Message != e.URL+" answers 503" {
+	if down.Reason != "EndpointNotReady" || down.Message != e.URL+" returned 503" {
 		t.Errorf("it says %s: %s", down.Reason, down.Message)
 	}
 	e.answer(http.StatusOK)

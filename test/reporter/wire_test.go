@@ -131,7 +131,7 @@ func TestAReporterWaitsForItsRole(t *testing.T) {
 	s := newPowerlessStation(t, c, nameOf(t))
 	p := s.start(t, newEndpoint(t, http.StatusOK))
 	testenv.Eventually(t, "a hint about the role", func(context.Context) error {
-		if log := p.Log(); !contains(log, "nodes/status", "the API server answers 403") {
+		if log := p.Log(); !contains(log, "nodes/status", "the API server returned 403") {
 			return fmt.Errorf("it says %s", log)
 		}
 		return nil
@@ -156,7 +156,7 @@ func TestAReporterMayActAsItsNode(t *testing.T) {
 	// Without it, the account may do nothing.
 	q := s.start(t, newEndpoint(t, http.StatusServiceUnavailable))
 	testenv.Eventually(t, "a refusal", func(context.Context) error {
-		if log := q.Log(); !contains(log, "the API server answers 403") {
+		if log := q.Log(); !contains(log, "the API server returned 403") {
 			return fmt.Errorf("it says %s", log)
 		}
 		return nil

@@ -90,14 +90,14 @@ var badEndpoints = map[string]bad{
 	},
 	"a body that drips": {
 		spec: raw(forever("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", "x", slowly, new(atomic.Int64))),
-		want: answers("THERE answers 200"),
+		want: answers("THERE returned 200"),
 	},
 	"a body that never comes": {
 		spec: raw(func(conn net.Conn) {
 			say("HTTP/1.1 503 Not Now\r\nContent-Length: 100000\r\n\r\n")(conn)
 			hang(conn)
 		}),
-		want: isNotReady("THERE answers 503"),
+		want: isNotReady("THERE returned 503"),
 	},
 	"a redirect to itself": {
 		spec: func(t testing.TB) check.Spec {
@@ -183,7 +183,7 @@ var badEndpoints = map[string]bad{
 			certificate := newAuthority(t).issue(t, "127.0.0.1", time.Now().Add(time.Hour))
 			return at(secure(t, certificate, ok).Listener.Addr().String())
 		},
-		want: isNotReady("THERE answers 400"),
+		want: isNotReady("THERE returned 400"),
 	},
 	"TLS where HTTP is asked for": {
 		spec: raw(say("\x15\x03\x01\x00\x02\x02\x46")),
@@ -249,7 +249,7 @@ var badEndpoints = map[string]bad{
 	},
 	"a caFile that is none": {
 		spec: func(testing.TB) check.Spec { return atHTTPS("127.0.0.1:1", check.TLS{CAFile: "/dev/null"}) },
-		want: noAnswer("caFile /dev/null holds no certificate"),
+		want: noAnswer("caFile /dev/null contains no certificate"),
 	},
 }
 
@@ -319,7 +319,7 @@ func TestAHugeBodyIsNotRead(t *testing.T) {
 			t.Parallel()
 			var sent atomic.Int64
 			address := accept(t, forever(beginning, "x", 0, &sent))
-			expect(t, observed(t, at(address), long), answers("http://"+address+" answers 200"))
+			expect(t, observed(t, at(address), long), answers("http://"+address+" returned 200"))
 			// What the buffers of the system hold is sent without being read.
 			if sent.Load() > 64<<20 {
 				t.Errorf("%d bytes were sent", sent.Load())

@@ -10,25 +10,25 @@ import (
 	"github.com/readygate/readygate/internal/reporter/cni"
 )
 
-// CNI asks the CNI plugins of this node with the CNI verb STATUS or, with canary, by having
-// them connect something.
+// CNI checks the CNI plugins of this node with the CNI verb STATUS or, if canary is set, by attaching
+// a network namespace.
 type CNI struct {
-	// confDir is where the configuration is. Absent: /etc/cni/net.d.
+	// confDir is the directory of the CNI configuration. Absent: /etc/cni/net.d.
 	ConfDir string `json:"confDir,omitempty"`
-	// binDirs are where the plugins are. Absent: /opt/cni/bin.
+	// binDirs are the directories of the plugins. Absent: /opt/cni/bin.
 	BinDirs []string `json:"binDirs,omitempty"`
-	// canary connects a scratch network namespace to the network as if it were a pod, sees that
-	// it has an address and gets a response, and disconnects it. Absent: the plugins
-	// are only asked. {} is a canary that its gateway answers.
+	// canary attaches a temporary network namespace to the network like a pod, verifies that
+	// it has an address and gets a response, and detaches it. Absent: the check calls only
+	// STATUS. {} is a canary that waits for a response of its gateway.
 	Canary *Canary `json:"canary,omitempty"`
 }
 
 // Canary configures the canary.
 type Canary struct {
-	// target is what must respond: an IP address, e.g. 10.96.0.10, or host:port, where a
-	// refusal is an answer as well. Absent: the gateway that the plugins name.
+	// target is the address that must respond: an IP address, e.g. 10.96.0.10, or host:port, where a
+	// refused connection counts as a response. Absent: the gateway that the plugins return.
 	Target string `json:"target,omitempty"`
-	// stateDir is a directory of the host that keeps what is to be taken back after a crash.
+	// stateDir is a directory of the host with the records that a cleanup after a crash needs.
 	// Absent: /var/lib/readygate/canary.
 	StateDir string `json:"stateDir,omitempty"`
 }
@@ -64,28 +64,28 @@ func (c cniStatus) Run(ctx context.Context) Observation {
 	case err != nil:
 		return networkFailure(err)
 	case !answer.Asked:
-		return healthy(ReasonNetworkOK, fmt.Sprintf("network %q is configured; its version of CNI (%s) cannot be asked for more", answer.Network, answer.Version))
+		return healthy(ReasonNetworkOK, fmt.Sprintf("network %q is configured; its cniVersion %s does not support STATUS", answer.Network, answer.Version))
 	}
-	return healthy(ReasonNetworkOK, fmt.Sprintf("the plugins of network %q report that they can take pods", answer.Network))
+	return healthy(ReasonNetworkOK, fmt.Sprintf("the plugins of network %q report that they can accept pods", answer.Network))
 }
 
 type cniCanary struct{ canary *cni.Canary }
 
-// grace is the time that removing a canary may need.
+// grace is the maximum time for the removal of a canary.
 func (cniCanary) grace() time.Duration { return 25 * time.Second }
 
-// Run takes back what a killed reporter left before it connects a canary of its own.
+// Run first removes the canary of a killed reporter, then attaches its own.
 func (c cniCanary) Run(ctx context.Context) Observation {
 	if err := c.canary.Run(ctx); err != nil {
 		return networkFailure(err)
 	}
-	return healthy(ReasonNetworkOK, "a canary was connected to the network and answered")
+	return healthy(ReasonNetworkOK, "a canary was attached to the network and passed its checks")
 }
 
 func networkFailure(err error) Observation {
 	var failure *cni.Error
 	if !errors.As(err, &failure) {
-		return failed("NetworkUnknown", "the check was ended")
+		return failed("NetworkUnknown", "the check was cancelled")
 	}
 	if failure.Reason == cni.StatusNotReady || failure.Reason == cni.NoConfig {
 		return unhealthy(string(failure.Reason), failure.Detail)

@@ -24,9 +24,9 @@ exit 1
 		"no configuration":         {"", yes, unhealthy("NetworkConfigMissing", "no CNI configuration in ")},
 		"not a configuration":      {"{", yes, failed("NetworkConfigWrong", "10-net.conflist in ")},
 		"a plugin is missing":      {`{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "other"}]}`, yes, failed("NetworkPluginMissing", `plugin "other" of network "net" is not in `)},
-		"the plugin says no":       {`{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "plugin"}]}`, no, unhealthy("NetworkNotReady", `plugin "plugin" cannot take pods: the daemon is not up`)},
-		"the plugin says yes":      {`{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "plugin"}]}`, yes, healthy(check.ReasonNetworkOK, `the plugins of network "net" report that they can take pods`)},
-		"too old to be asked":      {`{"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "plugin"}]}`, no, healthy(check.ReasonNetworkOK, `network "net" is configured; its version of CNI (1.0.0) cannot be asked for more`)},
+		"the plugin says no":       {`{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "plugin"}]}`, no, unhealthy("NetworkNotReady", `plugin "plugin" cannot accept pods: the daemon is not up`)},
+		"the plugin says yes":      {`{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "plugin"}]}`, yes, healthy(check.ReasonNetworkOK, `the plugins of network "net" report that they can accept pods`)},
+		"too old to be asked":      {`{"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "plugin"}]}`, no, healthy(check.ReasonNetworkOK, `network "net" is configured; its cniVersion 1.0.0 does not support STATUS`)},
 		"a plugin that cannot run": {`{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "plugin"}]}`, "#!/nonexistent\n", failed("NetworkStatusFailed", "STATUS")},
 	} {
 		t.Run(name, func(t *testing.T) {

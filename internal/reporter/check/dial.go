@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// dialFunc is what an http.Transport opens connections with.
+// dialFunc opens the connections of an http.Transport.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newDialer opens the connections of one run; closeAll closes all of them, also those that are being
-// opened. A transport of net/http keeps connections that were established after their request was
-// cancelled, and with HTTP/2 others too. The number of the write that sends the request is passed in, and
-// the path of a socket to connect to; empty: connections go to the address that is dialled.
+// newDialer returns a dialer for one run and a function that closes all its connections, also those that are being
+// opened: an http.Transport keeps connections that were established after their request was
+// cancelled, and HTTP/2 transports keep more. requestWrite is the number of the write that sends the request.
+// socket is the path of a Unix socket to connect to; empty: the dialled address.
 func newDialer(ctx context.Context, requestWrite int32, socket string) (dial dialFunc, closeAll func()) {
 	run, closeAll := context.WithCancel(context.WithoutCancel(ctx))
 	return func(_ context.Context, network, address string) (net.Conn, error) {
@@ -32,8 +32,8 @@ func newDialer(ctx context.Context, requestWrite int32, socket string) (dial dia
 	}, closeAll
 }
 
-// requestFirstConn is a connection from which nothing is read before the request was written.
-// Otherwise it is a race whether the client takes unsolicited bytes as the response, or logs them.
+// requestFirstConn is a connection that blocks reads until the request is written.
+// Otherwise it is a race whether the client uses unsolicited bytes as the response or logs them.
 type requestFirstConn struct {
 	net.Conn
 
@@ -48,7 +48,7 @@ func (c *requestFirstConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write ignores a connection that the peer has closed: its earlier response counts, and Read returns the error.
+// Write ignores that the peer closed the connection: an earlier response counts, and Read returns the error.
 func (c *requestFirstConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if c.writes.Add(1) >= c.requestWrite {

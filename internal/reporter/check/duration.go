@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is written as in 1m30s. What cannot be read as one is kept
-// until AtLeast is requested: only there is it known which field it is in.
+// Duration is a time.Duration in the format 1m30s. Decoding never fails: AtLeast returns the error for
+// an invalid value, because it has the name of the field.
 type Duration struct {
 	time.Duration
 	unread string
 }
 
-// MaxDuration is a year: what is longer is a mistake.
+// MaxDuration is one year. A longer value is treated as a mistake.
 const MaxDuration = 365 * 24 * time.Hour
 
-// For is the duration.
+// For returns a Duration.
 func For(d time.Duration) *Duration { return &Duration{Duration: d} }
 
-// MarshalJSON writes the duration as a text.
+// MarshalJSON writes the duration as a string.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// ParseDuration reads a duration from a text with a unit.
+// ParseDuration reads a duration from a string with a unit.
 func ParseDuration(text string) *Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -31,7 +31,7 @@ func ParseDuration(text string) *Duration {
 	return For(d)
 }
 
-// UnmarshalJSON reads the duration from a text with a unit.
+// UnmarshalJSON reads the duration from a string with a unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
@@ -42,8 +42,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// AtLeast returns what is wrong with the duration of a field, if it is given. The example is one
-// that would do.
+// AtLeast returns an error if the duration of a field is set and invalid. The example is a valid value.
 func (d *Duration) AtLeast(least time.Duration, field, example string) error {
 	switch {
 	case d == nil:

@@ -31,12 +31,12 @@ func TestExec(t *testing.T) {
 		spec check.Spec
 		want check.Observation
 	}{
-		"a command that succeeds":     {shell("exit 0"), healthy(check.ReasonCommandOK, "sh succeeds")},
-		"one that fails":              {shell("echo out; echo err >&2; exit 3"), unhealthy(check.ReasonCommandFailed, "sh ends with exit code 3")},
-		"one that is ended":           {shell("kill -TERM $$"), unhealthy(check.ReasonCommandFailed, "sh is ended by a signal")},
-		"one that is killed":          {shell("kill -KILL $$"), unhealthy(check.ReasonCommandFailed, "sh is ended by a signal")},
-		"one that reads":              {shell("read line && exit 7; exit 0"), healthy(check.ReasonCommandOK, "sh succeeds")},
-		"arguments are not a script":  {check.Spec{Exec: &check.Exec{Command: []string{"test", "a;b", "=", "a;b"}}}, healthy(check.ReasonCommandOK, "test succeeds")},
+		"a command that succeeds":     {shell("exit 0"), healthy(check.ReasonCommandOK, "sh exited with code 0")},
+		"one that fails":              {shell("echo out; echo err >&2; exit 3"), unhealthy(check.ReasonCommandFailed, "sh exited with code 3")},
+		"one that is ended":           {shell("kill -TERM $$"), unhealthy(check.ReasonCommandFailed, "sh was terminated by a signal")},
+		"one that is killed":          {shell("kill -KILL $$"), unhealthy(check.ReasonCommandFailed, "sh was terminated by a signal")},
+		"one that reads":              {shell("read line && exit 7; exit 0"), healthy(check.ReasonCommandOK, "sh exited with code 0")},
+		"arguments are not a script":  {check.Spec{Exec: &check.Exec{Command: []string{"test", "a;b", "=", "a;b"}}}, healthy(check.ReasonCommandOK, "test exited with code 0")},
 		"one that is not there":       {check.Spec{Exec: &check.Exec{Command: []string{"/nowhere/tool"}}}, failed(check.ReasonCommandNotRun, "tool cannot be run: no such file or directory")},
 		"one that is not in the path": {check.Spec{Exec: &check.Exec{Command: []string{"no-such-tool"}}}, failed(check.ReasonCommandNotRun, "no-such-tool cannot be run: not found")},
 		"one that may not be run":     {check.Spec{Exec: &check.Exec{Command: []string{plain}}}, failed(check.ReasonCommandNotRun, "plain cannot be run: permission denied")},
@@ -91,10 +91,10 @@ func TestChildrenOfACommandAreKilledToo(t *testing.T) {
 		goesOn string
 		want   check.Observation
 	}{
-		"when its time is over":                {"wait", failed(check.ReasonCommandTimedOut, "sh did not end within 2s")},
-		"also if it does not want to end":      {"trap '' TERM INT HUP; while :; do sleep 1; done", failed(check.ReasonCommandTimedOut, "sh did not end within 2s")},
-		"when it fails":                        {"exit 1", unhealthy(check.ReasonCommandFailed, "sh ends with exit code 1")},
-		"when it succeeds and leaves somebody": {"exit 0", healthy(check.ReasonCommandOK, "sh succeeds")},
+		"when its time is over":                {"wait", failed(check.ReasonCommandTimedOut, "sh did not finish within 2s")},
+		"also if it does not want to end":      {"trap '' TERM INT HUP; while :; do sleep 1; done", failed(check.ReasonCommandTimedOut, "sh did not finish within 2s")},
+		"when it fails":                        {"exit 1", unhealthy(check.ReasonCommandFailed, "sh exited with code 1")},
+		"when it succeeds and leaves somebody": {"exit 0", healthy(check.ReasonCommandOK, "sh exited with code 0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +115,7 @@ func TestChildrenOfACommandAreKilledToo(t *testing.T) {
 func TestEndlessOutputIsNotKept(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	expect(t, observed(t, shell("yes; true"), brief), failed(check.ReasonCommandTimedOut, "sh did not end within 300ms"))
+	expect(t, observed(t, shell("yes; true"), brief), failed(check.ReasonCommandTimedOut, "sh did not finish within 300ms"))
 	runtime.ReadMemStats(&after)
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 8<<20 {
 		t.Errorf("%d bytes were taken", taken)

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// File looks at a file. One that is there, new enough and has the text is healthy.
+// File checks a file. It is healthy if the file exists, is new enough and contains the text.
 type File struct {
 	// path is the absolute path, e.g. /var/lib/calico/nodename.
 	Path string `json:"path"`
-	// newerThan is the greatest age since the last change, e.g. 5m. Absent: any age.
+	// newerThan is the maximum time since the last modification, e.g. 5m. Absent: any time.
 	NewerThan *Duration `json:"newerThan,omitempty"`
-	// contains is a text that must be in the first 64 KiB. Absent: any content.
+	// contains is a text that the first 64 KiB must contain. Absent: any content.
 	Contains string `json:"contains,omitempty"`
 }
 
-// maxFile is how much of a file is looked at.
+// maxFile is the maximum number of bytes read of a file.
 const maxFile = 64 << 10
 
 type fileCheck struct{ *File }
@@ -31,7 +31,7 @@ func (f *File) check(Env) (Check, error) {
 	case !filepath.IsAbs(f.Path):
 		return nil, wrong("path", "is %q, must be absolute, e.g. /var/lib/calico/nodename", f.Path)
 	case len(f.Contains) > maxFile:
-		return nil, wrong("contains", "has %d bytes, must have at most %d: only so much of a file is looked at", len(f.Contains), maxFile)
+		return nil, wrong("contains", "has %d bytes, must have at most %d: the check reads no more of a file", len(f.Contains), maxFile)
 	}
 	if err := f.NewerThan.AtLeast(time.Second, "newerThan", "5m"); err != nil {
 		return nil, err
@@ -45,19 +45,19 @@ func (c fileCheck) Run(context.Context) Observation {
 	case errors.Is(err, fs.ErrNotExist):
 		return unhealthy(ReasonFileMissing, c.Path+" does not exist")
 	case err != nil:
-		return failed(ReasonFileUnreadable, c.Path+" cannot be looked at: "+explainFile(err))
+		return failed(ReasonFileUnreadable, c.Path+" cannot be accessed: "+explainFile(err))
 	case c.NewerThan != nil && time.Since(info.ModTime()) > c.NewerThan.Duration:
 		return unhealthy(ReasonFileTooOld, c.Path+" has not changed for more than "+c.NewerThan.String())
 	case c.Contains == "":
-		return healthy(ReasonFileOK, c.Path+" is there")
+		return healthy(ReasonFileOK, c.Path+" exists")
 	case !info.Mode().IsRegular():
-		return failed(ReasonFileUnreadable, c.Path+" is not a regular file, so it has no content to look at")
+		return failed(ReasonFileUnreadable, c.Path+" is not a regular file, so its content cannot be checked")
 	}
-	return c.look()
+	return c.checkContent()
 }
 
-// look reads no more than maxFile, however large the file is.
-func (c fileCheck) look() Observation {
+// checkContent reads at most maxFile bytes.
+func (c fileCheck) checkContent() Observation {
 	file, err := os.Open(c.Path)
 	if err != nil {
 		return failed(ReasonFileUnreadable, c.Path+" cannot be read: "+explainFile(err))
@@ -68,9 +68,9 @@ func (c fileCheck) look() Observation {
 	case err != nil:
 		return failed(ReasonFileUnreadable, c.Path+" cannot be read: "+explainFile(err))
 	case !bytes.Contains(content, []byte(c.Contains)):
-		return unhealthy(ReasonFileLacksText, c.Path+" does not have the text that is required")
+		return unhealthy(ReasonFileLacksText, c.Path+" does not contain the required text")
 	}
-	return healthy(ReasonFileOK, c.Path+" has the text that is required")
+	return healthy(ReasonFileOK, c.Path+" contains the required text")
 }
 
 func explainFile(err error) string {

@@ -15,21 +15,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// GRPC asks with the gRPC health protocol (grpc.health.v1.Health/Check).
+// GRPC calls the gRPC health protocol (grpc.health.v1.Health/Check).
 type GRPC struct {
 	// address is host and port, e.g. localhost:9879, or a socket, e.g. unix:///run/agent.sock.
 	Address string `json:"address"`
-	// service is the name of the service to ask about. Absent: the server as a whole.
+	// service is the name of the service to check. Absent: the server as a whole.
 	Service string `json:"service,omitempty"`
 	// tls encrypts the connection. Absent: it is not encrypted.
 	TLS *TLS `json:"tls,omitempty"`
 }
 
-// grpcCheck implements the one call on the HTTP/2 of the standard library: the request is one field, the
+// grpcCheck implements the call with the HTTP/2 client of the standard library: the request is one field, the
 // response one number, and a gRPC library would double the size of the reporter.
 type grpcCheck struct {
 	spec    *GRPC
-	socket  string // empty: there is none
+	socket  string // path of the Unix socket; empty: TCP
 	request []byte
 	env     Env
 }
@@ -52,7 +52,7 @@ func (g *GRPC) check(env Env) (Check, error) {
 	return c, nil
 }
 
-// healthRequest is a HealthCheckRequest as a gRPC message: no compression, length, bytes.
+// healthRequest returns a HealthCheckRequest as a gRPC message: no compression, length, bytes.
 func healthRequest(service string) []byte {
 	var message []byte
 	if service != "" {
@@ -62,9 +62,9 @@ func healthRequest(service string) []byte {
 }
 
 func (c *grpcCheck) Run(ctx context.Context) Observation {
-	requestWrite := int32(2) // after the preface of HTTP/2
+	requestWrite := int32(2) // after the HTTP/2 preface
 	if c.spec.TLS != nil {
-		requestWrite = 1 // which is a matter of TLS
+		requestWrite = 1 // the first write of TLS is enough
 	}
 	dial, closeAll := newDialer(ctx, requestWrite, c.socket)
 	defer closeAll()
@@ -90,7 +90,7 @@ func (c *grpcCheck) client(dial dialFunc) (*http.Client, error) {
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}, err
 }
 
-// noRedirect is for clients that take a redirect as the response.
+// noRedirect makes a client return a redirect as the response.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // ask sends the request, and returns the response with its body.
@@ -132,7 +132,7 @@ var servingStatus = map[uint64]string{0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVIN
 func (c *grpcCheck) evaluate(response *http.Response, answer []byte) Observation {
 	code := response.Trailer.Get("Grpc-Status")
 	if code == "" {
-		code = response.Header.Get("Grpc-Status") // an answer without a message
+		code = response.Header.Get("Grpc-Status") // a response without a message
 	}
 	target := c.spec.Address
 	if c.spec.Service != "" {
@@ -141,13 +141,13 @@ func (c *grpcCheck) evaluate(response *http.Response, answer []byte) Observation
 	switch code {
 	case grpcOK:
 	case "":
-		return failed(ReasonEndpointConnectionError, target+": the answer is not gRPC")
+		return failed(ReasonEndpointConnectionError, target+": the response is not gRPC")
 	case grpcNotFound:
-		return unhealthy(ReasonEndpointNotReady, target+" is unknown there")
+		return unhealthy(ReasonEndpointNotReady, target+": service not found")
 	case grpcUnimplemented:
-		return unhealthy(ReasonEndpointNotReady, target+" does not speak the gRPC health protocol")
+		return unhealthy(ReasonEndpointNotReady, target+" does not implement the gRPC health protocol")
 	default:
-		return unhealthy(ReasonEndpointNotReady, target+" answers with a gRPC error")
+		return unhealthy(ReasonEndpointNotReady, target+" returned a gRPC error")
 	}
 	status, err := servingOf(answer)
 	if err != nil {
@@ -159,9 +159,9 @@ func (c *grpcCheck) evaluate(response *http.Response, answer []byte) Observation
 	return healthy(ReasonEndpointOK, target+" is SERVING")
 }
 
-var errNotHealth = errors.New("the answer is not of the gRPC health protocol")
+var errNotHealth = errors.New("the response is not of the gRPC health protocol")
 
-// servingOf is the status in a HealthCheckResponse; one that is left out is 0.
+// servingOf returns the status in a HealthCheckResponse; an absent status is 0.
 func servingOf(answer []byte) (uint64, error) {
 	if len(answer) < 5 || answer[0] != 0 || binary.BigEndian.Uint32(answer[1:5]) != uint32(len(answer)-5) {
 		return 0, errNotHealth

@@ -75,8 +75,8 @@ func TestARealGRPCServer(t *testing.T) {
 		"with a service that does": {check.GRPC{Address: address, Service: "good"}, answers("THERE service good is SERVING")},
 		"with one that does not":   {check.GRPC{Address: address, Service: "bad"}, isNotReady("THERE service bad is NOT_SERVING")},
 		"with one in limbo":        {check.GRPC{Address: address, Service: "odd"}, isNotReady("THERE service odd is UNKNOWN")},
-		"without the service":      {check.GRPC{Address: address, Service: "other"}, isNotReady("THERE service other is unknown there")},
-		"without health":           {check.GRPC{Address: stranger.Addr().String()}, isNotReady("THERE does not speak the gRPC health protocol")},
+		"without the service":      {check.GRPC{Address: address, Service: "other"}, isNotReady("THERE service other: service not found")},
+		"without health":           {check.GRPC{Address: stranger.Addr().String()}, isNotReady("THERE does not implement the gRPC health protocol")},
 		"at a socket":              {check.GRPC{Address: "unix://" + name}, answers("THERE is SERVING")},
 		"that is believed":         {check.GRPC{Address: safe, TLS: &check.TLS{CAFile: ca.file(t), ServerName: "agent.example"}}, answers("THERE is SERVING")},
 		"that need not be":         {check.GRPC{Address: safe, TLS: &check.TLS{InsecureSkipVerify: true}}, answers("THERE is SERVING")},
@@ -142,7 +142,7 @@ func message(text string) []byte {
 
 func TestBadGRPCServers(t *testing.T) {
 	t.Parallel()
-	const alien = "THERE: the answer is not of the gRPC health protocol"
+	const alien = "THERE: the response is not of the gRPC health protocol"
 	for name, test := range map[string]struct {
 		address func(t testing.TB) string
 		tls     *check.TLS
@@ -184,7 +184,7 @@ func TestBadGRPCServers(t *testing.T) {
 		},
 		"HTTP/2 that is not gRPC": {
 			address: func(t testing.TB) string { return http2(t, ok) },
-			want:    noAnswer("THERE: the answer is not gRPC"),
+			want:    noAnswer("THERE: the response is not gRPC"),
 		},
 		"HTTP/2 that redirects": {
 			address: func(t testing.TB) string {
@@ -192,7 +192,7 @@ func TestBadGRPCServers(t *testing.T) {
 					http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 				})
 			},
-			want: noAnswer("THERE: the answer is not gRPC"),
+			want: noAnswer("THERE: the response is not gRPC"),
 		},
 		"a banner of SSH": {
 			address: func(t testing.TB) string { return accept(t, greet("SSH-2.0-OpenSSH_9.9\r\n")) },
@@ -256,7 +256,7 @@ func TestBadGRPCServers(t *testing.T) {
 		},
 		"an error": {
 			address: func(t testing.TB) string { return reply(t, "14", nil) },
-			want:    isNotReady("THERE answers with a gRPC error"),
+			want:    isNotReady("THERE returned a gRPC error"),
 		},
 		"an error with a message that changes": {
 			address: func(t testing.TB) string {
@@ -266,7 +266,7 @@ func TestBadGRPCServers(t *testing.T) {
 					w.Header().Set("Grpc-Message", time.Duration(asked.Add(1)).String())
 				})
 			},
-			want: isNotReady("THERE answers with a gRPC error"),
+			want: isNotReady("THERE returned a gRPC error"),
 		},
 		"an answer without end": {
 			address: func(t testing.TB) string {
@@ -278,7 +278,7 @@ func TestBadGRPCServers(t *testing.T) {
 					}
 				})
 			},
-			want: noAnswer("THERE: the answer is not gRPC"),
+			want: noAnswer("THERE: the response is not gRPC"),
 		},
 		"a header that is huge": {
 			address: func(t testing.TB) string {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Guard runs a check within its timeout, also one that does not come back: a file on a dead
-// network file system, say. Such a run stays the only one until it ends.
+// Guard enforces the timeout of a check, also if the check does not return, e.g. because of a file on a dead
+// network file system. It starts no other run until such a run ends.
 type Guard struct {
 	Check   Check
 	Timeout time.Duration
@@ -15,7 +15,7 @@ type Guard struct {
 	pending chan Observation
 }
 
-// grace is the time that a check may need after its timeout; a check that has to clean up has its own.
+// grace is the time that a check may need after its timeout; a check with a cleanup defines its own.
 const grace = 2 * time.Second
 
 type cleaner interface{ grace() time.Duration }
@@ -27,7 +27,7 @@ func (g *Guard) limit() time.Duration {
 	return g.Timeout + grace
 }
 
-// Run runs the check once, or waits for the run before that has not come back.
+// Run runs the check once, or waits for the previous run if it has not returned.
 func (g *Guard) Run(ctx context.Context) Observation {
 	runCtx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
@@ -42,6 +42,6 @@ func (g *Guard) Run(ctx context.Context) Observation {
 		g.pending = nil
 		return observation
 	case <-late.C:
-		return failed(ReasonCheckHangs, fmt.Sprintf("the check did not come back within %v", g.limit()))
+		return failed(ReasonCheckHangs, fmt.Sprintf("the check did not return within %v", g.limit()))
 	}
 }

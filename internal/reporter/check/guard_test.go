@@ -39,7 +39,7 @@ func TestACheckThatNeverReturnsIsReportedAndStaysTheOnlyOne(t *testing.T) {
 			started.Add(1)
 			return <-back
 		})}
-		hangs := failed(check.ReasonCheckHangs, "the check did not come back within 5s")
+		hangs := failed(check.ReasonCheckHangs, "the check did not return within 5s")
 		for range 3 {
 			began := time.Now()
 			expect(t, guard.Run(t.Context()), hangs)
@@ -74,7 +74,7 @@ func TestALateResultIsDeliveredToTheNextRun(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			return answers("late")
 		})}
-		expect(t, guard.Run(t.Context()), failed(check.ReasonCheckHangs, "the check did not come back within 3s"))
+		expect(t, guard.Run(t.Context()), failed(check.ReasonCheckHangs, "the check did not return within 3s"))
 		began := time.Now()
 		expect(t, guard.Run(t.Context()), answers("late"))
 		if took := time.Since(began); took != time.Second {

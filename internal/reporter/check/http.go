@@ -17,25 +17,25 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// HTTP sends a GET request. A response with a status in the range is healthy.
+// HTTP sends a GET request. A response with one of the status codes is healthy.
 type HTTP struct {
-	// url is what to get, e.g. http://localhost:9099/readiness or https://localhost:10250/healthz.
+	// url is the URL of the request, e.g. http://localhost:9099/readiness or https://localhost:10250/healthz.
 	URL string `json:"url"`
-	// unixSocket is the path of a socket to send the request to, e.g. /run/agent.sock. Absent:
+	// unixSocket is the path of a Unix socket that receives the request, e.g. /run/agent.sock. Absent:
 	// the request goes to the host in url.
 	UnixSocket string `json:"unixSocket,omitempty"`
-	// status are the codes that mean healthy, e.g. ["200-299", "401"]. Absent: 200-299. A
-	// redirect that is not among them is followed, on the same host.
+	// status lists the codes that mean healthy, e.g. ["200-299", "401"]. Absent: 200-299. The check
+	// follows a redirect to the same host unless its code is listed.
 	Status []string `json:"status,omitempty"`
-	// headers are sent with the request, e.g. {Authorization: "Bearer x"}.
+	// headers are added to the request, e.g. {Authorization: "Bearer x"}. Absent: none.
 	Headers map[string]string `json:"headers,omitempty"`
 	TLS     `json:",inline"`
 }
 
-// maxRedirects is how often an endpoint may send the check elsewhere on the same host.
+// maxRedirects is the maximum number of redirects that a check follows.
 const maxRedirects = 5
 
-// redirectError ends a check that was redirected to another host, which is not the component of this node, or too often.
+// redirectError ends a check that was redirected too often or to another host, which is not the component of this node.
 type redirectError string
 
 func (e redirectError) Error() string { return string(e) }
@@ -60,7 +60,7 @@ func (h *HTTP) check(env Env) (Check, error) {
 	case h.UnixSocket != "" && !filepath.IsAbs(h.UnixSocket):
 		return nil, wrong("unixSocket", "is %q, must be an absolute path, e.g. /run/agent.sock", h.UnixSocket)
 	case u.Scheme == "http" && h.TLS != TLS{}:
-		return nil, wrong("url", "is %q, which is not encrypted: leave out caFile, serverName and insecureSkipVerify, or begin with https://", h.URL)
+		return nil, wrong("url", "is %q, which does not use TLS: remove caFile, serverName and insecureSkipVerify, or begin with https://", h.URL)
 	}
 	if u.Port() != "" {
 		if err := portInRange(u.Port()); err != nil {
@@ -91,11 +91,11 @@ func headersFit(headers map[string]string) error {
 		before, twice := seen[canonical]
 		switch seen[canonical] = name; {
 		case !httpguts.ValidHeaderFieldName(name):
-			return wrong("headers", "has the name %q, must be of letters, digits and dashes, e.g. X-Health-Token", name)
+			return wrong("headers", "has the name %q, must consist of letters, digits and dashes, e.g. X-Health-Token", name)
 		case twice:
-			return wrong("headers", "has %s and %s, which are the same header: leave one of them", before, name)
+			return wrong("headers", "has %s and %s, which are the same header: remove one of them", before, name)
 		case !httpguts.ValidHeaderFieldValue(headers[name]), canonical == "Host" && !httpguts.ValidHostHeader(headers[name]):
-			return wrong("headers", "has for %s a value that cannot be sent: must be one line of text", name)
+			return wrong("headers", "has an invalid value for %s, must be one line of text", name)
 		}
 	}
 	return nil
@@ -121,11 +121,11 @@ func parseStatus(texts []string) ([]codes, error) {
 	return all, nil
 }
 
-// Run asks once, on a connection of its own: one that was opened before proves less.
+// Run sends one request on a new connection: a connection that is already open proves less.
 func (c *httpCheck) Run(ctx context.Context) Observation {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
-		return failed(ReasonEndpointConnectionError, "the request cannot be made")
+		return failed(ReasonEndpointConnectionError, "the request cannot be created")
 	}
 	request.Header.Set("User-Agent", userAgent())
 	for name, value := range c.spec.Headers {
@@ -149,7 +149,7 @@ func (c *httpCheck) Run(ctx context.Context) Observation {
 		return noAnswer(c.shown, err, c.env)
 	}
 	_ = response.Body.Close() // it is not read
-	answer := fmt.Sprintf("%s answers %d", c.shown, response.StatusCode)
+	answer := fmt.Sprintf("%s returned %d", c.shown, response.StatusCode)
 	if c.isGood(response.StatusCode) {
 		return healthy(ReasonEndpointOK, answer)
 	}
@@ -174,7 +174,7 @@ func (c *httpCheck) client(first *url.URL, dial dialFunc) (*http.Client, error) 
 	return &http.Client{Transport: transport, CheckRedirect: func(request *http.Request, via []*http.Request) error {
 		switch {
 		case c.isGood(request.Response.StatusCode):
-			return http.ErrUseLastResponse // the redirect is what the user asked for
+			return http.ErrUseLastResponse // spec.status lists the redirect
 		case request.URL.Host != first.Host || request.URL.Scheme != first.Scheme:
 			return redirectError("redirects to another host")
 		case len(via) > maxRedirects:

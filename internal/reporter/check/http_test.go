@@ -34,7 +34,7 @@ func TestTheStatusDecides(t *testing.T) {
 			t.Parallel()
 			ask := func(code int) (check.Observation, string) {
 				url := server.URL + "/" + strconv.Itoa(code)
-				return observed(t, check.Spec{HTTP: &check.HTTP{URL: url, Status: test.status}}, long), url + " answers " + strconv.Itoa(code)
+				return observed(t, check.Spec{HTTP: &check.HTTP{URL: url, Status: test.status}}, long), url + " returned " + strconv.Itoa(code)
 			}
 			for _, code := range test.good {
 				got, words := ask(code)
@@ -99,7 +99,7 @@ func TestAPasswordInTheURLIsSentAndNotShown(t *testing.T) {
 		}
 	})
 	url := strings.Replace(server.URL, "http://", "http://me:secret@", 1)
-	expect(t, observed(t, check.Spec{HTTP: &check.HTTP{URL: url}}, long), answers(strings.Replace(url, "secret", "xxxxx", 1)+" answers 200"))
+	expect(t, observed(t, check.Spec{HTTP: &check.HTTP{URL: url}}, long), answers(strings.Replace(url, "secret", "xxxxx", 1)+" returned 200"))
 }
 
 func TestARedirectOnTheSameHost(t *testing.T) {
@@ -110,10 +110,10 @@ func TestARedirectOnTheSameHost(t *testing.T) {
 		want   func(string) check.Observation
 		asked  int64
 	}{
-		"is followed":                     {hops: 1, want: func(u string) check.Observation { return answers(u + " answers 200") }, asked: 2},
-		"is followed five times":          {hops: 5, want: func(u string) check.Observation { return answers(u + " answers 200") }, asked: 6},
+		"is followed":                     {hops: 1, want: func(u string) check.Observation { return answers(u + " returned 200") }, asked: 2},
+		"is followed five times":          {hops: 5, want: func(u string) check.Observation { return answers(u + " returned 200") }, asked: 6},
 		"is not followed six times":       {hops: 6, want: func(u string) check.Observation { return isNotReady(u + " redirects too often") }, asked: 6},
-		"is what the user may be waiting": {hops: 9, status: []string{"200-399"}, want: func(u string) check.Observation { return answers(u + " answers 307") }, asked: 1},
+		"is what the user may be waiting": {hops: 9, status: []string{"200-399"}, want: func(u string) check.Observation { return answers(u + " returned 307") }, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestCertificatesAreVerifiedAsConfigured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expect(t, observed(t, check.Spec{HTTP: &check.HTTP{URL: test.url, TLS: test.tls}}, long), answers(test.url+" answers 200"))
+			expect(t, observed(t, check.Spec{HTTP: &check.HTTP{URL: test.url, TLS: test.tls}}, long), answers(test.url+" returned 200"))
 		})
 	}
 }
@@ -161,7 +161,7 @@ func TestACAFileMayBeReplacedAtAnyTime(t *testing.T) {
 	c := made(t, check.Spec{HTTP: &check.HTTP{URL: server.URL, TLS: check.TLS{CAFile: file}}}, check.Env{})
 	expect(t, ran(t, c, long), noAnswer(server.URL+": the certificate is of an unknown authority: set caFile, or insecureSkipVerify"))
 	after.write(t, file)
-	expect(t, ran(t, c, long), answers(server.URL+" answers 200"))
+	expect(t, ran(t, c, long), answers(server.URL+" returned 200"))
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestARequestMayGoToASocket(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	spec := check.Spec{HTTP: &check.HTTP{URL: "http://agent.invalid/ready", UnixSocket: path}}
-	expect(t, observed(t, spec, long), answers("http://agent.invalid/ready at "+path+" answers 200"))
+	expect(t, observed(t, spec, long), answers("http://agent.invalid/ready at "+path+" returned 200"))
 	if host.Load() != "agent.invalid" {
 		t.Errorf("the host is %v", host.Load())
 	}

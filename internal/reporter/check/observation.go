@@ -2,21 +2,21 @@ package check
 
 import "github.com/readygate/readygate/internal/neterror"
 
-// Result is the kind of an observation.
+// Result is the kind of an Observation.
 type Result string
 
-// Results, named as the metrics name them.
+// Results; they are values of the label result in the metrics.
 const (
 	// Healthy: the component is ready.
 	Healthy Result = "healthy"
-	// Unhealthy: the component answered, and is not ready.
+	// Unhealthy: the component responded, and is not ready.
 	Unhealthy Result = "unhealthy"
-	// Error: there was no answer, or none that can be understood.
+	// Error: the check got no valid response.
 	Error Result = "error"
 )
 
-// Observation is what a check found. Reason is one CamelCase word, Message a short sentence
-// for people; both become part of a node condition.
+// Observation is the outcome of one run of a check. Reason is one CamelCase word, Message a short sentence;
+// both become part of a node condition.
 type Observation struct {
 	Result  Result
 	Reason  string
@@ -26,14 +26,14 @@ type Observation struct {
 // Healthy reports whether the component is ready.
 func (o Observation) Healthy() bool { return o.Result == Healthy }
 
-// Reasons of checks that ask an endpoint. The first three are older than this project.
+// Reasons of checks of an endpoint. They are those of node-readiness-controller.
 const (
 	ReasonEndpointOK              = "EndpointOK"
 	ReasonEndpointNotReady        = "EndpointNotReady"
 	ReasonEndpointConnectionError = "EndpointConnectionError"
 )
 
-// Reasons of checks that look at a file.
+// Reasons of checks of a file.
 const (
 	ReasonFileOK         = "FileOK"
 	ReasonFileMissing    = "FileMissing"
@@ -50,21 +50,21 @@ const (
 	ReasonCommandNotRun   = "CommandNotRun"
 )
 
-// Reasons of checks of the network of pods.
+// Reasons of checks of the pod network.
 const (
-	// ReasonNetworkOK: the plugins are ready, or the canary was connected.
+	// ReasonNetworkOK: the plugins are ready, or the canary passed its checks.
 	ReasonNetworkOK = "NetworkOK"
-	// ReasonPeerReached: a reporter on another node answered.
+	// ReasonPeerReached: a reporter on another node responded.
 	ReasonPeerReached = "PeerReached"
-	// ReasonNoPeers: there is no other node that is ready, so there is no peer to reach; or
-	// it is not known yet whether there is one.
+	// ReasonNoPeers: no reporter on another node is ready, or the check has not
+	// determined yet whether there is one.
 	ReasonNoPeers = "NoPeers"
-	// ReasonPeersUnreachable: reporters on other nodes are ready, or were when the network broke,
-	// and none of those that were tried answered.
+	// ReasonPeersUnreachable: reporters on other nodes are ready, or were when the network failed,
+	// and none that was tried responded.
 	ReasonPeersUnreachable = "PeersUnreachable"
 )
 
-// ReasonCheckHangs means that the check did not come back at all, long after its timeout.
+// ReasonCheckHangs means that the check did not return, long after its timeout.
 const ReasonCheckHangs = "CheckHangs"
 
 func healthy(reason, message string) Observation {
@@ -79,7 +79,7 @@ func failed(reason, message string) Observation {
 	return Observation{Result: Error, Reason: reason, Message: message}
 }
 
-// noAnswer is what a check finds whose request to the target failed.
+// noAnswer is the result of a check whose request to the target failed.
 func noAnswer(target string, err error, env Env) Observation {
 	return failed(ReasonEndpointConnectionError, target+": "+neterror.Explain(err, env.Timeout))
 }

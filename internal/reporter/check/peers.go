@@ -14,39 +14,38 @@ import (
 	"time"
 )
 
-// Peers connects to the reporters of other nodes over the network of pods: one that answers
-// proves that packets go from a pod here to a pod there and back. It is for a reporter that
-// runs on the network of pods, on every node.
+// Peers connects to the reporters of other nodes over the pod network. A response proves that packets
+// pass from a pod on this node to a pod on another node and back. It is for a reporter DaemonSet that
+// runs on the pod network of every node.
 //
-// A node is not held back by peers that are not ready themselves: one answer is enough, and
-// only the silence of peers that are ready speaks against a node. One that is switched off is
-// silent as well until it leaves the Service, about a minute later: a hold-down that is shorter
-// makes that a failure of those that it was the last peer of.
+// Peers that are not ready do not make a node unhealthy: one response is enough, and only ready peers
+// that do not respond count against the node. A node that was switched off stays in the Service for
+// about a minute and does not respond. With a shorter hold-down, a node for which it was the last peer
+// becomes unhealthy.
 type Peers struct {
-	// ready is a Service in front of the reporters that are ready (by /readyz), e.g.
-	// network-reporter, or host:port. A Service is found by the variables that kubelet sets in
-	// each container, so no DNS is needed: it must be in the pod's own namespace, and there
-	// before the pod.
+	// ready is a Service of the ready reporters (according to /readyz), e.g. network-reporter, or host:port.
+	// The check finds the Service by the environment variables that the kubelet sets in each container, so it
+	// needs no DNS. The Service must be in the namespace of the pod and must exist before the pod.
 	Ready string `json:"ready"`
-	// everyone is a Service in front of all reporters, ready or not (publishNotReadyAddresses),
-	// e.g. network-reporter-all, or host:port. An answer there proves as much, silence nothing.
+	// everyone is a Service of all reporters, ready or not (publishNotReadyAddresses: true),
+	// e.g. network-reporter-all, or host:port. A response there proves the same; a missing one proves nothing.
 	Everyone string `json:"everyone"`
-	// patience is how long a node that starts waits for a first answer before it counts as
-	// alone, and healthy; ten times as long while there are peers that do not answer. Absent: 30s.
+	// patience is how long a starting node waits for a first response before it counts as the only
+	// node, and healthy; ten times as long while peers exist that do not respond. Absent: 30s.
 	Patience *Duration `json:"patience,omitempty"`
 }
 
 const (
-	// PeerPath is where a reporter answers its peers.
+	// PeerPath is the path that a reporter serves for its peers.
 	PeerPath = "/peer"
-	// PeerNodeHeader names the node in such an answer.
+	// PeerNodeHeader is the response header with the name of the node.
 	PeerNodeHeader = "Readygate-Node"
 
 	defaultPatience = 30 * time.Second
-	// extendedFactor is how many times as long a node waits while peers are there that do not
-	// answer: it may be its own fault, and it may be theirs.
+	// extendedFactor multiplies the wait while peers exist that do not respond: either this node or the
+	// peers may be the cause.
 	extendedFactor = 10
-	// maxPeerTries is how many connections a run tries: a Service may lead to this very node.
+	// maxPeerTries is the maximum number of connections per run: a Service may select this node's own reporter.
 	maxPeerTries = 8
 )
 
@@ -56,11 +55,11 @@ type peersCheck struct {
 	env             Env
 	now             func() time.Time
 
-	began      time.Time // of the wait for a first answer
-	unanswered time.Time // when there was a peer that did not answer, in that wait
-	answered   bool      // there was an answer once, or the wait for one is over
-	silent     time.Time // since when peers that are ready do not answer; zero: they do, or there is none
-	broken     bool      // they did not for as long as the hold-down, so only an answer makes up for it
+	began      time.Time // start of the wait for a first response
+	unanswered time.Time // last time in that wait at which a peer existed and did not respond
+	answered   bool      // a peer responded once, or the wait is over
+	silent     time.Time // since when ready peers do not respond; zero: one responds, or none exists
+	broken     bool      // ready peers did not respond for the hold-down: only a response makes the node healthy
 }
 
 func (p *Peers) check(env Env) (Check, error) {
@@ -73,7 +72,7 @@ func (p *Peers) check(env Env) (Check, error) {
 		return nil, err
 	}
 	if c.everyone == c.ready {
-		return nil, wrong("everyone", "is %q, which is where ready leads as well: must be another Service, in front of all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all", p.Everyone)
+		return nil, wrong("everyone", "is %q, which has the same address as ready: must be another Service, which selects all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all", p.Everyone)
 	}
 	if err := p.Patience.AtLeast(0, "patience", "30s"); err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (p *Peers) check(env Env) (Check, error) {
 	return c, nil
 }
 
-// peerAddress is where the reporters behind a Service, or at host:port, are.
+// peerAddress returns the address of a Service, or host:port unchanged.
 func peerAddress(env Env, field, text string) (string, error) {
 	switch {
 	case text == "":
@@ -95,14 +94,14 @@ func peerAddress(env Env, field, text string) (string, error) {
 	name := strings.ToUpper(strings.ReplaceAll(text, "-", "_"))
 	host, port := env.Variable(name+"_SERVICE_HOST"), env.Variable(name+"_SERVICE_PORT")
 	if host == "" || portInRange(port) != nil {
-		return "", wrong(field, "is %q, and the variables %s_SERVICE_HOST and %s_SERVICE_PORT are not set: create the Service, with a cluster IP and in the namespace of this pod, before the pod; or give host:port", text, name, name)
+		return "", wrong(field, "is %q, and the variables %s_SERVICE_HOST and %s_SERVICE_PORT are not set: create the Service with a cluster IP, in the namespace of this pod and before the pod; or set host:port", text, name, name)
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// tally is what the tries at one address found.
+// tally counts the results of the connections to one address.
 type tally struct {
-	reached              bool // a reporter of another node
+	reached              bool // a reporter of another node responded
 	self, absent, silent int
 }
 
@@ -117,24 +116,24 @@ func (c *peersCheck) Run(ctx context.Context) Observation {
 	switch {
 	case everyone.reached:
 		c.answered, c.broken, c.silent = true, false, time.Time{}
-		return healthy(ReasonPeerReached, "a reporter on another node answers over the network of pods")
+		return healthy(ReasonPeerReached, "a reporter on another node responded over the pod network")
 	case !c.answered:
 		return c.wait(everyone.silent > 0, now)
 	case ready.silent > 0:
 		if c.silent.IsZero() {
 			c.silent = now
 		} else if now.Sub(c.silent) >= c.env.HoldDown {
-			c.broken = true // silence is proof when it has lasted as long as the condition needs to turn
+			c.broken = true // the condition becomes False after the same time
 		}
-		return failed(ReasonPeersUnreachable, fmt.Sprintf("no reporter of another node answers at %s, though there are some that are ready", c.ready))
+		return failed(ReasonPeersUnreachable, fmt.Sprintf("no reporter of another node responds at %s, although some are ready", c.ready))
 	case c.broken:
-		return failed(ReasonPeersUnreachable, "no reporter of another node has answered since the network broke")
+		return failed(ReasonPeersUnreachable, "no reporter of another node has responded since the network failed")
 	}
 	c.silent = time.Time{}
-	return healthy(ReasonNoPeers, "no other node has a reporter that is ready, so there is no peer to reach")
+	return healthy(ReasonNoPeers, "no other node has a ready reporter, so there is no peer to reach")
 }
 
-// wait waits for a first answer for a while: when many nodes start together, each of them
+// wait returns the result before the first response: when many nodes start together, each of them
 // finds no peer at first.
 func (c *peersCheck) wait(others bool, now time.Time) Observation {
 	if c.began.IsZero() {
@@ -144,18 +143,18 @@ func (c *peersCheck) wait(others bool, now time.Time) Observation {
 		c.unanswered = now
 	}
 	patience := c.patience
-	// A run that finds only itself proves little: with two nodes, chance hides the other at times.
+	// A run that reaches only this node proves little: with two nodes, the Service may select this one every time.
 	if !c.unanswered.IsZero() && now.Sub(c.unanswered) < c.patience {
 		patience *= extendedFactor
 	}
 	if now.Sub(c.began) < patience {
-		return unhealthy(ReasonNoPeers, fmt.Sprintf("waits up to %v for a reporter of another node to answer", patience))
+		return unhealthy(ReasonNoPeers, fmt.Sprintf("waiting up to %v for a response from a reporter of another node", patience))
 	}
 	c.answered = true
-	return healthy(ReasonNoPeers, fmt.Sprintf("no reporter of another node has answered for %v, so this node counts as alone", patience))
+	return healthy(ReasonNoPeers, fmt.Sprintf("no reporter of another node responded within %v, so this node counts as the only one", patience))
 }
 
-// try connects to one address until a reporter on another node responds, for half of the time that there is.
+// try connects to one address until a reporter on another node responds, for at most half of the timeout.
 func (c *peersCheck) try(ctx context.Context, address string) tally {
 	ctx, cancel := context.WithTimeout(ctx, c.env.Timeout/2)
 	defer cancel()
@@ -180,7 +179,7 @@ func (c *peersCheck) try(ctx context.Context, address string) tally {
 	return found
 }
 
-// ask connects to one reporter, whichever the address leads to, and returns its node.
+// ask connects to one of the reporters at the address and returns its node.
 func (c *peersCheck) ask(ctx context.Context, at string) (string, error) {
 	tryCtx, cancel := context.WithTimeout(ctx, c.env.Timeout/5)
 	defer cancel()
@@ -210,8 +209,8 @@ func (c *peersCheck) ask(ctx context.Context, at string) (string, error) {
 	return node, nil
 }
 
-// pick is one of the addresses that a name stands for: a dialer would take the same first
-// one each time.
+// pick resolves a name and returns one address at random: a dialer would use the same first
+// address each time.
 func pick(ctx context.Context, at string) (string, error) {
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {
@@ -224,8 +223,8 @@ func pick(ctx context.Context, at string) (string, error) {
 	return net.JoinHostPort(addresses[rand.IntN(len(addresses))], port), nil
 }
 
-// isNoEndpoint reports whether a Service, or a name, has no ready peer. Load balancers of sockets
-// (Calico's, and Cilium's on some versions) return EPERM then.
+// isNoEndpoint reports whether a Service, or a name, has no endpoint. Socket load balancers
+// (Calico's, and Cilium's in some versions) return EPERM then.
 func isNoEndpoint(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPERM) || errors.As(err, &name) && name.IsNotFound

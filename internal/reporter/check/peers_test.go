@@ -56,14 +56,14 @@ func service(t testing.TB, nodes ...string) string {
 
 // What a peers check says. THERE is where peers that are ready are.
 var (
-	reached     = healthy(check.ReasonPeerReached, "a reporter on another node answers over the network of pods")
-	waits       = unhealthy(check.ReasonNoPeers, "waits up to 30s for a reporter of another node to answer")
-	waitsLong   = unhealthy(check.ReasonNoPeers, "waits up to 5m0s for a reporter of another node to answer")
-	alone       = healthy(check.ReasonNoPeers, "no reporter of another node has answered for 30s, so this node counts as alone")
-	aloneLong   = healthy(check.ReasonNoPeers, "no reporter of another node has answered for 5m0s, so this node counts as alone")
-	deserted    = healthy(check.ReasonNoPeers, "no other node has a reporter that is ready, so there is no peer to reach")
-	unreachable = failed(check.ReasonPeersUnreachable, "no reporter of another node answers at THERE, though there are some that are ready")
-	broken      = failed(check.ReasonPeersUnreachable, "no reporter of another node has answered since the network broke")
+	reached     = healthy(check.ReasonPeerReached, "a reporter on another node responded over the pod network")
+	waits       = unhealthy(check.ReasonNoPeers, "waiting up to 30s for a response from a reporter of another node")
+	waitsLong   = unhealthy(check.ReasonNoPeers, "waiting up to 5m0s for a response from a reporter of another node")
+	alone       = healthy(check.ReasonNoPeers, "no reporter of another node responded within 30s, so this node counts as the only one")
+	aloneLong   = healthy(check.ReasonNoPeers, "no reporter of another node responded within 5m0s, so this node counts as the only one")
+	deserted    = healthy(check.ReasonNoPeers, "no other node has a ready reporter, so there is no peer to reach")
+	unreachable = failed(check.ReasonPeersUnreachable, "no reporter of another node responds at THERE, although some are ready")
+	broken      = failed(check.ReasonPeersUnreachable, "no reporter of another node has responded since the network failed")
 )
 
 func said(want check.Observation, there string) check.Observation {
@@ -290,7 +290,7 @@ func TestPeersAtEachAddress(t *testing.T) {
 
 			ready := test.address(t)
 			c, _ = peers(t, check.Peers{Ready: ready, Everyone: refused(t), Patience: check.For(0)}, timeout)
-			expect(t, ran(t, c, timeout), healthy(check.ReasonNoPeers, "no reporter of another node has answered for 0s, so this node counts as alone"))
+			expect(t, ran(t, c, timeout), healthy(check.ReasonNoPeers, "no reporter of another node responded within 0s, so this node counts as the only one"))
 			expect(t, ran(t, c, timeout), said(second, ready))
 			expect(t, ran(t, c, timeout), said(second, ready))
 		})
@@ -353,22 +353,22 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 func TestWaitForTheFirstPeer(t *testing.T) {
 	t.Parallel()
 	c, at := peers(t, check.Peers{Ready: refused(t), Everyone: service(t, itself), Patience: check.For(time.Hour)}, long)
-	expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waits up to 1h0m0s for a reporter of another node to answer"))
+	expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waiting up to 1h0m0s for a response from a reporter of another node"))
 	at.now = at.now.Add(time.Hour - 1)
-	expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waits up to 1h0m0s for a reporter of another node to answer"))
+	expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waiting up to 1h0m0s for a response from a reporter of another node"))
 	at.now = at.now.Add(1)
-	expect(t, ran(t, c, long), healthy(check.ReasonNoPeers, "no reporter of another node has answered for 1h0m0s, so this node counts as alone"))
+	expect(t, ran(t, c, long), healthy(check.ReasonNoPeers, "no reporter of another node responded within 1h0m0s, so this node counts as the only one"))
 
 	// The longest that one can ask for, ten times.
 	c, at = peers(t, check.Peers{Ready: refused(t), Everyone: service(t, rude), Patience: check.For(check.MaxDuration)}, long)
 	for range 2 {
-		expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waits up to 87600h0m0s for a reporter of another node to answer"))
+		expect(t, ran(t, c, long), unhealthy(check.ReasonNoPeers, "waiting up to 87600h0m0s for a response from a reporter of another node"))
 		at.now = at.now.Add(10*check.MaxDuration - 1)
 	}
 
 	// None at all.
 	c, _ = peers(t, check.Peers{Ready: refused(t), Everyone: service(t, rude), Patience: check.For(0)}, long)
-	expect(t, ran(t, c, long), healthy(check.ReasonNoPeers, "no reporter of another node has answered for 0s, so this node counts as alone"))
+	expect(t, ran(t, c, long), healthy(check.ReasonNoPeers, "no reporter of another node responded within 0s, so this node counts as the only one"))
 }
 
 // Silence is proof when it has lasted as long as the condition's hold-down, and is not if it
@@ -418,7 +418,7 @@ func TestAServiceIsFoundByItsVariables(t *testing.T) {
 	spec := check.Peers{Ready: refused(t), Everyone: "network-reporter"}
 	expect(t, ran(t, made(t, check.Spec{Peers: &spec}, env), long), reached)
 
-	const missing = " are not set: create the Service, with a cluster IP and in the namespace of this pod, before the pod; or give host:port"
+	const missing = " are not set: create the Service with a cluster IP, in the namespace of this pod and before the pod; or set host:port"
 	for name, want := range map[string]string{
 		"other-one": `is "other-one", and the variables OTHER_ONE_SERVICE_HOST and OTHER_ONE_SERVICE_PORT` + missing,
 		"odd":       `is "odd", and the variables ODD_SERVICE_HOST and ODD_SERVICE_PORT` + missing,
@@ -437,7 +437,7 @@ func TestAServiceIsFoundByItsVariables(t *testing.T) {
 		}
 	}
 	// The same Service by two names: nobody would answer any more once all nodes are not ready.
-	const same = `, which is where ready leads as well: must be another Service, in front of all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`
+	const same = `, which has the same address as ready: must be another Service, which selects all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`
 	for _, everyone := range []string{"network-reporter", net.JoinHostPort(host, port)} {
 		if _, err := check.New(check.Spec{Peers: &check.Peers{Ready: "network-reporter", Everyone: everyone}}, env); err == nil || err.Error() != `peers.everyone is "`+everyone+`"`+same {
 			t.Errorf("%s: %v", everyone, err)

@@ -27,9 +27,9 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 	http := func(h check.HTTP) check.Spec { return check.Spec{HTTP: &h} }
 	headers := func(h map[string]string) check.Spec { return http(check.HTTP{URL: fine, Headers: h}) }
 	for want, spec := range map[string]check.Spec{
-		`http is not set, nor is tcp, grpc, file, exec, cni or peers: set one of them, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} where all is as usual`: {},
-		`exec is set, and http and tcp as well: a check looks at one thing; make another check of the other`:                                                                  {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
-		`cni is set, and file and grpc and peers as well: a check looks at one thing; make another check of the other`:                                                        {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
+		`http is not set, nor is tcp, grpc, file, exec, cni or peers: set one of them, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} for the default CNI directories`: {},
+		`exec is set together with http and tcp: set one of them, and add another entry to checks for each of the others`:                                                                  {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
+		`cni is set together with file and grpc and peers: set one of them, and add another entry to checks for each of the others`:                                                        {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
 
 		`http.url is ""` + noURL:                                                          http(check.HTTP{}),
 		`http.url is "localhost"` + noURL:                                                 http(check.HTTP{URL: "localhost"}),
@@ -48,17 +48,17 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 		`http.status[0] is "200-"` + noStatus:                                             http(check.HTTP{URL: fine, Status: []string{"200-"}}),
 		`http.status[0] is ""` + noStatus:                                                 http(check.HTTP{URL: fine, Status: []string{""}}),
 
-		`http.headers has the name "", must be of letters, digits and dashes, e.g. X-Health-Token`:    headers(map[string]string{"": "x"}),
-		`http.headers has the name "X Y", must be of letters, digits and dashes, e.g. X-Health-Token`: headers(map[string]string{"X Y": "x"}),
-		`http.headers has the name "X:", must be of letters, digits and dashes, e.g. X-Health-Token`:  headers(map[string]string{"X:": "x", "Y:": "y"}),
-		`http.headers has for X a value that cannot be sent: must be one line of text`:                headers(map[string]string{"X": "a\r\nb"}),
-		`http.headers has for Y a value that cannot be sent: must be one line of text`:                headers(map[string]string{"Y": "\x01"}),
-		`http.headers has for host a value that cannot be sent: must be one line of text`:             headers(map[string]string{"host": "a b"}),
-		`http.headers has X-A and x-a, which are the same header: leave one of them`:                  headers(map[string]string{"X-A": "1", "x-a": "2"}),
+		`http.headers has the name "", must consist of letters, digits and dashes, e.g. X-Health-Token`:    headers(map[string]string{"": "x"}),
+		`http.headers has the name "X Y", must consist of letters, digits and dashes, e.g. X-Health-Token`: headers(map[string]string{"X Y": "x"}),
+		`http.headers has the name "X:", must consist of letters, digits and dashes, e.g. X-Health-Token`:  headers(map[string]string{"X:": "x", "Y:": "y"}),
+		`http.headers has an invalid value for X, must be one line of text`:                headers(map[string]string{"X": "a\r\nb"}),
+		`http.headers has an invalid value for Y, must be one line of text`:                headers(map[string]string{"Y": "\x01"}),
+		`http.headers has an invalid value for host, must be one line of text`:             headers(map[string]string{"host": "a b"}),
+		`http.headers has X-A and x-a, which are the same header: remove one of them`:                  headers(map[string]string{"X-A": "1", "x-a": "2"}),
 
 		`http.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                                                           http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "ca.crt"}}),
-		`http.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: leave one of them`:                                 http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}),
-		`http.url is "http://localhost", which is not encrypted: leave out caFile, serverName and insecureSkipVerify, or begin with https://`: http(check.HTTP{URL: fine, TLS: check.TLS{ServerName: "x"}}),
+		`http.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: remove one of them`:                                 http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}),
+		`http.url is "http://localhost", which does not use TLS: remove caFile, serverName and insecureSkipVerify, or begin with https://`: http(check.HTTP{URL: fine, TLS: check.TLS{ServerName: "x"}}),
 
 		`tcp.address is ""` + noAddress:                              {TCP: &check.TCP{}},
 		`tcp.address is "localhost"` + noAddress:                     {TCP: &check.TCP{Address: "localhost"}},
@@ -74,15 +74,15 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 		`grpc.address is "unix://agent.sock", must name an absolute path, e.g. unix:///run/agent.sock`:            {GRPC: &check.GRPC{Address: "unix://agent.sock"}},
 		`grpc.address is "a:x": the port is "x"` + noPort:                                                         {GRPC: &check.GRPC{Address: "a:x"}},
 		`grpc.tls.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                           {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "ca.crt"}}},
-		`grpc.tls.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: leave one of them`: {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}},
+		`grpc.tls.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: remove one of them`: {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}},
 
 		`file.path is "", must be absolute, e.g. /var/lib/calico/nodename`:                            {File: &check.File{}},
 		`file.path is "x/y", must be absolute, e.g. /var/lib/calico/nodename`:                         {File: &check.File{Path: "x/y"}},
 		`file.newerThan is 0s, must be at least 1s, e.g. 5m`:                                          {File: &check.File{Path: "/x", NewerThan: check.For(0)}},
 		`file.newerThan is -5m0s, must be at least 1s, e.g. 5m`:                                       {File: &check.File{Path: "/x", NewerThan: check.For(-5 * time.Minute)}},
-		`file.contains has 65537 bytes, must have at most 65536: only so much of a file is looked at`: {File: &check.File{Path: "/x", Contains: strings.Repeat("x", 65537)}},
+		`file.contains has 65537 bytes, must have at most 65536: the check reads no more of a file`: {File: &check.File{Path: "/x", Contains: strings.Repeat("x", 65537)}},
 		noCommand: {Exec: &check.Exec{}},
-		`exec.command[1] holds a zero byte, which no command can be given`: {Exec: &check.Exec{Command: []string{"x", "\x00"}}},
+		`exec.command[1] contains a zero byte, which an argument must not contain`: {Exec: &check.Exec{Command: []string{"x", "\x00"}}},
 
 		`peers.ready` + noService:                           {Peers: &check.Peers{}},
 		`peers.everyone` + noService:                        {Peers: &check.Peers{Ready: "a:1"}},
@@ -90,7 +90,7 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 		`peers.everyone is "::"` + noAddress:                {Peers: &check.Peers{Ready: "a:1", Everyone: "::"}},
 		`peers.ready is "a:0": the port is "0"` + noPort:    {Peers: &check.Peers{Ready: "a:0", Everyone: "b:1"}},
 		`peers.everyone is "b:x": the port is "x"` + noPort: {Peers: &check.Peers{Ready: "a:1", Everyone: "b:x"}},
-		`peers.everyone is "a:1", which is where ready leads as well: must be another Service, in front of all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`: {Peers: &check.Peers{Ready: "a:1", Everyone: "a:1"}},
+		`peers.everyone is "a:1", which has the same address as ready: must be another Service, which selects all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`: {Peers: &check.Peers{Ready: "a:1", Everyone: "a:1"}},
 		`peers.patience is -1s, must be at least 0s, e.g. 30s`: {Peers: &check.Peers{Ready: "a:1", Everyone: "b:1", Patience: check.For(-time.Second)}},
 		`peers.patience is 8760h0m1s` + yearAtMost + `30s`:     {Peers: &check.Peers{Ready: "a:1", Everyone: "b:1", Patience: check.For(check.MaxDuration + time.Second)}},
 		`file.newerThan is 8760h0m1s` + yearAtMost + `5m`:      {File: &check.File{Path: "/x", NewerThan: check.For(check.MaxDuration + time.Second)}},
@@ -155,11 +155,11 @@ func TestAnEndpointIsParsedAsACheck(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", endpoint, got, err)
 		}
 	}
-	const must = `, must begin with http://, https://, tcp://, grpc:// or file://, e.g. http://localhost:9099/readiness; other checks need a file, see --config`
+	const must = `, must begin with http://, https://, tcp://, grpc:// or file://, e.g. http://localhost:9099/readiness; other kinds of checks need a configuration file (--config)`
 	for endpoint, want := range map[string]string{
-		"":                 `"" has no scheme, must be as in http://localhost:9099/readiness`,
-		"localhost:9099":   `"localhost:9099" has no scheme, must be as in http://localhost:9099/readiness`,
-		"http:/localhost":  `"http:/localhost" has no scheme, must be as in http://localhost:9099/readiness`,
+		"":                 `"" has no scheme, must have one, e.g. http://localhost:9099/readiness`,
+		"localhost:9099":   `"localhost:9099" has no scheme, must have one, e.g. http://localhost:9099/readiness`,
+		"http:/localhost":  `"http:/localhost" has no scheme, must have one, e.g. http://localhost:9099/readiness`,
 		"exec:///bin/true": `"exec:///bin/true" begins with exec://` + must,
 		"HTTP://localhost": `"HTTP://localhost" begins with HTTP://` + must,
 		"://localhost":     `"://localhost" begins with ://` + must,

@@ -49,6 +49,6 @@ func (c tcpCheck) Run(ctx context.Context) Observation {
 	if err != nil {
 		return noAnswer(c.address, err, c.env)
 	}
-	_ = conn.Close() // that it was there is all
+	_ = conn.Close()
 	return healthy(ReasonEndpointOK, c.address+" accepts connections")
 }

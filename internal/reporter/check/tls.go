@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// TLS is how the server's certificate is verified. Zero: with the authorities of the system.
+// TLS configures the verification of the server's certificate. Zero: the system's certificate authorities.
 type TLS struct {
-	// caFile is the path of a PEM file with the trusted authorities, e.g. /etc/agent/ca.crt.
-	// It is read for every run, so it may be replaced at any time.
+	// caFile is the path of a PEM file with the trusted certificate authorities, e.g. /etc/agent/ca.crt.
+	// Every run reads it, so it may be replaced at any time. Absent: the system's authorities.
 	CAFile string `json:"caFile,omitempty"`
-	// serverName is the name to look for in the certificate. Absent: the host that is asked.
+	// serverName is the name that the certificate must have. Absent: the host of the request.
 	ServerName string `json:"serverName,omitempty"`
-	// insecureSkipVerify accepts any certificate. It is good enough for a component on the same
-	// node that has made its certificate itself.
+	// insecureSkipVerify accepts any certificate. It is sufficient for a component on the same
+	// node with a self-signed certificate. Absent: false.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
 
@@ -25,7 +25,7 @@ func (t *TLS) validate() error {
 		return wrong("caFile", "is %q, must be an absolute path, e.g. /etc/agent/ca.crt", t.CAFile)
 	}
 	if t.CAFile != "" && t.InsecureSkipVerify {
-		return wrong("caFile", "is %q, which has no effect because insecureSkipVerify is true: leave one of them", t.CAFile)
+		return wrong("caFile", "is %q, which has no effect because insecureSkipVerify is true: remove one of them", t.CAFile)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (t *TLS) validate() error {
 func (t *TLS) config() (*tls.Config, error) {
 	config := &tls.Config{
 		ServerName:         t.ServerName,
-		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the user asked for it, with an explicit field name
+		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // an explicit setting of the user
 	}
 	if t.CAFile == "" {
 		return config, nil
@@ -44,7 +44,7 @@ func (t *TLS) config() (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("caFile " + t.CAFile + " holds no certificate")
+		return nil, errors.New("caFile " + t.CAFile + " contains no certificate")
 	}
 	return config, nil
 }

@@ -9,34 +9,34 @@ import (
 )
 
 const (
-	// idPrefix is how the names of all canaries begin: so that they can be recognized in the
-	// plugins' own records.
+	// idPrefix is the prefix of every canary's container ID, so that the canaries can be recognized in the
+	// records of the plugins.
 	idPrefix = "readygate-canary-"
 	ifName   = "eth0"
 
-	// cleanupTime bounds the DEL of a canary. It begins when the rest is over, so a run may
-	// take so much longer than its context.
+	// cleanupTime is the timeout of the cleanup. It starts after the other steps, so a run may
+	// take this much longer than its context.
 	cleanupTime = 20 * time.Second
-	// answerTime bounds the wait for an answer.
+	// answerTime is the timeout for a response of the target.
 	answerTime = 5 * time.Second
 )
 
-// Canary attaches a scratch network namespace to the network, as the container runtime does it
-// for a pod. It needs Linux, CAP_SYS_ADMIN, CAP_NET_RAW, and what the plugins need: CAP_NET_ADMIN,
+// Canary attaches a temporary network namespace to the network, like the container runtime does
+// for a pod. It needs Linux, CAP_SYS_ADMIN, CAP_NET_RAW, and the requirements of the plugins: CAP_NET_ADMIN,
 // the host's network and the host's paths.
 //
-// Plugins that look the pod up in the API server refuse it, because there is none: Calico and
-// Cilium are such. For them, Status and other checks have to do.
+// Plugins that read the pod from the API server (Calico, Cilium) reject a canary, because it has no
+// pod. Use Status and other checks for them.
 type Canary struct {
 	Plugins
-	// StateDir holds what is needed to take a canary back, and the namespace. It must survive
-	// a reboot, because the records of plugins do. Empty means /var/lib/readygate/canary. Where
-	// a plugin leaves the work to a daemon, the daemon must see the namespace: then StateDir
-	// has the same path in the host, and mounts in it reach the host.
+	// StateDir holds the records for the cleanup and the namespace. It must survive
+	// a reboot, because the records of plugins do. Empty means /var/lib/readygate/canary. If
+	// a plugin delegates the work to a daemon, the daemon must see the namespace: StateDir must
+	// then have the same path on the host, and its mounts must propagate to the host.
 	StateDir string
-	// Target is what must respond to the canary. Empty means the gateways that the plugins name,
-	// if any. An IP address is asked by ICMP echo; "host:port" by TCP, where a refusal is an
-	// answer too. A host's name is looked up from the node, not from inside the namespace.
+	// Target must respond to the canary. Empty means the gateways that the plugins return,
+	// if any. An IP address is probed by ICMP echo; "host:port" by TCP, where a refused connection is a
+	// response too. A host name is resolved on the node, not inside the namespace.
 	Target string
 }
 
@@ -58,7 +58,7 @@ func (c *Canary) Validate() error {
 	return failure(BadTarget, "target %q is neither an IP address (10.96.0.1) nor host:port (10.96.0.1:443)", c.Target)
 }
 
-// args are the arguments that plugins made for Kubernetes expect. IgnoreUnknown is for the others.
+// args returns the CNI_ARGS that Kubernetes plugins expect. IgnoreUnknown is for other plugins.
 func args(id string) [][2]string {
 	return [][2]string{
 		{"IgnoreUnknown", "1"},

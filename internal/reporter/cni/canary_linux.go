@@ -11,12 +11,12 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// Run attaches a canary, looks whether it has an address and an answer, and takes it back,
-// whatever happened before. First it takes back what an earlier run left; while that fails there
-// is no new canary, so that at most one is ever left.
+// Run attaches a canary, checks that it has an address and gets a response, and always removes it.
+// First it removes the canary of an earlier run; while that fails it creates no new
+// one, so that at most one canary is left over.
 //
-// The error is an *Error, or that of ctx if it was cancelled. Give ctx a deadline: it is all the
-// time that the plugins have for ADD. Taking back has 20 s of its own.
+// The error is an *Error, or the error of ctx if it was cancelled. ctx must have a deadline: it limits
+// the ADD of the plugins. The cleanup has a timeout of its own of 20 s.
 func (c *Canary) Run(ctx context.Context) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *Canary) Run(ctx context.Context) error {
 	return err
 }
 
-// try is the part of a run that may stop anywhere.
+// try is the part of a run that may fail at any step.
 func (c *Canary) try(ctx context.Context, list *libcni.NetworkConfigList, r *record) error {
 	if err := makeNetNS(r.NetNS); err != nil {
 		return err
@@ -74,8 +74,8 @@ func (c *Canary) try(ctx context.Context, list *libcni.NetworkConfigList, r *rec
 	})
 }
 
-// cleanUp undoes a run: processes that may still work on it, what the plugins gave, the
-// namespace, and last the record, so that a step that fails is done again.
+// cleanUp undoes a run: it ends running plugins, calls DEL, and removes the
+// namespace and last the record, so that the next run retries a failed step.
 func (c *Canary) cleanUp(ctx context.Context, s *state, r *record) error {
 	if !r.added {
 		endPlugins(ctx, r.ID)
@@ -86,7 +86,7 @@ func (c *Canary) cleanUp(ctx context.Context, s *state, r *record) error {
 	}
 	rt := r.runtime()
 	if !isNetNS(r.NetNS) {
-		rt.NetNS = "" // a reboot, or a run that did not come so far; plugins fail on a dead path
+		rt.NetNS = "" // after a reboot or an early failure; plugins fail on a path that is not a namespace
 	}
 	if err := c.libcni().DelNetworkList(ctx, list, rt); err != nil {
 		return pluginFailure(ctx, DelFailed, "DEL", err)
@@ -97,7 +97,7 @@ func (c *Canary) cleanUp(ctx context.Context, s *state, r *record) error {
 	return s.end(r.ID)
 }
 
-// sweep takes back what killed runs left, until the end of ctx. With nothing left it does nothing.
+// sweep removes the canaries of killed runs, until the end of ctx.
 func (c *Canary) sweep(ctx context.Context, s *state) error {
 	records, err := s.left()
 	var failures []error
@@ -106,7 +106,7 @@ func (c *Canary) sweep(ctx context.Context, s *state) error {
 	}
 	for _, failed := range append(failures, err) {
 		if failed != nil {
-			return failed // one error is enough: the other records are tried again too
+			return failed // one error is enough: the next run retries all records
 		}
 	}
 	return s.tidy()
@@ -116,7 +116,7 @@ func (c *Canary) libcni() *libcni.CNIConfig {
 	return libcni.NewCNIConfigWithCacheDir(c.binDirs(), filepath.Join(c.stateDir(), cacheDir), &runner{})
 }
 
-// targets are the addresses that must respond.
+// targets returns the addresses that must respond.
 func (c *Canary) targets(ctx context.Context, result types.Result) ([]target, error) {
 	if c.Target != "" {
 		t, err := parseTarget(ctx, c.Target)
@@ -127,7 +127,7 @@ func (c *Canary) targets(ctx context.Context, result types.Result) ([]target, er
 	}
 	attached, err := types100.NewResultFromResult(result)
 	if err != nil {
-		return nil, failure(NotConnected, "ADD gave a result that cannot be read: %s", scrub(err.Error()))
+		return nil, failure(NotConnected, "ADD returned a result that cannot be decoded: %s", scrub(err.Error()))
 	}
 	return gateways(attached), nil
 }

@@ -91,7 +91,7 @@ func TestACanaryIsAnsweredOverIPv6(t *testing.T) {
 		t.Error(err)
 	}
 	c.Target = "fd77::99"
-	refused(t, c.Run(within(t, 20*time.Second)), cni.NoAnswer, "fd77::99 does not answer")
+	refused(t, c.Run(within(t, 20*time.Second)), cni.NoAnswer, "fd77::99 does not respond")
 	nic, err := net.InterfaceByName("cni6")
 	if err != nil {
 		t.Fatal(err)
@@ -132,15 +132,15 @@ func TestAFailedCanaryIsRemoved(t *testing.T) {
 		reason cni.Reason
 		says   string
 	}{
-		"nobody has the address of the target": {target: "10.77.0.200", reason: cni.NoAnswer, says: "10.77.0.200 does not answer"},
-		"nobody is at the port of the target":  {target: "10.77.0.200:80", reason: cni.NoAnswer, says: "10.77.0.200:80 does not answer"},
-		"the gateway is gone":                  {edit: []func(_, _ map[string]any){noGateway}, reason: cni.NoAnswer, says: "gateway 10.77.0.1 does not answer"},
+		"nobody has the address of the target": {target: "10.77.0.200", reason: cni.NoAnswer, says: "10.77.0.200 does not respond"},
+		"nobody is at the port of the target":  {target: "10.77.0.200:80", reason: cni.NoAnswer, says: "10.77.0.200:80 does not respond"},
+		"the gateway is gone":                  {edit: []func(_, _ map[string]any){noGateway}, reason: cni.NoAnswer, says: "gateway 10.77.0.1 does not respond"},
 		"all addresses are taken":              {edit: []func(_, _ map[string]any){oneAddress}, taken: true, reason: cni.NotConnected, says: `ADD of plugin "bridge" failed: failed to allocate for range 0: no IP addresses available`},
 		"no address was given":                 {edit: []func(_, _ map[string]any){noAddress}, reason: cni.NotConnected, says: "interface eth0 has no address"},
 		"a plugin fails after another":         {then: on("ADD", says("no, $ID in $NETNS")), reason: cni.NotConnected, says: `ADD of plugin "fake" failed: no, the canary in its namespace`},
 		"a plugin writes no result":            {then: on("ADD", action{Stdout: "junk"}), reason: cni.NotConnected, says: "invalid character"},
-		"a plugin hangs":                       {then: on("ADD", action{Sleep: time.Minute}), reason: cni.NotConnected, says: `ADD of plugin "fake" did not end in time`},
-		"the host is not known":                {target: "no.such.host.invalid:80", reason: cni.BadTarget, says: "cannot be looked up"},
+		"a plugin hangs":                       {then: on("ADD", action{Sleep: time.Minute}), reason: cni.NotConnected, says: `ADD of plugin "fake" did not finish in time`},
+		"the host is not known":                {target: "no.such.host.invalid:80", reason: cni.BadTarget, says: "cannot be resolved"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,44 +8,44 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// Reason is what failed, as the reason of a node condition.
+// Reason is the kind of a failure. It becomes the reason of a node condition.
 type Reason string
 
 const (
-	// NoConfig means: there is no file in ConfDir, or it cannot be read. The network add-on has not
-	// come up yet, or was never installed.
+	// NoConfig: ConfDir contains no configuration file, or it cannot be read. The network add-on
+	// is not running yet, or was never installed.
 	NoConfig Reason = "NetworkConfigMissing"
-	// BadConfig means: the first file in ConfDir is not one that a container runtime can use.
+	// BadConfig: a container runtime cannot use the first file in ConfDir.
 	BadConfig Reason = "NetworkConfigWrong"
-	// PluginMissing means: a plugin that the configuration names is not in BinDirs, or cannot be run.
+	// PluginMissing: a plugin of the configuration is not in BinDirs, or is not executable.
 	PluginMissing Reason = "NetworkPluginMissing"
-	// StatusNotReady means: a plugin returned CNI error 50, that it cannot take pods, or with 51
-	// that the pods it has are cut off in part.
+	// StatusNotReady: STATUS of a plugin returned CNI error 50 (cannot accept pods) or 51
+	// (existing pods have limited connectivity).
 	StatusNotReady Reason = "NetworkNotReady"
-	// StatusFailed means: a plugin gave another error, or no answer, when it was asked for its status.
+	// StatusFailed: STATUS of a plugin returned another error, or did not finish.
 	StatusFailed Reason = "NetworkStatusFailed"
-	// NotConnected means: a plugin could not attach the canary to the network; or ADD succeeded, but the
+	// NotConnected: ADD failed; or ADD succeeded, but the
 	// interface is missing, down or without an address.
 	NotConnected Reason = "CanaryNotConnected"
-	// NoAnswer means: the canary has an address, but the gateway, or Target, does not answer it.
+	// NoAnswer: the canary has an address, but the gateway, or Target, does not respond.
 	NoAnswer Reason = "CanaryUnanswered"
-	// DelFailed means: a plugin could not take back what it had given. It is asked again before the
-	// next canary; until then there is none.
+	// DelFailed: DEL of a plugin failed. The next run retries DEL before it creates
+	// another canary.
 	DelFailed Reason = "CanaryNotDisconnected"
-	// NotPermitted means: what the canary itself needs, its state directory or its namespace, cannot be
-	// made, mostly because this process may not; or this is not Linux. It does not depend on the plugins.
+	// NotPermitted: the canary's state directory or network namespace cannot be created, mostly because of
+	// missing privileges; or the system is not Linux. It does not depend on the plugins.
 	NotPermitted Reason = "CanaryNotPermitted"
-	// Busy means: another canary holds the state directory. It does not depend on the plugins.
+	// Busy: another canary has locked the state directory. It does not depend on the plugins.
 	Busy Reason = "CanaryBusy"
-	// BadTarget means: Target is no address, or its host has none.
+	// BadTarget: Target is not an address, or its host cannot be resolved.
 	BadTarget Reason = "CanaryTargetUnknown"
 )
 
 // maxDetail keeps the whole text of an Error below 200 bytes.
 const maxDetail = 175
 
-// Error is what failed. The same failure has the same text each time: it holds no times, random
-// names or ports, so that a condition made of it does not change with every attempt.
+// Error is a failure. The same failure always has the same text: it contains no times, random
+// names or ports, so that the condition does not change with every attempt.
 type Error struct {
 	Reason Reason
 	Detail string
@@ -57,7 +57,7 @@ func failure(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: text.Cut(fmt.Sprintf(format, args...), maxDetail)}
 }
 
-// pluginFailure is what a verb ended with. A caller that goes away is no failure of the plugins.
+// pluginFailure returns the failure of a verb. A cancelled context is not a failure of the plugins.
 func pluginFailure(ctx context.Context, reason Reason, verb string, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("running %s: %w", verb, ctx.Err())

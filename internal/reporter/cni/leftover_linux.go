@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// orphanGrace is how long a plugin of a killed run may go on: most are done in a moment, and
-// one that is killed half-way may leave what its DEL does not find.
+// orphanGrace is how long a plugin of a killed run may keep running: most finish quickly, and
+// DEL may not find the remains of a plugin that is killed before it finishes.
 const orphanGrace = 2 * time.Second
 
-// endPlugins returns when no plugin works for the container any more: one that did would go on
-// to give what DEL has just taken back. Those that take too long are killed.
+// endPlugins returns when no plugin runs for the container any more: a running plugin could add again
+// what DEL has removed. It kills plugins after orphanGrace.
 func endPlugins(ctx context.Context, id string) {
 	kill := time.Now().Add(orphanGrace)
 	for {
@@ -36,7 +36,7 @@ func endPlugins(ctx context.Context, id string) {
 	}
 }
 
-// pluginsOf are the processes that were started for the container.
+// pluginsOf returns the processes that were started for the container.
 func pluginsOf(id string) []int {
 	processes, _ := os.ReadDir("/proc")
 	var pids []int
@@ -48,7 +48,7 @@ func pluginsOf(id string) []int {
 	return pids
 }
 
-// isPluginOf looks at the environment, which children inherit. That of a dead process is empty.
+// isPluginOf checks the environment, which child processes inherit. A dead process has an empty one.
 func isPluginOf(pid int, id string) bool {
 	environ, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	if err != nil {
@@ -59,8 +59,8 @@ func isPluginOf(pid int, id string) bool {
 	return bytes.Contains(text, []byte("CNI_CONTAINERID="+id))
 }
 
-// killPlugin takes hold of the process before it looks again, so that another one that has got
-// its number is not killed.
+// killPlugin opens the process before it checks the environment again, so that it does not kill another
+// process that reuses the PID.
 func killPlugin(pid int, id string) {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestTheSameFailureHasTheSameText(t *testing.T) {
 			for range 2 {
 				_, err := p.Status(t.Context())
 				refused(t, err, cni.StatusNotReady)
-				if want := `NetworkNotReady: plugin "fake" cannot take pods: ` + tc.want; err.Error() != want {
+				if want := `NetworkNotReady: plugin "fake" cannot accept pods: ` + tc.want; err.Error() != want {
 					t.Errorf("got  %s\nwant %s", err, want)
 				}
 			}

@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onOwnThread runs f on a thread that nothing else runs on, and that ends with it: f may change
-// what belongs to the thread. Plugins must never be started from there, they would start
-// in the namespace.
+// onOwnThread runs f on a thread of its own that ends after it, so that f may change the namespace of
+// the thread. f must never start plugins: they would start in that namespace.
 func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
-			// The first thread cannot end, and stands for the process in /proc. While it is
-			// locked here, the other goroutine gets another.
+			// The first thread cannot end, and represents the process in /proc. While it is
+			// locked here, the other goroutine gets another thread.
 			done <- onOwnThread(f)
 			runtime.UnlockOSThread()
 			return
@@ -29,8 +28,8 @@ func onOwnThread(f func() error) error {
 	return <-done
 }
 
-// makeNetNS makes a network namespace that is there as long as it is mounted at path. Whether
-// others see the mount is for the mount that path is in to say.
+// makeNetNS creates a network namespace that exists while it is mounted at path. Other mount namespaces
+// see it if the mount that contains path propagates.
 func makeNetNS(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o400)
 	if err != nil {
@@ -69,8 +68,8 @@ func isNetNS(path string) bool {
 	return unix.Statfs(path, &at) == nil && at.Type == unix.NSFS_MAGIC
 }
 
-// removeNetNS unmounts the namespace, and removes what it was mounted on. With it go all
-// interfaces that are still inside.
+// removeNetNS unmounts the namespace and removes the file at path. The kernel removes the remaining
+// interfaces with the namespace.
 func removeNetNS(path string) error {
 	for isNetNS(path) {
 		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
@@ -90,8 +89,7 @@ func notPermitted(doing, needs string, err error) error {
 	return scratchFailed(doing, err)
 }
 
-// addressed returns an error unless the interface of this name is up and has an address that others can
-// reach; with its index.
+// addressed returns the index of the interface, and an error unless it is up and has a global unicast address.
 func addressed(name string) (int, error) {
 	nic, err := net.InterfaceByName(name)
 	if err != nil {

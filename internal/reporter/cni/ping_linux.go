@@ -26,8 +26,8 @@ var (
 	icmp6 = family{network: "ip6:ipv6-icmp", any: "::", protocol: unix.IPPROTO_ICMPV6, ask: ipv6.ICMPTypeEchoRequest, answer: ipv6.ICMPTypeEchoReply}
 )
 
-// ping sends one echo request, and reports whether its reply came within tryEvery. That it cannot
-// be sent, because there is no route or no neighbour, is no error: there may be one soon.
+// ping sends one echo request and reports whether the reply arrives within tryEvery. It returns no error if the
+// request cannot be sent for lack of a route or a neighbour: either may be added later.
 func ping(ctx context.Context, addr netip.Addr) (bool, error) {
 	f := icmp6
 	if addr.Is4() {
@@ -36,7 +36,7 @@ func ping(ctx context.Context, addr netip.Addr) (bool, error) {
 	conn, err := net.ListenPacket(f.network, f.any)
 	if err != nil {
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			return false, failure(NotPermitted, "asking %s by ICMP echo needs CAP_NET_RAW", addr.WithZone(""))
+			return false, failure(NotPermitted, "sending an ICMP echo to %s needs CAP_NET_RAW", addr.WithZone(""))
 		}
 		return false, scratchFailed("opening a socket for ICMP", err)
 	}
@@ -59,7 +59,7 @@ func ping(ctx context.Context, addr netip.Addr) (bool, error) {
 	return f.awaitReply(conn, echo.ID), nil
 }
 
-// awaitReply reads until the reply or the deadline. The socket sees all ICMP of the namespace.
+// awaitReply reads until the reply or the deadline. The socket receives all ICMP packets of the namespace.
 func (f family) awaitReply(conn net.PacketConn, id int) bool {
 	buffer := make([]byte, 1500)
 	for {

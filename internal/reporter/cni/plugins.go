@@ -13,12 +13,12 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// Plugins are the CNI plugins of a node, as the container runtime finds them.
+// Plugins finds the CNI plugins of a node like the container runtime.
 type Plugins struct {
-	// ConfDir is where the configuration is. Empty means /etc/cni/net.d. The first file by
-	// name is the active one, as containerd and CRI-O take it; of .conflist, .conf and .json.
+	// ConfDir is the directory of the configuration. Empty means /etc/cni/net.d. The first .conflist, .conf or
+	// .json file by name is the active one, as for containerd and CRI-O.
 	ConfDir string
-	// BinDirs are where the plugins are, searched in this order. Empty means /opt/cni/bin.
+	// BinDirs are the directories of the plugins, searched in this order. Empty means /opt/cni/bin.
 	BinDirs []string
 }
 
@@ -31,8 +31,8 @@ func (p Plugins) binDirs() []string {
 	return p.BinDirs
 }
 
-// load reads the active configuration and finds its plugins. A broken first file is a failure,
-// as it is for containerd; CRI-O would go on to the next.
+// load reads the active configuration and finds its plugins. An invalid first file is a failure,
+// as for containerd; CRI-O would try the next one.
 func (p Plugins) load() (*libcni.NetworkConfigList, error) {
 	dir := p.confDir()
 	files, err := libcni.ConfFiles(dir, []string{".conflist", ".conf", ".json"})
@@ -50,8 +50,8 @@ func (p Plugins) load() (*libcni.NetworkConfigList, error) {
 	return list, p.find(list)
 }
 
-// read reads one file. What is in its plugins' own folder, which newer lists may have, is then
-// in the list's bytes too: they are all that a later DEL needs.
+// read reads one file. The bytes of the returned list include the plugins of the list's own folder, which newer
+// lists may have: a later DEL needs nothing else.
 func read(file string) (*libcni.NetworkConfigList, error) {
 	var list *libcni.NetworkConfigList
 	var err error
@@ -77,7 +77,7 @@ func read(file string) (*libcni.NetworkConfigList, error) {
 	return libcni.NetworkConfFromBytes(text)
 }
 
-// wholeList is a configuration list with nothing outside of it.
+// wholeList is a configuration list with all plugins inlined.
 type wholeList struct {
 	Name       string            `json:"name"`
 	CNIVersion string            `json:"cniVersion,omitempty"`
@@ -85,8 +85,8 @@ type wholeList struct {
 	Plugins    []json.RawMessage `json:"plugins"`
 }
 
-// readSingle reads a file of the older kind: one plugin, which becomes a list of one. A list
-// under such a name is refused, as the runtimes do.
+// readSingle reads a file in the older format with a single plugin, and returns a list of one. It rejects a list
+// in such a file, like the runtimes.
 func readSingle(file string) (*libcni.NetworkConfigList, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -104,8 +104,8 @@ func readSingle(file string) (*libcni.NetworkConfigList, error) {
 	return &libcni.NetworkConfigList{Name: conf.Network.Name, CNIVersion: conf.Network.CNIVersion, Plugins: one}, nil
 }
 
-// find returns an error that names a missing plugin of the list. The plugin of "ipam" is not looked for: for
-// some networks it is a word that only the first plugin understands.
+// find returns an error that names a missing plugin of the list. It does not search the plugin of "ipam": for
+// some networks that is a value which only the first plugin uses.
 func (p Plugins) find(list *libcni.NetworkConfigList) error {
 	for _, plugin := range list.Plugins {
 		kind := plugin.Network.Type

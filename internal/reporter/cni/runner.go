@@ -17,17 +17,17 @@ import (
 	"github.com/readygate/readygate/internal/reporter/command"
 )
 
-// Bounds of one plugin's run.
+// Limits of one run of a plugin.
 const (
 	maxStdout = 1 << 20
 	maxStderr = 4 << 10
-	// A plugin that is being installed cannot be run for a moment.
+	// A plugin cannot be executed while it is being installed.
 	installTries = 30
 	installPause = 100 * time.Millisecond
 )
 
-// runner runs plugins for libcni, within bounds that libcni's own has not: it keeps a limited
-// part of the output, and at the end of the context kills the plugin and its children.
+// runner runs plugins for libcni. Unlike libcni's own runner it keeps a limited
+// part of the output, and kills the plugin and its children at the end of the context.
 type runner struct{ version.PluginDecoder }
 
 var _ invoke.Exec = &runner{}
@@ -60,21 +60,21 @@ func run(ctx context.Context, path string, stdin []byte, environ []string) ([]by
 	err := cmd.Run()
 	failed := &pluginError{name: filepath.Base(path), cause: err}
 	switch ended := cmd.ProcessState; {
-	case ended != nil && ended.Success() && !stdout.Over: // be it that a child holds the output
+	case ended != nil && ended.Success() && !stdout.Over: // also if a child keeps the output open
 		return stdout.Kept, nil
 	case ctx.Err() != nil:
 		failed.late = true
 	case ended == nil:
 		failed.text = "cannot be run: " + rootCause(err)
 	case ended.Success():
-		failed.text = "wrote more than 1 MiB: that is no CNI plugin"
+		failed.text = "wrote more than 1 MiB, so it is not a CNI plugin"
 	default:
 		failed.read(stdout.Kept, stderr.Kept, ended.String())
 	}
 	return nil, failed
 }
 
-// rootCause is the innermost error, without paths.
+// rootCause returns the innermost error, without paths.
 func rootCause(err error) string {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return errno.Error()
@@ -82,12 +82,12 @@ func rootCause(err error) string {
 	return err.Error()
 }
 
-// pluginError is how one plugin failed.
+// pluginError is the failure of one plugin.
 type pluginError struct {
 	name  string
-	late  bool   // it was killed, because ctx was over
-	code  uint   // of CNI; 0 if it gave none
-	text  string // its own words, as they came
+	late  bool   // killed at the end of ctx
+	code  uint   // CNI error code; 0: none
+	text  string // the unchanged message of the plugin
 	cause error
 }
 
@@ -97,16 +97,16 @@ func (e *pluginError) Unwrap() error { return e.cause }
 
 func (e *pluginError) what() string {
 	if e.late {
-		return "did not end in time"
+		return "did not finish in time"
 	}
 	return "failed: " + scrub(e.text)
 }
 
-// read parses the error of the plugin: a CNI error on its standard output, or else any output.
+// read parses the error of the plugin: a CNI error on standard output, or else any output.
 func (e *pluginError) read(stdout, stderr []byte, exit string) {
-	var said types.Error
-	if json.Unmarshal(stdout, &said) == nil && (said.Code != 0 || said.Msg != "") {
-		e.code, e.text = said.Code, said.Error()
+	var reported types.Error
+	if json.Unmarshal(stdout, &reported) == nil && (reported.Code != 0 || reported.Msg != "") {
+		e.code, e.text = reported.Code, reported.Error()
 		return
 	}
 	e.text = exit + ", without a CNI error"

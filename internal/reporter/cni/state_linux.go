@@ -17,23 +17,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is in a state directory, beside one file a record.
+// Files and directories of a state directory, in addition to one file per record.
 const (
 	lockFile   = "lock"
 	netnsDir   = "netns"
-	cacheDir   = "cache" // libcni's: the results that a DEL is given
+	cacheDir   = "cache" // libcni's cache of results, for DEL
 	recordExt  = ".json"
 	partialExt = ".partial"
 )
 
-// record is what a canary is made of, written before any of it exists: all that its DEL needs.
+// record has everything that the DEL of a canary needs. It is written before the canary is created.
 type record struct {
 	ID     string          `json:"containerID"`
 	NetNS  string          `json:"netns"`
 	IfName string          `json:"ifName"`
 	Config json.RawMessage `json:"config"`
 
-	// added is whether this process saw the end of ADD: no plugin is still at work.
+	// added is true if ADD returned in this process, so that no plugin is still running.
 	added bool
 }
 
@@ -41,8 +41,8 @@ func (r *record) runtime() *libcni.RuntimeConf {
 	return &libcni.RuntimeConf{ContainerID: r.ID, NetNS: r.NetNS, IfName: r.IfName, Args: args(r.ID)}
 }
 
-// state is a locked state directory. Children that have not yet become a plugin
-// hold the lock too: the owner of the lock finds all plugins of earlier runs among the processes.
+// state is a locked state directory. Child processes that have not yet executed a plugin
+// hold the lock too, so the owner of the lock finds all plugins of earlier runs in /proc.
 type state struct {
 	dir  string
 	lock *os.File
@@ -55,7 +55,7 @@ func openState(ctx context.Context, dir string) (*state, error) {
 		return nil, scratchFailed("finding the state directory", err)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, netnsDir), 0o700); err != nil {
-		return nil, scratchFailed("making the state directory", err)
+		return nil, scratchFailed("creating the state directory", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -88,10 +88,10 @@ func (s *state) file(id string) string { return filepath.Join(s.dir, id+recordEx
 
 func (s *state) netns(id string) string { return filepath.Join(s.dir, netnsDir, id) }
 
-// begin writes the record of a new canary, so that it is on disk when this returns.
+// begin writes the record of a new canary durably to disk.
 func (s *state) begin(config []byte) (*record, error) {
 	var random [8]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // never fails
 	id := idPrefix + hex.EncodeToString(random[:])
 	r := &record{ID: id, NetNS: s.netns(id), IfName: ifName, Config: config}
 	text, err := json.Marshal(r)
@@ -124,8 +124,7 @@ func writeDurably(path string, text []byte) error {
 	return dir.Sync()
 }
 
-// left are the canaries that were not taken back. One that cannot be read does not hide the
-// others.
+// left returns the records of canaries that were not removed. It returns valid records also if another is invalid.
 func (s *state) left() ([]*record, error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, idPrefix+"*"+recordExt))
 	if err != nil {
@@ -146,18 +145,18 @@ func (s *state) left() ([]*record, error) {
 
 func (s *state) end(id string) error {
 	if err := os.Remove(s.file(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return scratchFailed("forgetting the canary", err)
+		return scratchFailed("removing the canary's record", err)
 	}
 	return nil
 }
 
-// tidy removes what belongs to no record: what was being written when a run was killed, and
-// all of a record that was removed by hand.
+// tidy removes files without a record: partial files of killed runs, and the
+// namespaces of records that were deleted manually.
 func (s *state) tidy() error {
 	partial, _ := filepath.Glob(filepath.Join(s.dir, "*"+partialExt))
 	for _, file := range partial {
 		if err := os.Remove(file); err != nil {
-			return scratchFailed("tidying the state directory", err)
+			return scratchFailed("cleaning up the state directory", err)
 		}
 	}
 	mounts, err := os.ReadDir(filepath.Join(s.dir, netnsDir))
@@ -167,7 +166,7 @@ func (s *state) tidy() error {
 		}
 	}
 	if err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, cacheDir))); err != nil {
-		return scratchFailed("tidying the state directory", err)
+		return scratchFailed("cleaning up the state directory", err)
 	}
 	return nil
 }

@@ -16,20 +16,20 @@ const (
 
 // Answer is the result of STATUS.
 type Answer struct {
-	// Network is the name of the active network; empty when there is none.
+	// Network is the name of the active network; empty if there is none.
 	Network string
 	// Version is the cniVersion of its configuration; empty means 0.1.0.
 	Version string
-	// Asked is whether the plugins themselves were asked. They cannot be where the
-	// configuration is older than CNI 1.1.0: then no error means only that there is a readable
-	// configuration and that its plugins are on the disk.
+	// Asked is true if STATUS was called. Configurations older than CNI 1.1.0 do not support
+	// it: without an error, the configuration is readable and its plugins
+	// are installed.
 	Asked bool
 }
 
-// Status asks each plugin of the active network, with the CNI verb STATUS, whether it can take
-// pods. Without an error all are ready, or could not be asked: see Answer.Asked.
+// Status calls the CNI verb STATUS of each plugin of the active network. Without an error all
+// plugins can accept pods, or STATUS is not supported: see Answer.Asked.
 //
-// The error is an *Error, or that of ctx if it was cancelled. A plugin that is still busy at
+// The error is an *Error, or the error of ctx if it was cancelled. A plugin that still runs at
 // the end of ctx is killed, with its children.
 func (p Plugins) Status(ctx context.Context) (Answer, error) {
 	list, err := p.load()
@@ -40,7 +40,7 @@ func (p Plugins) Status(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return answer, err
 	}
-	// libcni would not ask either, but would call it a success.
+	// libcni does not call STATUS either, but returns success.
 	if answer.Asked, err = version.GreaterThanOrEqualTo(list.CNIVersion, "1.1.0"); err != nil || !answer.Asked {
 		return answer, err
 	}
@@ -55,7 +55,7 @@ func statusFailure(ctx context.Context, err error) error {
 	if errors.As(err, &plugin) {
 		switch plugin.code {
 		case notAvailable:
-			return failure(StatusNotReady, "plugin %q cannot take pods: %s", plugin.name, scrub(plugin.text))
+			return failure(StatusNotReady, "plugin %q cannot accept pods: %s", plugin.name, scrub(plugin.text))
 		case limitedConnectivity:
 			return failure(StatusNotReady, "plugin %q has limited connectivity: %s", plugin.name, scrub(plugin.text))
 		}

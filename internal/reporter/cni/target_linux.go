@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryEvery is how often the question is asked again: the first one may get lost while the
-// address is being resolved.
+// tryEvery is the time between two probes of a target: the first packet may be lost while the
+// address is resolved (ARP, neighbour discovery).
 const tryEvery = 200 * time.Millisecond
 
-// target must respond: to an ICMP echo or, if it has a port, to a TCP connection.
+// target must respond to an ICMP echo or, if it has a port, to a TCP connection.
 type target struct {
 	name  string
 	addrs []netip.Addr // any of them
 	port  uint16
 }
 
-// parseTarget understands Canary.Target. A name is looked up here, outside of the namespace.
+// parseTarget parses Canary.Target. It resolves a host name here, outside of the namespace.
 func parseTarget(ctx context.Context, text string) (target, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return target{name: text, addrs: []netip.Addr{addr.Unmap()}}, nil
@@ -37,7 +37,7 @@ func parseTarget(ctx context.Context, text string) (target, error) {
 	}
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(addrs) == 0 {
-		return target{}, failure(BadTarget, "the host of target %q cannot be looked up from this node", text)
+		return target{}, failure(BadTarget, "the host of target %q cannot be resolved on this node", text)
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
@@ -45,7 +45,7 @@ func parseTarget(ctx context.Context, text string) (target, error) {
 	return target{name: text, addrs: addrs, port: uint16(port)}, nil
 }
 
-// gateways are those of the addresses; where these name none, those of the default routes.
+// gateways returns the gateways of the addresses; if there are none, those of the default routes.
 func gateways(result *types100.Result) []target {
 	var targets []target
 	for _, ip := range result.IPs {
@@ -62,7 +62,7 @@ func gateways(result *types100.Result) []target {
 	return targets
 }
 
-// appendGateway appends an address that was named, and is not a target yet.
+// appendGateway appends an address that is set and not a target yet.
 func appendGateway(targets []target, ip net.IP) []target {
 	addr, ok := netip.AddrFromSlice(ip)
 	addr = addr.Unmap()
@@ -72,8 +72,8 @@ func appendGateway(targets []target, ip net.IP) []target {
 	return append(targets, target{name: "gateway " + addr.String(), addrs: []netip.Addr{addr}})
 }
 
-// await asks until there is an answer. It must be called inside the namespace; index is that of
-// the interface, for addresses that mean nothing without.
+// await probes the target until it responds. It must be called inside the namespace; index is the
+// interface index, which link-local addresses need.
 func (t target) await(ctx context.Context, index int) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -89,12 +89,12 @@ func (t target) await(ctx context.Context, index int) error {
 		}
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("waiting for an answer: %w", ctx.Err())
+		return fmt.Errorf("waiting for a response: %w", ctx.Err())
 	}
-	return failure(NoAnswer, "the canary has an address, but %s does not answer it", t.name)
+	return failure(NoAnswer, "the canary has an address, but %s does not respond to it", t.name)
 }
 
-// ask asks once, and takes tryEvery if there is no answer.
+// ask sends one probe, and takes tryEvery if there is no response.
 func (t target) ask(ctx context.Context, addr netip.Addr) (answered bool, err error) {
 	pause := time.NewTimer(tryEvery)
 	defer pause.Stop()

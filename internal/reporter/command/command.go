@@ -1,4 +1,4 @@
-// Package command runs commands on the node with a limit on their time, on the processes they start, and on the
+// Package command runs commands on the node with limits on their time, on the processes that they start, and on the
 // output that is kept.
 package command
 
@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// lingering is how long the output may stay open after the command is gone: a child that it
-// left behind holds it, and would hold us.
-const lingering = time.Second
+// outputTimeout is how long the output may stay open after the command has exited: a remaining child
+// process keeps it open, and Wait would block.
+const outputTimeout = time.Second
 
-// Bound makes the end of the command's context the end of the command and of its process
-// group. It is called before the command is started.
+// Bound makes the end of the context kill the command and its process group. Call it before the
+// command is started.
 func Bound(cmd *exec.Cmd) {
-	cmd.WaitDelay = lingering
+	cmd.WaitDelay = outputTimeout
 	killGroup(cmd)
 }
 
-// Head keeps the beginning of what is written to it, and takes the rest without a word: a
-// command that cannot write would wait.
+// Head keeps the first Limit bytes that are written to it and discards the rest: a
+// command that cannot write would block.
 type Head struct {
 	Limit int
 	Kept  []byte
-	Over  bool // there was more
+	Over  bool // bytes were discarded
 }
 
 func (h *Head) Write(p []byte) (int, error) {

@@ -6,5 +6,5 @@ import "os/exec"
 
 func killGroup(*exec.Cmd) {}
 
-// EndGroup does nothing where there are no process groups.
+// EndGroup does nothing on systems without process groups.
 func EndGroup(*exec.Cmd) {}

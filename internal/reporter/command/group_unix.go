@@ -13,8 +13,8 @@ func killGroup(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// EndGroup ends what a bound command left behind. It also takes note of the end: where the
-// reporter is process 1 of a container no other process does, and zombies would pile up.
+// EndGroup kills the remaining processes of a bound command and reaps them: if the
+// reporter is process 1 of its container, no other process does, and zombies would accumulate.
 func EndGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return
@@ -27,7 +27,7 @@ func EndGroup(cmd *exec.Cmd) {
 		case err != nil && err != syscall.EINTR:
 			return
 		case pid == 0:
-			time.Sleep(time.Millisecond) // killed, but not dead yet
+			time.Sleep(time.Millisecond) // killed, but still exiting
 		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// NodeOf is the name of the node of the pod that the connection's token was made for; empty
-// if the token does not name one (before Kubernetes 1.30, or one that is bound to no pod).
+// NodeOf returns the node of the pod that the connection's token is bound to; empty
+// if the token names no node (before Kubernetes 1.30, or not bound to a pod).
 //
-// The token is not verified: it is our own, and the API server decides what it is worth.
+// The token is not verified: it is the reporter's own, and the API server verifies it.
 func (c Connection) NodeOf() string {
 	token, err := c.token()
 	if err != nil {

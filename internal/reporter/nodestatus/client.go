@@ -17,43 +17,42 @@ import (
 )
 
 const (
-	// requestTimeout is how long the API server may take for one request.
+	// requestTimeout is the timeout of one request.
 	requestTimeout = 10 * time.Second
-	// maxResponse bounds what is read of an answer. A large node has about 100 KB.
+	// maxResponse limits the bytes read of a response. A large node has about 100 KB.
 	maxResponse = 4 << 20
 
 	strategicMerge = "application/strategic-merge-patch+json"
 	asNode         = "application/json"
-	// asMetadata asks for an answer that leaves out everything but the node's metadata.
+	// asMetadata requests a response with only the node's metadata.
 	asMetadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 )
 
-// Client writes the status of one node. It is used by one goroutine.
+// Client writes the status of one node. It is not safe for concurrent use.
 type Client struct {
 	// Node is the name of the node.
 	Node string
-	// AsNode makes requests as the node itself, which the account of the connection must be
-	// allowed to be.
+	// AsNode sends requests as the node, which the account of the connection must be
+	// allowed to impersonate.
 	AsNode bool
 
 	connection Connection
 	http       *http.Client
 }
 
-// NewClient is a client for a node.
+// NewClient returns a client for a node.
 func NewClient(connection Connection, node string) *Client {
 	return &Client{Node: node, connection: connection}
 }
 
-// Learn returns the node as it is, by a PATCH that changes nothing.
+// Learn returns the node, with a PATCH that changes nothing.
 func (c *Client) Learn(ctx context.Context) (Node, error) {
 	return c.patch(ctx, asNode, []byte("{}"))
 }
 
-// Report writes the conditions, and returns the metadata of the node that they were written
-// to. Conditions of other types, and the rest of the status, are left alone. Without conditions
-// it changes nothing, keeps the connection open, which the API server closes when it is idle for
-// 90 s, and shows whether the node is still the same.
+// Report writes the conditions and returns the metadata of the node. Conditions of other types, and the
+// rest of the status, stay unchanged. Without conditions it changes nothing and keeps the connection open,
+// which the API server closes after 90 s without a request; the returned UID shows whether the node was recreated.
 func (c *Client) Report(ctx context.Context, conditions []Condition) (Node, error) {
 	body, err := json.Marshal(Node{Status: Status{Conditions: conditions}})
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *Client) patch(ctx context.Context, accept string, body []byte) (Node, e
 		c.dropConnection()
 		var where *url.Error
 		if errors.As(err, &where) {
-			err = where.Err // the caller knows the URL
+			err = where.Err // the URL is always the same
 		}
 		return Node{}, err
 	}
@@ -90,7 +89,7 @@ func (c *Client) patch(ctx context.Context, accept string, body []byte) (Node, e
 	var node Node
 	if err := json.NewDecoder(answer).Decode(&node); err != nil {
 		c.dropConnection()
-		return Node{}, fmt.Errorf("reading the answer: %w", err)
+		return Node{}, fmt.Errorf("reading the response: %w", err)
 	}
 	_, _ = io.Copy(io.Discard, answer) // so that the connection can be used again
 	return node, nil
@@ -105,8 +104,8 @@ func (c *Client) request(ctx context.Context, accept string, body []byte) (*http
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", strategicMerge)
 	request.Header.Set("User-Agent", "readygate-reporter/"+version.Version)
-	// The request is idempotent: net/http may send it again on another connection
-	// when the API server has closed an old one. The header itself is not sent.
+	// The request is idempotent: net/http may send it again on a new connection
+	// if the API server closed the old one. The header itself is not sent.
 	request.Header["X-Idempotency-Key"] = nil
 	if c.AsNode {
 		request.Header.Set("Impersonate-User", "system:node:"+c.Node)
@@ -121,7 +120,7 @@ func (c *Client) request(ctx context.Context, accept string, body []byte) (*http
 	return request, nil
 }
 
-// client is the HTTP client; it keeps one connection open.
+// client returns the HTTP client; it keeps one connection open.
 func (c *Client) client() (*http.Client, error) {
 	if c.http == nil {
 		transport, err := c.connection.transport()
@@ -129,14 +128,13 @@ func (c *Client) client() (*http.Client, error) {
 			return nil, err
 		}
 		c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a token is for one server
+			return http.ErrUseLastResponse // never send the token to another server
 		}}
 	}
 	return c.http, nil
 }
 
-// dropConnection closes the connection, so that the next request opens another one, with authorities and client
-// certificates as they are on disk by then.
+// dropConnection closes the connection. The next request opens a new one and reads the certificate files again.
 func (c *Client) dropConnection() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
@@ -144,16 +142,16 @@ func (c *Client) dropConnection() {
 	}
 }
 
-// StatusError is a response of the API server with another status than 200.
+// StatusError is a response of the API server with a status other than 200.
 type StatusError struct {
 	Code    int
 	Message string
-	// RetryAfter is how long the API server asks to wait; zero: not given.
+	// RetryAfter is the Retry-After header; zero: absent.
 	RetryAfter time.Duration
 }
 
 func (r *StatusError) Error() string {
-	return fmt.Sprintf("the API server answers %d: %s", r.Code, r.Message)
+	return fmt.Sprintf("the API server returned %d: %s", r.Code, r.Message)
 }
 
 func newStatusError(response *http.Response, answer io.Reader) *StatusError {

@@ -210,11 +210,11 @@ func TestTheErrorOfAnInvalidKubeconfigNamesTheReason(t *testing.T) {
 	const base = "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: \"https://h\"}}]\n"
 	for text, want := range map[string]string{
 		"{": "is not a kubeconfig",
-		"":  `current-context is "", which is not there`,
+		"":  `current-context is "", which is not in contexts`,
 		"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n":            `the context "c" names the cluster "k", which has no server`,
 		strings.Replace(base, "https://h", "h:6443", 1) + "users: [{name: u, user: {token: t}}]": `the server of cluster "k" is "h:6443", must be a URL`,
-		base: `the context "c" names the user "u", which is not there`,
-		base + "users: [{name: u, user: {exec: {command: aws}}}]": "the user logs in by a command, which a reporter cannot",
+		base: `the context "c" names the user "u", which is not in users`,
+		base + "users: [{name: u, user: {exec: {command: aws}}}]": "the user has exec or auth-provider, which the reporter does not support",
 	} {
 		path := filepath.Join(t.TempDir(), "kubeconfig")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// AccountDir is where a pod finds the token of its service account.
+// AccountDir is the directory of the service account token in a pod.
 const AccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Connection is the address of the API server and the credentials. Files are read when they are needed,
-// so that a token or certificate that was rotated is used from then on.
+// Connection is the address of the API server and the credentials. Every use reads the files again,
+// so a rotated token or certificate takes effect without a restart.
 type Connection struct {
-	server     string // as in https://10.96.0.1:443
+	server     string // e.g. https://10.96.0.1:443
 	serverName string
 	skipVerify bool
-	ca         source // none: the authorities that the system knows
-	bearer     source // the token of a service account
+	ca         source // unset: the system's certificate authorities
+	bearer     source // a bearer token
 	cert, key  source // or a client certificate
 }
 
-// source is a text, or a file that holds it.
+// source is a text, or a file that contains it.
 type source struct {
 	text []byte
 	file string
@@ -42,14 +42,14 @@ func (s source) read() ([]byte, error) {
 	return os.ReadFile(s.file)
 }
 
-// InCluster is the connection of a pod, with the token in a directory, e.g. AccountDir.
+// InCluster returns the connection of a pod, with the token in a directory, e.g. AccountDir.
 func InCluster(host, port, dir string) (Connection, error) {
 	if host == "" || port == "" {
-		return Connection{}, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: run in a pod, or give --kubeconfig=/etc/kubernetes/reporter.conf")
+		return Connection{}, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: run in a pod, or set --kubeconfig=/etc/kubernetes/reporter.conf")
 	}
 	token := filepath.Join(dir, "token")
 	if _, err := os.Stat(token); err != nil {
-		return Connection{}, fmt.Errorf("the pod has no token of a service account (is automountServiceAccountToken false?): %w", err)
+		return Connection{}, fmt.Errorf("the pod has no service account token; check automountServiceAccountToken: %w", err)
 	}
 	return Connection{
 		server: "https://" + net.JoinHostPort(host, port),
@@ -68,12 +68,12 @@ func (c Connection) token() (string, error) {
 	}
 	text := strings.TrimSpace(string(token))
 	if text == "" {
-		return "", errors.New("the token is empty: no anonymous request is sent")
+		return "", errors.New("the token is empty, and the reporter sends no anonymous requests")
 	}
 	return text, nil
 }
 
-// transport is HTTP/1.1: one request at a time needs no more, and it takes less memory.
+// transport returns an HTTP/1.1 transport: it sends one request at a time and takes less memory than HTTP/2.
 func (c Connection) transport() (*http.Transport, error) {
 	config, err := c.tls()
 	if err != nil {
@@ -97,16 +97,16 @@ func (c Connection) transport() (*http.Transport, error) {
 func (c Connection) tls() (*tls.Config, error) {
 	config := &tls.Config{
 		ServerName:         c.serverName,
-		InsecureSkipVerify: c.skipVerify, //nolint:gosec // the kubeconfig asks for it
+		InsecureSkipVerify: c.skipVerify, //nolint:gosec // set in the kubeconfig
 	}
 	if c.ca.isSet() {
 		pem, err := c.ca.read()
 		if err != nil {
-			return nil, fmt.Errorf("reading the authorities of the API server: %w", err)
+			return nil, fmt.Errorf("reading the CA certificates of the API server: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("the authorities of the API server hold no certificate")
+			return nil, errors.New("the CA file of the API server contains no certificate")
 		}
 	}
 	if !c.cert.isSet() {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeconfig is the part of a kubeconfig that a reporter can use.
+// kubeconfig is the part of a kubeconfig that the reporter uses.
 type kubeconfig struct {
 	CurrentContext string  `json:"current-context"`
 	Contexts       entries `json:"contexts"`
@@ -22,7 +22,7 @@ type kubeconfig struct {
 
 type entries []entry
 
-// entry has a name, and the one of the other fields that the name of its list says.
+// entry has a name and the field of its list: context, cluster or user.
 type entry struct {
 	Name    string `json:"name"`
 	Context struct {
@@ -60,7 +60,7 @@ type user struct {
 	Provider  any    `json:"auth-provider"`
 }
 
-// FromKubeconfig is the connection of the current context of a kubeconfig: for a reporter
+// FromKubeconfig returns the connection of the current context of a kubeconfig, for a reporter
 // that does not run in a pod.
 func FromKubeconfig(path string) (Connection, error) {
 	data, err := os.ReadFile(path)
@@ -81,7 +81,7 @@ func FromKubeconfig(path string) (Connection, error) {
 func (k kubeconfig) connection(dir string) (Connection, error) {
 	current, found := k.Contexts.find(k.CurrentContext)
 	if !found {
-		return Connection{}, fmt.Errorf("current-context is %q, which is not there", k.CurrentContext)
+		return Connection{}, fmt.Errorf("current-context is %q, which is not in contexts", k.CurrentContext)
 	}
 	names := current.Context
 	to, _ := k.Clusters.find(names.Cluster)
@@ -90,18 +90,18 @@ func (k kubeconfig) connection(dir string) (Connection, error) {
 	}
 	as, found := k.Users.find(names.User)
 	if !found {
-		return Connection{}, fmt.Errorf("the context %q names the user %q, which is not there", current.Name, names.User)
+		return Connection{}, fmt.Errorf("the context %q names the user %q, which is not in users", current.Name, names.User)
 	}
 	if server, err := url.Parse(to.Cluster.Server); err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
 		return Connection{}, fmt.Errorf("the server of cluster %q is %q, must be a URL, e.g. https://10.0.0.1:6443", names.Cluster, to.Cluster.Server)
 	}
 	if as.User.Exec != nil || as.User.Provider != nil {
-		return Connection{}, errors.New("the user logs in by a command, which a reporter cannot: use a token, tokenFile or client-certificate")
+		return Connection{}, errors.New("the user has exec or auth-provider, which the reporter does not support: use token, tokenFile or client-certificate")
 	}
 	return connect(dir, to.Cluster, as.User), nil
 }
 
-// connect reads paths as kubectl does: relative ones begin at the kubeconfig.
+// connect resolves relative paths like kubectl, from the directory of the kubeconfig.
 func connect(dir string, to cluster, as user) Connection {
 	from := func(text []byte, path string) source {
 		if path != "" && !filepath.IsAbs(path) {
@@ -114,7 +114,7 @@ func connect(dir string, to cluster, as user) Connection {
 	}
 	token := from([]byte(as.Token), as.TokenFile)
 	if as.TokenFile != "" {
-		token = from(nil, as.TokenFile) // it wins, so that it can be rotated
+		token = from(nil, as.TokenFile) // takes precedence, because it can be rotated
 	}
 	return Connection{
 		server:     strings.TrimRight(to.Server, "/"),

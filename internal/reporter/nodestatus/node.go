@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Node is what the reporter needs of a node.
+// Node is the part of a node that the reporter uses.
 type Node struct {
 	Metadata Metadata `json:"metadata,omitzero"`
 	Status   Status   `json:"status,omitzero"`
 }
 
-// Metadata is the part of a node's metadata that tells it from one of the same name.
+// Metadata is the part of a node's metadata that distinguishes it from an earlier node of the same name.
 type Metadata struct {
 	UID string `json:"uid,omitempty"`
 }
@@ -47,7 +47,7 @@ func (n *Node) SetCondition(condition Condition) {
 	n.Status.Conditions = append(n.Status.Conditions, condition)
 }
 
-// Condition is the node's condition of a type.
+// Condition returns the node's condition of a type, and whether it exists.
 func (n Node) Condition(conditionType string) (Condition, bool) {
 	if i := n.index(conditionType); i >= 0 {
 		return n.Status.Conditions[i], true
