@@ -151,9 +151,9 @@ func waitingPod(name, node, says string) view.Pod {
 func TestTheLineOfANodeShowsWhatItsPodsWaitFor(t *testing.T) {
 	nodes := []view.Node{{Name: "worker-1", Created: noon.Add(-time.Minute)}, {Name: "worker-2", Created: noon.Add(-time.Minute)}}
 	closed := []view.Pod{
-		waitingPod("a", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (nobody has set condition x)"),
+		waitingPod("a", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (the pod has no condition x)"),
 		waitingPod("b", "worker-1", "flannel (node condition network.example.com/FlannelReady is False), policy (condition x is False)"),
-		waitingPod("c", "worker-1", "policy (nobody has set condition x)"),
+		waitingPod("c", "worker-1", "policy (the pod has no condition x)"),
 	}
 	got := strings.Join(demo.LinesOfPods(nodes, closed, 4, noon), "\n")
 	for _, want := range []string{"gate closed 3   ready 4", "2 pods wait for flannel, policy, 1 pod waits for policy"} {

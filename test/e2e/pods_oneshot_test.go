@@ -94,7 +94,7 @@ func triedBeforeOpen(t *testing.T, l *lab.Lab, n *lab.Node) {
 	}
 	n.Run(t, "ip", "link", "set", port, "down")
 	signalAgents(t, l, n, syscall.SIGCONT)
-	eventuallyPod(t, l, "down", "waiting for its network", waitsFor("datapath", "not asked yet"))
+	eventuallyPod(t, l, "down", "waiting for its network", waitsFor("datapath", "not probed yet"))
 	l.Step(t, "a pod whose interface is down waits")
 	n.Run(t, "ip", "link", "set", port, "up")
 	eventuallyPod(t, l, "down", "open", isOpen(podv1alpha1.ReasonAllReady))

@@ -102,7 +102,7 @@ func (s *stage) scenes(h host, e *endpoint) map[string]scene {
 	}
 	return map[string]scene{
 		"pod-condition": {
-			component: byPodCondition("it", attached), why: "nobody has set condition " + attached,
+			component: byPodCondition("it", attached), why: "the pod has no condition " + attached,
 			then: func(p *corev1.Pod) { s.condition(p, attached, corev1.ConditionTrue, time.Now()) },
 		},
 		"condition-false": {
@@ -116,7 +116,7 @@ func (s *stage) scenes(h host, e *endpoint) map[string]scene {
 			then: func(*corev1.Pod) { s.nodeCondition(flannel, corev1.ConditionTrue, time.Now()) },
 		},
 		"before-boot": {
-			component: nodeCondition(stale), why: "node condition " + stale + " is from before the node's boot",
+			component: nodeCondition(stale), why: "node condition " + stale + " is older than the node's last boot",
 			before: func(*corev1.Pod) {
 				s.nodeCondition(stale, corev1.ConditionTrue, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
 			},
@@ -173,14 +173,14 @@ func (s *stage) play(rule *v1alpha1.PodReadinessRule, app string, sc scene) {
 	if s.get(pod).Status.PodIP == "" {
 		s.sandbox(pod, address, longAgo())
 	}
-	s.wantGate(pod, gate, waits, fmt.Sprintf("waiting for policy (nobody has set condition %s), it (%s)", programmed, sc.why))
+	s.wantGate(pod, gate, waits, fmt.Sprintf("waiting for policy (the pod has no condition %s), it (%s)", programmed, sc.why))
 	s.says(pod, corev1.ConditionTrue)
 	got := s.wantGate(pod, gate, waits, fmt.Sprintf("waiting for it (%s)", sc.why))
 	if key, ok := latchkey.Parse(got.Annotations[v1alpha1.LatchAnnotation]); !ok || key.Open {
 		s.t.Errorf("%s: the key is %q while the gate is closed", app, got.Annotations[v1alpha1.LatchAnnotation])
 	}
 	sc.then(pod)
-	got = s.wantGate(pod, gate, allReady, "all 2 components of rule "+rule.Name+" said that the pod's network is ready")
+	got = s.wantGate(pod, gate, allReady, "all 2 components of rule "+rule.Name+" are ready")
 	if key, ok := latchkey.Parse(got.Annotations[v1alpha1.LatchAnnotation]); !ok || !key.Opens(got.Status.PodIP, boot.ID()) {
 		s.t.Errorf("%s: the key is %q, and the pod has the address %s", app, got.Annotations[v1alpha1.LatchAnnotation], got.Status.PodIP)
 	}

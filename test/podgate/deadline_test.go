@@ -24,7 +24,7 @@ func TestALatePodIsReported(t *testing.T) {
 	for _, pod := range []*corev1.Pod{late, patient} {
 		s.wantGate(pod, rule.Spec.Gate, waits, "waiting for policy")
 	}
-	s.wantEvent(late, v1alpha1.EventLate, "policy", "nobody has set condition "+programmed, "10m0s", rule.Name)
+	s.wantEvent(late, v1alpha1.EventLate, "policy", "the pod has no condition "+programmed, "10m0s", rule.Name)
 	got := s.wantRule(rule, "one is late", counts(v1alpha1.PodSummary{Gated: 2, Waiting: 2, Late: 1}))
 	if listed := got.Status.WaitingPods; len(listed) != 2 || listed[0].Name != late.Name || listed[0].Node != s.id || !strings.Contains(listed[0].Why, "waiting for policy") {
 		t.Errorf("listed are %+v", listed)
@@ -48,11 +48,11 @@ func TestLatePodIsOpenedWithOnDeadlineOpen(t *testing.T) {
 	pod := s.pod("web")
 	s.sandbox(pod, "127.0.7.3", longAgo())
 	opened := "True " + v1alpha1.ReasonDeadline
-	got := s.wantGate(pod, rule.Spec.Gate, opened, "opened after 10s", "waiting for policy (nobody has set condition "+programmed+")")
+	got := s.wantGate(pod, rule.Spec.Gate, opened, "opened after the deadline of 10s", "waiting for policy (the pod has no condition "+programmed+")")
 	if key := got.Annotations[v1alpha1.LatchAnnotation]; !strings.HasPrefix(key, "open 127.0.7.3 ") {
 		t.Errorf("the latch is not open: %q", key)
 	}
-	s.wantEvent(pod, v1alpha1.EventOpened, "opened after 10s", "policy")
+	s.wantEvent(pod, v1alpha1.EventOpened, "opened after the deadline of 10s", "policy")
 	s.says(pod, corev1.ConditionTrue)
 	s.wantDecided(agent, rule.UID, 1, 0)
 	if err := complaint(s.get(pod), rule.Spec.Gate, opened); err != nil {

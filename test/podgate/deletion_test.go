@@ -108,7 +108,7 @@ func TestAGateStaysClosedForAnotherRule(t *testing.T) {
 	s.sandbox(pod, "127.0.9.3", longAgo())
 	s.wantGate(pod, first.Spec.Gate, waits, first.Name+"/policy", second.Name+"/cni")
 	s.remove(first)
-	s.wantGate(pod, first.Spec.Gate, waits, "waiting for cni (nobody has set condition "+attached+")")
+	s.wantGate(pod, first.Spec.Gate, waits, "waiting for cni (the pod has no condition "+attached+")")
 	s.wantDecided(agent, second.UID, 0, 1)
 	if got := gateOf(s.get(pod), first.Spec.Gate); got != waits {
 		t.Errorf("the gate is %s", got)

@@ -74,7 +74,7 @@ func TestANewSandboxIsProbedAgain(t *testing.T) {
 		t.Errorf("the key is %q", got.Annotations[v1alpha1.LatchAnnotation])
 	}
 	s.sandbox(pod, "127.0.5.1", time.Now())
-	s.wantGate(pod, rule.Spec.Gate, waits, "condition "+programmed+" is from before this sandbox", "file (no such file)")
+	s.wantGate(pod, rule.Spec.Gate, waits, "condition "+programmed+" is older than the pod's sandbox", "file (no such file)")
 	s.says(pod, corev1.ConditionTrue)
 	s.wantGate(pod, rule.Spec.Gate, waits, "waiting for file (no such file)")
 	h.write(string(pod.UID), "")

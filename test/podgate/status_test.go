@@ -63,13 +63,13 @@ func TestARuleCountsItsPods(t *testing.T) {
 		t.Errorf("nodes without an agent are %v, conditions %+v", got.Status.NodesWithoutAgent, got.Status.Conditions)
 	}
 	wantListed(t, got.Status.WaitingPods, map[string]v1alpha1.ListedPod{
-		"waiting":  {Node: s.id, Why: "waiting for policy (nobody has set condition " + programmed + ")"},
+		"waiting":  {Node: s.id, Why: "waiting for policy (the pod has no condition " + programmed + ")"},
 		"starting": {Node: s.id, Why: "the pod has no network yet"},
 		"lone":     {Node: alone, Why: "the pod has no network yet"},
 	})
 	wantListed(t, got.Status.UngatedPods, map[string]v1alpha1.ListedPod{
-		"older":      {Node: s.id, Why: "it is older than the rule: create it anew to have it gated"},
-		"relabelled": {Node: s.id, Why: "it was created without the gate"},
+		"older":      {Node: s.id, Why: "the pod is older than the rule: recreate it to gate it"},
+		"relabelled": {Node: s.id, Why: "the pod was created without the gate"},
 	})
 	if first := got.Status.WaitingPods[0]; first.Name != waiting.Name || first.Since == nil {
 		t.Errorf("first is %+v, and not who waits for longest", first)

@@ -10,10 +10,10 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Kind says how a component answers.
+// Kind is how a component reports its state.
 type Kind string
 
-// The kinds of components. The first two are read from the API, the others are asked on the node.
+// The kinds of components. The first two are read from the API, the others are probed on the node.
 const (
 	PodCondition  Kind = "podCondition"
 	NodeCondition Kind = "nodeCondition"
@@ -22,7 +22,7 @@ const (
 	Reach         Kind = "reach"
 )
 
-// Component is something that programs the network of pods.
+// Component is a compiled component of a rule: it programs the network of pods.
 type Component struct {
 	Name string
 	Kind Kind
@@ -53,32 +53,32 @@ func newComponent(c *v1alpha1.Component) Component {
 	return component
 }
 
-// Probe is a question to a component about one pod that is asked on the node. Two that are equal have
-// the same answer.
+// Probe is a check of a component for one pod that podgate runs on the node. Equal probes have the same result.
 type Probe struct {
 	Kind Kind
 	// Path is the file to read, and Contains what it must contain.
 	Path, Contains string
-	// URL is what to get.
+	// URL is the URL of the GET request.
 	URL string
 	// Address is the host and port to connect to.
 	Address string
 }
 
-// Answer is what a component says of a pod.
+// Answer is the result of a component for a pod.
 type Answer struct {
+	// Yes means that the component is ready for the pod.
 	Yes bool
-	// Why is why not, in a few words that stay the same while nothing changes.
+	// Why is a short explanation if the component is not ready. It is constant while nothing changes.
 	Why string
-	// Noes is how often in a row the answer has been no.
+	// Noes is the number of failures in a row.
 	Noes int
 }
 
-// Refusals is how often in a row a component that is asked must say no to close an open gate: one
-// question that fails is none.
+// Refusals is the number of failures in a row after which a component that is probed closes an open gate: a single
+// failed probe does not.
 const Refusals = 3
 
-// probe is the question to ask about the pod; false if the component is not asked.
+// probe returns the probe for the pod; false if the component is not probed.
 func (c *Component) probe(pod *corev1.Pod) (Probe, bool) {
 	switch c.Kind {
 	case File:
@@ -100,7 +100,7 @@ func hostPort(ip string, port int32) string {
 	return ip + ":" + itoa(port)
 }
 
-// Unfilled says which address a template names that the pod does not have; empty if it has all.
+// Unfilled explains which address of a template the pod does not have; empty if it has all.
 func (c *Component) Unfilled(pod *corev1.Pod) string {
 	v4, v6 := families(pod)
 	for _, template := range []string{c.path, c.contains, c.address} {
@@ -114,8 +114,8 @@ func (c *Component) Unfilled(pod *corev1.Pod) string {
 	return ""
 }
 
-// For says how the component answers about one pod: with what the pod has in the place of what a template
-// says in braces, as far as it has it yet.
+// For describes how the component reports its state for one pod: as String, with the values of the pod in place of the
+// names in braces, once the pod has an address.
 func (c *Component) For(pod *corev1.Pod) string {
 	filled := *c
 	if probe, ok := c.probe(pod); ok && pod.Status.PodIP != "" && c.Unfilled(pod) == "" {
@@ -124,13 +124,13 @@ func (c *Component) For(pod *corev1.Pod) string {
 	return filled.String()
 }
 
-// NeedsStart says that the component says yes only when containers of the pod have started: no gate that
-// holds their start opens by it.
+// NeedsStart reports whether the component becomes ready only after containers of the pod have started. A gate that
+// holds the start of containers would never open with it.
 func (c *Component) NeedsStart() bool {
 	return c.Kind == PodCondition && c.status != corev1.ConditionFalse && (c.condition == string(corev1.ContainersReady) || c.condition == string(corev1.PodInitialized))
 }
 
-// fillerOf fills what a template says in braces with what the pod has.
+// fillerOf returns a function that replaces the names in braces in a template with the values of the pod.
 func fillerOf(pod *corev1.Pod, escape func(string) string) func(string) string {
 	v4, v6 := families(pod)
 	return strings.NewReplacer("{name}", escape(pod.Name), "{namespace}", escape(pod.Namespace), "{uid}", escape(string(pod.UID)),
@@ -139,7 +139,7 @@ func fillerOf(pod *corev1.Pod, escape func(string) string) func(string) string {
 
 func asIs(word string) string { return word }
 
-// inPath keeps a word from being more than one part of a path. Names of pods have no slash anyway.
+// inPath keeps a value within one element of a path. Names of pods have no slash anyway.
 func inPath(word string) string { return strings.ReplaceAll(word, "/", "_") }
 
 // families are the pod's first addresses of each family; empty if it has none.
@@ -154,7 +154,7 @@ func families(pod *corev1.Pod) (v4, v6 string) {
 	return v4, v6
 }
 
-// String says how the component answers, e.g. "pod condition policy.example.com/programmed".
+// String describes how the component reports its state, e.g. "pod condition policy.example.com/programmed".
 func (c *Component) String() string {
 	switch c.Kind {
 	case PodCondition:

@@ -32,59 +32,58 @@ const reopenDelay = 5 * time.Second
 // alternate would cause endless writes.
 const messageInterval = 10 * time.Second
 
-// Verdict is what is decided of one gate of a pod.
+// Verdict is the decision about one gate of a pod.
 type Verdict struct {
 	Gate string
 	// Rules are those that select the pod and have this gate; none if the gate is abandoned.
 	Rules []*Rule
-	// Open says that the gate is to be open, and Reason and Message why, or why not.
+	// Open means that the gate must be open. Reason and Message explain it.
 	Open            bool
 	Reason, Message string
-	// Foreign says that the pod's condition is True, and that Readygate did not decide so.
+	// Foreign means that the pod's condition is True without a decision of Readygate.
 	Foreign bool
-	// Missing are the components that have not said yes, and Unasked says that one of them has not
-	// been asked yet.
+	// Missing are the components that are not ready. Unasked means that one of them has not been probed yet.
 	Missing []Missing
 	Unasked bool
-	// Late are the rules whose deadline is over while a component has not said yes.
+	// Late are the rules whose deadline has passed while a component is not ready.
 	Late []*Rule
 	// Waits is since when the pod waits; zero if it does not, or has no sandbox yet.
 	Waits time.Time
-	// earned reports that an open gate was opened because all components were ready.
+	// earned means that an open gate was opened because all components were ready.
 	earned bool
-	// outdated reports that the gate is open because of a decision about another sandbox.
+	// outdated means that the gate is open because of a decision about another sandbox.
 	outdated bool
 }
 
-// Missing is a component that has not said yes, and what it says.
+// Missing is a component that is not ready, and why.
 type Missing struct {
 	Rule, Component, Why string
-	// known says that it was asked.
+	// known means that the result is known: the component was probed, or its condition was read.
 	known bool
 }
 
-// Decision is what is decided of a pod.
+// Decision is the decision about a pod.
 type Decision struct {
 	Verdicts []Verdict
-	// Probes are the questions to ask as long as the decision stands.
+	// Probes are the probes to repeat as long as the decision does not change.
 	Probes []Probe
-	// Patch is what to write; nil if the pod is as it should be.
+	// Patch is what to write; nil if the pod is as required.
 	Patch *Patch
 	// Until is when time alone may change the decision; zero: never.
 	Until time.Time
-	// LatchClosed is when the gates opened that the latch waits for, if its container has not ended;
-	// zero otherwise. LatchStuck reports that all touches of the key are used up.
+	// LatchClosed is when the gates that the latch waits for opened, if the container of the latch has not ended; zero
+	// otherwise. LatchStuck means that the key was touched latchkey.MaxTouches times without effect.
 	LatchClosed time.Time
 	LatchStuck  bool
-	// again is whether the pod had another sandbox before.
+	// again means that the pod had another sandbox before.
 	again bool
 }
 
-// Answers tells what is known of the answer to a question; false if nothing is.
+// Answers returns the last result of a probe; false if there is none.
 type Answers func(Probe) (Answer, bool)
 
-// Decide decides about all gates of a pod that rules may open. Rules are all rules of the cluster. Without answers no
-// component is asked.
+// Decide decides about all gates of a pod that rules may open. Rules are all rules of the cluster. If answers is nil, no
+// component is probed.
 //
 // Data flows one way: gather sets the facts and which rules select the pod, evaluate sets the verdicts, and patch
 // builds what to write. Functions of facts compare and change nothing.
@@ -160,10 +159,10 @@ func (f *facts) mayHaveOldAddress() bool {
 	return f.hadSandbox && f.sandbox.Ready() && !f.sandboxGone && Started(f.Pod).Add(startLead).Before(f.sandbox.Since)
 }
 
-// reached reports whether it is that late.
+// reached reports whether the time has come.
 func (f *facts) reached(t time.Time) bool { return !f.now.Before(t) }
 
-// wakeAt requests another decision at a time, unless that is over.
+// wakeAt requests another decision at a time, unless it has passed.
 func (d *decider) wakeAt(t time.Time) {
 	if !d.reached(t) && (d.Until.IsZero() || t.Before(d.Until)) {
 		d.Until = t
@@ -184,7 +183,7 @@ func (f *facts) keyOutdated() bool {
 	return f.keyed && f.key.Always == "" && !f.key.Sandbox.Same(f.sandbox) && !f.key.Sandbox.Since.IsZero()
 }
 
-// hasSandbox reports whether the pod has a sandbox in which components can be asked about it.
+// hasSandbox reports whether the pod has a sandbox, so that the results of components count.
 func (f *facts) hasSandbox() bool { return f.sandbox.Ready() && !f.sandboxGone && !f.addressUnsure }
 
 // sandboxBeforeBoot reports whether the sandbox seems to be from before the boot of the node. The boot that a key names
@@ -230,27 +229,27 @@ func (r *Rule) deletes(gate string, s *Subject) bool {
 	return r.Deleting && r.Gate == gate && r.Selects(s.Pod, s.Namespace)
 }
 
-// evaluate completes a verdict: it asks the components and compares the deadlines.
+// evaluate completes a verdict: it collects the results of the components and compares the deadlines.
 func (d *decider) evaluate(v *Verdict) {
 	open := d.isOpen(v.Gate) && !v.Foreign
 	switch {
-	case len(v.Rules) == 0: // open, because no rule asks for the gate anymore
+	case len(v.Rules) == 0: // open, because no rule has the gate anymore
 		return
 	case v.outdated:
 		d.closeOutdated(v)
 		return
 	case !d.hasSandbox():
-		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not said that its sandbox is there"
+		v.Reason, v.Message = v1alpha1.ReasonWaiting, "the pod has no network yet: the kubelet has not reported that its sandbox is ready"
 		return
 	case open && !slices.ContainsFunc(v.Rules, func(r *Rule) bool { return r.CloseOnNotReady }):
 		d.keep(v)
 		return
 	}
 	earned := open && d.isEarned(v.Gate)
-	heard := d.ask(v.Rules, earned, d.Probes)
-	d.Probes, v.Missing, v.Unasked = heard.probes, heard.missing, heard.unasked
+	results := d.collect(v.Rules, earned, d.Probes)
+	d.Probes, v.Missing, v.Unasked = results.probes, results.missing, results.unasked
 	switch {
-	case open && len(v.Missing) > 0 && (!earned || !heard.refused):
+	case open && len(v.Missing) > 0 && (!earned || !results.refused):
 		d.keep(v) // a gate that was opened although a component was not ready does not close because of that
 	case earned && len(v.Missing) == 0:
 		d.keep(v)
@@ -263,7 +262,7 @@ func (d *decider) evaluate(v *Verdict) {
 
 // closeOutdated closes a gate that was opened for another sandbox.
 func (f *facts) closeOutdated(v *Verdict) {
-	v.Reason, v.Message = v1alpha1.ReasonNewSandbox, "the pod has a new sandbox, or its node has booted: what its components said before does not count"
+	v.Reason, v.Message = v1alpha1.ReasonNewSandbox, "the pod has a new sandbox, or its node has rebooted: earlier results of its components do not count"
 	if f.answers == nil && f.sandbox.Ready() && HasLatch(f.Pod) && f.key.Always == "" { // its latch still waits
 		v.Late, _ = f.lateRules(v.Rules, f.sandbox.Since)
 	}
@@ -275,19 +274,20 @@ func (f *facts) keep(v *Verdict) {
 	v.Open, v.Reason, v.Message, v.Missing, v.earned = true, is.Reason, is.Message, nil, f.isEarned(v.Gate)
 }
 
-// heard is what the components of a gate say.
-type heard struct {
+// results are the results of the components of a gate.
+type results struct {
 	missing []Missing
-	// probes are those of the gates before, and of this one.
+	// probes are those of the previous gates, and of this one.
 	probes []Probe
-	// unasked is whether a component has not been asked yet, and refused whether one has said no often enough to
-	// close an open gate. One that has not answered yet, after a restart, has not.
+	// unasked means that a component has not been probed yet. refused means that a component failed often enough to
+	// close an open gate; a component without a result, after a restart of the agent, has not failed.
 	unasked, refused bool
 }
 
-// ask asks the components of all rules; of a gate that they have opened, only those of rules that may close it.
-func (f *facts) ask(rules []*Rule, earned bool, probes []Probe) heard {
-	h := heard{probes: probes}
+// collect returns the results of the components of all rules. For a gate that they have opened, it considers only rules
+// that may close it.
+func (f *facts) collect(rules []*Rule, earned bool, probes []Probe) results {
+	r := results{probes: probes}
 	for _, rule := range rules {
 		if earned && !rule.CloseOnNotReady {
 			continue
@@ -296,21 +296,21 @@ func (f *facts) ask(rules []*Rule, earned bool, probes []Probe) heard {
 			c := &rule.Components[i]
 			probe, asks := f.probe(c)
 			if asks {
-				h.probes = append(h.probes, probe)
+				r.probes = append(r.probes, probe)
 			}
 			answer, known := f.answer(c, probe, asks)
 			if known && answer.Yes {
 				continue
 			}
-			h.refused = h.refused || known && answer.Noes >= Refusals
-			h.unasked = h.unasked || !known
-			h.missing = append(h.missing, Missing{Rule: rule.Name, Component: c.Name, Why: answer.Why, known: known})
+			r.refused = r.refused || known && answer.Noes >= Refusals
+			r.unasked = r.unasked || !known
+			r.missing = append(r.missing, Missing{Rule: rule.Name, Component: c.Name, Why: answer.Why, known: known})
 		}
 	}
-	return h
+	return r
 }
 
-// wait sets the verdict of a gate for which a component is missing: closed, or opened by deadlines.
+// wait sets the verdict of a gate with a component that is not ready: closed, or opened by deadlines.
 func (d *decider) wait(v *Verdict) {
 	v.Reason, v.Message, v.Waits = v1alpha1.ReasonWaiting, waitingWords(v.Missing), d.waitsSince(v)
 	missing := slices.DeleteFunc(slices.Clone(v.Rules), func(r *Rule) bool {
@@ -319,13 +319,13 @@ func (d *decider) wait(v *Verdict) {
 	d.wakeAtDeadlines(missing, v.Waits)
 	late, opens := d.lateRules(missing, v.Waits)
 	v.Late = late
-	if opens && (d.answers == nil || !v.Unasked) { // a component that was not asked is not late
+	if opens && (d.answers == nil || !v.Unasked) { // a component that was not probed is not late
 		v.Open, v.Reason, v.Message = true, v1alpha1.ReasonDeadline, lateWords(v)
 	}
 }
 
-// lateRules are the rules whose deadline is over for a pod that has waited since then, and whether all rules are late
-// and open the gate then.
+// lateRules returns the rules whose deadline has passed for a pod that has waited since then, and whether all rules are
+// late and open the gate (onDeadline: Open).
 func (f *facts) lateRules(rules []*Rule, since time.Time) (late []*Rule, opens bool) {
 	opens = true
 	for _, rule := range rules {
@@ -364,6 +364,6 @@ func (f *facts) openForOtherSandbox(gate string) bool {
 	if f.keyed && f.key.Always == "" {
 		return !f.key.Sandbox.Same(f.sandbox)
 	}
-	// The annotation does not say for which sandbox. Times have whole seconds.
+	// The annotation does not name the sandbox. Times have whole seconds.
 	return !f.sandbox.Ready() || condition(f.Pod, gate).LastTransitionTime.Time.Before(f.sandbox.Since.Truncate(time.Second))
 }

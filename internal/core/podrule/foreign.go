@@ -10,15 +10,15 @@ import (
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// A True that Readygate did not write is no decision: see Verdict.Foreign. Every account that may patch
-// pods/status can also copy the reason and the latch annotation, so the pod alone is weak evidence. An
-// agent that has decided about the pod before knows better: see History.
+// A True that Readygate did not write is not a decision: see Verdict.Foreign. Every account that may patch pods/status
+// can also copy the reason and the latch annotation, so the pod alone is weak evidence. The decisions of a running agent
+// are better evidence: see History.
 
-// setBackPauses are the pauses before a foreign True is set back to False, one per attempt. After the last
-// attempt the gate is left as it is: a writer that insists must not cause endless writes.
+// setBackPauses are the pauses before podgate sets a foreign True back to False, one per attempt. After the last attempt
+// podgate leaves the gate as it is: a writer that repeats must not cause endless writes.
 var setBackPauses = []time.Duration{0, 2 * time.Second, 8 * time.Second}
 
-// forcedReasons are the reasons with which Readygate sets a gate to True although a component may be missing.
+// forcedReasons are the reasons with which Readygate sets a gate to True although a component may not be ready.
 var forcedReasons = []string{v1alpha1.ReasonDeadline, v1alpha1.ReasonAgentGone, v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}
 
 // isOpenReason reports whether Readygate sets gates to True with this reason.
@@ -26,8 +26,8 @@ func isOpenReason(reason string) bool {
 	return reason == v1alpha1.ReasonAllReady || slices.Contains(forcedReasons, reason)
 }
 
-// History is what an agent process remembers of its decisions about one pod. It is lost in a restart: then
-// the reason and the latch annotation decide whether a True is a decision, and the attempts start again.
+// History has the decisions of an agent process about one pod. It does not survive a restart: after one, the reason and
+// the latch annotation decide whether a True is a decision, and the attempts start again.
 type History struct {
 	// opened are the last decisions to open gates; nil: closed. A gate that is absent has not been
 	// decided yet.
@@ -113,8 +113,8 @@ func (f *facts) isEarned(gate string) bool {
 	return !slices.Contains(forcedReasons, condition(f.Pod, gate).Reason)
 }
 
-// deadlinesOpen reports whether the deadlines of all rules are over since the sandbox was ready, and all of them open the
-// gate then.
+// deadlinesOpen reports whether the deadlines of all rules have passed since the sandbox was ready, and all of them open
+// the gate.
 func (f *facts) deadlinesOpen(v *Verdict) bool {
 	_, opens := f.lateRules(v.Rules, f.sandbox.Since)
 	return opens && f.sandbox.Ready()
@@ -141,20 +141,20 @@ func (f *facts) wasReady() bool {
 	return is != nil && (is.Status == corev1.ConditionTrue || is.LastTransitionTime.After(f.sandbox.Since.Add(time.Second)))
 }
 
-// Undecided reports whether the gate is True although a component is known not to be ready. It does not count
-// that the pod has no network yet, or that a component has not answered yet: a network plugin that sets the
-// gate itself may be ahead of the kubelet.
+// Undecided reports whether the gate is True although a component is known not to be ready. A pod without a
+// network and a component without a result do not count: a network plugin that sets the gate itself may be ahead of the
+// kubelet.
 func (v *Verdict) Undecided() bool {
 	return v.Foreign && !v.Open && slices.ContainsFunc(v.Missing, func(m Missing) bool { return m.known })
 }
 
-// NeedsLiveRules reports whether the decision must be made again with rules that were read past the caches: it
-// writes a gate that no rule seems to ask for, or closes one that the manager has opened for that reason.
+// NeedsLiveRules reports whether the decision must be repeated with rules from a live read: it opens a gate that no cached
+// rule has, or closes one that the manager has opened for that reason.
 func (d *Decision) NeedsLiveRules(pod *corev1.Pod) bool {
 	return d.Patch != nil && slices.ContainsFunc(d.Verdicts, func(v Verdict) bool {
 		return len(v.Rules) == 0 || v.Foreign && !v.Open && slices.Contains(abandonedReasons, condition(pod, v.Gate).Reason)
 	})
 }
 
-// abandonedReasons are the reasons with which a gate is opened that no rule asks for any more.
+// abandonedReasons are the reasons with which a gate is opened that no rule has anymore.
 var abandonedReasons = []string{v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}

@@ -325,7 +325,7 @@ func TestNewSandboxClosesTheGateUntilItsComponentsAreReady(t *testing.T) {
 			w.settle()
 			w.pass(11 * time.Second)
 			w.settle()
-			if is := w.condition(v1alpha1.DefaultGate); is.Status != "False" || !strings.Contains(is.Message, "is from before this sandbox") {
+			if is := w.condition(v1alpha1.DefaultGate); is.Status != "False" || !strings.Contains(is.Message, "is older than the pod's sandbox") {
 				t.Fatalf("what was said before counts: %+v", is)
 			}
 			w.says("True")
@@ -424,7 +424,7 @@ func TestDeadline(t *testing.T) {
 	w.follow(rule("network", deadline(30, v1alpha1.DeadlineOpen)))
 	w.settle()
 	w.expect("True DeadlineExceeded", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
-	if is := w.condition(v1alpha1.DefaultGate); !strings.Contains(is.Message, "opened after 30s: waiting for policy") {
+	if is := w.condition(v1alpha1.DefaultGate); !strings.Contains(is.Message, "opened after the deadline of 30s, still waiting for policy") {
 		t.Errorf("it says %q", is.Message)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// A latch reads its key from a downward API volume. The kubelet can miss an update of that volume until
-// its next periodic sync of the pod, 60 to 90 s later. A further change of an annotation makes it sync the
-// pod at once, so a key is touched, which means written again, while the container of the latch runs.
+// A latch reads its key from a downward API volume. The kubelet can miss an update of that volume until its next periodic
+// sync of the pod, 60 to 90 s later. Another change of an annotation makes it sync the pod at once, so podgate touches the
+// key, that is, writes it again, while the container of the latch runs.
 //
 // touchPauses are the times between the write of a key and its first touch, and between touches: a key is
 // touched after 2, 4, 8, 16 and 32 s on a node that is not busy.
@@ -23,7 +23,8 @@ var touchPauses = [latchkey.MaxTouches]time.Duration{2 * time.Second, 2 * time.S
 const (
 	busyPause  = 250 * time.Millisecond
 	slowFactor = 1.25
-	// touchLook is how often a due touch is looked for then: the pauses get shorter with each latch that ends.
+	// touchLook is the interval at which podgate then checks for a due touch: the pauses get shorter with each latch that
+	// ends.
 	touchLook = time.Second
 )
 
@@ -67,7 +68,7 @@ func LatchStarted(pod *corev1.Pod) time.Time {
 	return latchState(pod).Terminated.StartedAt.Time
 }
 
-// LatchEnded reports whether the latch has let the containers of the pod start.
+// LatchEnded reports whether the latch has exited with 0, so that the kubelet starts the containers of the pod.
 func LatchEnded(pod *corev1.Pod) bool {
 	state := latchState(pod)
 	return state != nil && state.Terminated != nil && state.Terminated.ExitCode == 0

@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/core/latchkey"
 )
 
-// Orphan decides about a pod on a node without a live agent: it opens gates that no rule asks for anymore, and gates
-// whose deadlines are over and open them. It never closes a gate.
+// Orphan decides about a pod on a node without a live agent: it opens gates that no rule has anymore, and gates whose
+// deadlines have passed and open them. It never closes a gate.
 func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 	d := Decide(rules, s, nil, now)
 	d.Probes, d.Patch = nil, nil
@@ -35,7 +35,7 @@ func Orphan(rules []*Rule, s *Subject, now time.Time) Decision {
 // opening are the conditions of gates to open, and why the latch is to be opened; an empty reason if it is not.
 func (d *Decision) opening(s *Subject, now time.Time) (opened []corev1.PodCondition, reason string) {
 	key, _ := latchkey.Parse(s.Pod.Annotations[v1alpha1.LatchAnnotation])
-	waits := false // the latch has to wait, whatever the reason
+	waits := false // the latch must stay closed, despite any reason to open it
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		is := condition(s.Pod, v.Gate)
@@ -60,12 +60,13 @@ func (d *Decision) opening(s *Subject, now time.Time) (opened []corev1.PodCondit
 	return opened, reason
 }
 
-// overdue reports whether the deadlines of all rules are over, and all of them open the gate then.
+// overdue reports whether the deadlines of all rules have passed, and all of them open the gate.
 func overdue(v *Verdict) bool {
 	return len(v.Late) == len(v.Rules) && !slices.ContainsFunc(v.Late, func(r *Rule) bool { return !r.OpenLate })
 }
 
-// forGood is the key that opens the latch for every sandbox; empty if there is none, or nothing to write.
+// forGood is the key that opens the latch for every sandbox; empty if the pod has no latch, or nothing needs to be
+// written.
 func forGood(pod *corev1.Pod, reason string, writes bool) string {
 	if was, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation]); was.Always != "" || !HasLatch(pod) && !writes {
 		return ""
@@ -77,7 +78,7 @@ func openCondition(v *Verdict, now time.Time) corev1.PodCondition {
 	return corev1.PodCondition{Type: corev1.PodConditionType(v.Gate), Status: corev1.ConditionTrue, Reason: v.Reason, Message: v.Message, LastTransitionTime: metav1.NewTime(now)}
 }
 
-// Abandoned decides only of gates that no rule asks for any more: they are opened, whoever is there.
+// Abandoned decides only about gates that no rule has anymore: it opens them, with or without a live agent.
 func Abandoned(rules []*Rule, s *Subject, now time.Time) Decision {
 	d := Orphan(rules, s, now)
 	if d.Patch == nil {
@@ -85,7 +86,7 @@ func Abandoned(rules []*Rule, s *Subject, now time.Time) Decision {
 	}
 	d.Patch.Conditions = slices.DeleteFunc(d.Patch.Conditions, func(c corev1.PodCondition) bool { return c.Reason == v1alpha1.ReasonAgentGone })
 	if slices.ContainsFunc(d.Verdicts, func(v Verdict) bool { return len(v.Rules) > 0 }) {
-		d.Patch.Key = "" // its agent has a say in it
+		d.Patch.Key = "" // the agent of the node writes the key
 	}
 	if len(d.Patch.Conditions) == 0 && d.Patch.Key == "" {
 		d.Patch = nil

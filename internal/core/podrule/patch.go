@@ -13,12 +13,12 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Patch is what is written to the status of a pod, in one request.
+// Patch is one write of a pod's status.
 type Patch struct {
 	Conditions []corev1.PodCondition
-	// Key is the value of the latch annotation; empty: it stays.
+	// Key is the new value of the latch annotation; empty: no change.
 	Key string
-	// Touch reports that the key is the one that is already there, written again.
+	// Touch means that the pod has this key already, and that it is written again.
 	Touch bool
 }
 
@@ -27,9 +27,8 @@ func (p *Patch) writes(gate string) bool {
 	return p != nil && slices.ContainsFunc(p.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == gate })
 }
 
-// Strategic is the patch as a strategic merge patch of the status: of these conditions and of one
-// annotation, and of nothing else. It names the pod's UID, so that it does not fit another pod of the
-// same name.
+// Strategic returns the patch as a strategic merge patch of the status, with these conditions and one annotation only. It
+// contains the pod's UID, so that the API server rejects it for another pod of the same name.
 func (p *Patch) Strategic(pod types.UID) ([]byte, error) {
 	type metadata struct {
 		UID         types.UID         `json:"uid"`
@@ -48,8 +47,8 @@ func (p *Patch) Strategic(pod types.UID) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// Send sends the patch. A pod whose annotations are full takes its conditions without the key: whoever
-// may write annotations must not keep gates from being opened.
+// Send sends the patch. If the annotations of the pod are full, it sends the conditions without the key: an account that
+// may write annotations must not be able to keep gates closed.
 func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
 	data, err := p.Strategic(pod)
 	if err != nil {
@@ -64,8 +63,8 @@ func (p *Patch) Send(pod types.UID, send func(patch []byte) error) error {
 	return send(data)
 }
 
-// Missed says that a patch did not find its pod: it is gone, or another one has its name. The API server
-// calls the UID of another one invalid.
+// Missed reports whether the pod of a patch does not exist anymore, or another pod has its name. In the second case the
+// API server rejects the UID as invalid.
 func Missed(err error) bool {
 	return apierrors.IsNotFound(err) || namesField(err, "metadata.uid")
 }

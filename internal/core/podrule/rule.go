@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Rule is a PodReadinessRule, compiled. It is shared and never changed.
+// Rule is a compiled PodReadinessRule. It is shared and immutable.
 type Rule struct {
 	Name       string
 	UID        types.UID
@@ -24,11 +24,11 @@ type Rule struct {
 	Gate       string
 	Components []Component
 	StartHold  bool
-	// Deadline is how long a pod may wait before it is late; zero: for ever.
+	// Deadline is how long a pod may wait before it is late; zero: no deadline.
 	Deadline time.Duration
-	// OpenLate says that the gate of a late pod is opened.
+	// OpenLate means that the gate of a late pod is opened.
 	OpenLate bool
-	// CloseOnNotReady says that an open gate closes when a component says no.
+	// CloseOnNotReady means that an open gate closes when a component is no longer ready.
 	CloseOnNotReady bool
 	Deleting        bool
 	// Invalid is why the rule cannot be enforced; nil if it can.
@@ -39,14 +39,14 @@ type Rule struct {
 	excluded []string
 }
 
-// Reserved are the namespaces whose pods only a rule that names them selects: without these pods
-// nothing would open a gate.
+// Reserved are the namespaces whose pods a rule selects only if it names the namespace: without these pods, no gate would
+// ever open.
 var Reserved = []string{metav1.NamespaceSystem, OwnNamespace}
 
 // OwnNamespace is where Readygate itself runs.
 const OwnNamespace = "readygate-system"
 
-// NewRule compiles a rule. One that is invalid says so, and takes no part.
+// NewRule compiles a rule. An invalid rule has the field Invalid, and no effect.
 func NewRule(obj *v1alpha1.PodReadinessRule) *Rule {
 	spec := &obj.Spec
 	rule := &Rule{
@@ -101,8 +101,8 @@ func (r *Rule) Selects(pod *corev1.Pod, namespace map[string]string) bool {
 		matches(r.namespaces, labelsOf(pod.Namespace, namespace)) && matches(r.pods, pod.Labels)
 }
 
-// Eligible reports whether any rule may select the pod: not one in its node's network, one that the
-// kubelet runs on its own, one for Windows, where there is no agent, or one that opts out.
+// Eligible reports whether any rule may select the pod. Excluded are pods with hostNetwork, mirror pods, pods for Windows,
+// where no agent runs, and pods that opt out.
 func Eligible(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return !pod.Spec.HostNetwork && !mirror && !windows(pod) && pod.Labels[v1alpha1.OptOutLabel] != v1alpha1.OptOut
@@ -112,8 +112,7 @@ func windows(pod *corev1.Pod) bool {
 	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
 }
 
-// labelsOf are the labels of a namespace. It has that of its name, be it that nobody has read the
-// others yet.
+// labelsOf are the labels of a namespace, always with the label of its name: the others may not have been read yet.
 func labelsOf(name string, namespace map[string]string) labels.Set {
 	if namespace[corev1.LabelMetadataName] == name {
 		return namespace

@@ -16,23 +16,23 @@ import (
 type Node struct {
 	Conditions []corev1.NodeCondition
 	BootID     string
-	// Booted is when it booted; zero if it is not known. A condition that is older says nothing.
+	// Booted is when it booted; zero if it is not known. A condition that is older does not count.
 	Booted time.Time
-	// Settles is when the kubelet has told of all its pods since the boot. Until then its pods may
-	// still be told of as they were before; zero: they are not.
+	// Settles is when the kubelet will have reported the status of all its pods since the boot. Until then the API may
+	// have their status from before the boot; zero: it has not.
 	Settles time.Time
 }
 
-// Subject is a pod with what a decision needs besides.
+// Subject is a pod with the other inputs of a decision.
 type Subject struct {
 	Pod *corev1.Pod
 	// Namespace are the labels of the pod's namespace.
 	Namespace map[string]string
 	Node      Node
-	// Seen is since when who decides has known of the sandbox, with its address; zero: ever since it
-	// has been there. The kubelet tells of a sandbox, pulls images, and tells of its address then.
+	// Seen is when the caller first observed the sandbox with its address; zero: when the sandbox was ready. The kubelet
+	// reports a sandbox, pulls images, and only then reports its address.
 	Seen time.Time
-	// History is what who decides remembers of its decisions about the pod; nil: nothing.
+	// History has the caller's earlier decisions about the pod; nil: none.
 	History *History
 	// Delivers says that the caller makes the kubelet deliver keys: it touches a key while the latch runs.
 	Delivers bool
@@ -45,11 +45,11 @@ type Subject struct {
 	Written time.Time
 }
 
-// Sandbox is the pod's sandbox as its status tells.
+// Sandbox returns the pod's sandbox according to its status.
 func (s *Subject) Sandbox() latchkey.Sandbox { return sandboxOf(s.Pod, &s.Node) }
 
-// Gates are the readiness gates of a pod that can be of rules, each once. Names without a prefix are
-// Kubernetes' own, as Ready.
+// Gates are the readiness gates of a pod that rules can have, each once. Names without a prefix belong to Kubernetes,
+// e.g. Ready.
 func Gates(pod *corev1.Pod) []string {
 	var gates []string
 	for _, gate := range pod.Spec.ReadinessGates {
@@ -60,14 +60,14 @@ func Gates(pod *corev1.Pod) []string {
 	return gates
 }
 
-// Asked are the gates of the pod that rules asked for as it was created, as the API server noted.
+// Asked are the gates that rules added when the pod was created, according to the annotation of the API server.
 func Asked(pod *corev1.Pod) []string {
 	asked := strings.Fields(pod.Annotations[v1alpha1.GatesAnnotation])
 	return slices.DeleteFunc(Gates(pod), func(gate string) bool { return !slices.Contains(asked, gate) })
 }
 
-// Ours are the gates of the pod that rules may open: those that they asked for, and the well-known
-// one, with which a pod may have been created. Any other one is somebody else's.
+// Ours are the gates of the pod that rules may open: those that rules added, and the well-known gate, which the pod's own
+// manifest may contain. Any other gate belongs to another controller.
 func Ours(pod *corev1.Pod) []string {
 	asked := Asked(pod)
 	return slices.DeleteFunc(Gates(pod), func(gate string) bool { return gate != v1alpha1.DefaultGate && !slices.Contains(asked, gate) })
@@ -78,13 +78,13 @@ func HasLatch(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.LatchName })
 }
 
-// Over says that the pod will not run any more: nobody waits for its gates.
+// Over reports whether the pod will not run anymore, so that its gates do not matter.
 func Over(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// sandboxOf is the pod's sandbox as its status tells. One that is from before the boot of the node
-// may still be told of, until the kubelet has looked.
+// sandboxOf returns the pod's sandbox according to its status. After a boot of the node, the status may still have the
+// sandbox from before, until the kubelet has checked the pod.
 func sandboxOf(pod *corev1.Pod, node *Node) latchkey.Sandbox {
 	sandbox := latchkey.Sandbox{Boot: node.BootID}
 	if pod.Spec.RuntimeClassName != nil {
@@ -94,13 +94,13 @@ func sandboxOf(pod *corev1.Pod, node *Node) latchkey.Sandbox {
 	switch {
 	case ready != nil && ready.Status == corev1.ConditionTrue:
 		sandbox.IP, sandbox.Since = pod.Status.PodIP, ready.LastTransitionTime.Time
-	case ready == nil && pod.Status.PodIP != "" && pod.Status.StartTime != nil: // a virtual kubelet, say
+	case ready == nil && pod.Status.PodIP != "" && pod.Status.StartTime != nil: // e.g. a virtual kubelet
 		sandbox.IP, sandbox.Since = pod.Status.PodIP, pod.Status.StartTime.Time
 	}
 	return sandbox
 }
 
-// Started is when a container of the pod was last started; zero if none is known of.
+// Started is when a container of the pod was last started; zero if no start is known.
 func Started(pod *corev1.Pod) time.Time {
 	var last time.Time
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

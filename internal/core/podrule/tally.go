@@ -18,13 +18,12 @@ type Tally struct {
 	Waiting int `json:"waiting,omitempty"`
 	Late    int `json:"late,omitempty"`
 	Ungated int `json:"ungated,omitempty"`
-	// Foreign are those of Waiting whose condition is True although Readygate has not decided so.
+	// Foreign counts the waiting pods whose condition is True without a decision of Readygate.
 	Foreign int `json:"foreign,omitempty"`
-	// LatchClosed counts those of the waiting pods whose gate is open and whose latch is still closed.
+	// LatchClosed counts the waiting pods whose gate is open and whose latch is still closed.
 	LatchClosed int `json:"latchClosed,omitempty"`
 
-	// Waits are waiting pods, those that wait for longest first, and Without pods without the
-	// gate; at most as many as were asked for.
+	// Waits are the waiting pods, the longest wait first, and Without the pods without the gate; see Cut.
 	Waits   []Listed `json:"waits,omitempty"`
 	Without []Listed `json:"without,omitempty"`
 }
@@ -38,7 +37,7 @@ type Listed struct {
 	Why       string    `json:"why,omitempty"`
 }
 
-// Count adds a pod to the tally of a rule. The decision is what was decided of it.
+// Count adds a pod, for which Decide returned the decision, to the tally of a rule.
 func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
 	if Over(s.Pod) || !rule.Active() || !rule.Selects(s.Pod, s.Namespace) {
 		return
@@ -74,7 +73,7 @@ func (t *Tally) Count(rule *Rule, s *Subject, d *Decision) {
 	t.Waits = append(t.Waits, Listed{Namespace: s.Pod.Namespace, Name: s.Pod.Name, Since: v.Waits, Why: text.Cut(v.Message, listedWords)})
 }
 
-// listedWords is how many bytes are said of a pod in a list.
+// listedWords is the maximum length of the explanation of a listed pod, in bytes.
 const listedWords = 256
 
 // AddFrom adds the tally of the pods of a node.
@@ -96,10 +95,10 @@ func (t *Tally) AddFrom(node string, other *Tally) {
 	t.Waits, t.Without = onNode(t.Waits, other.Waits), onNode(t.Without, other.Without)
 }
 
-// Cut sorts the lists and leaves at most so many pods in each.
+// Cut sorts the lists and truncates each to the limit.
 func (t *Tally) Cut(limit int) {
 	slices.SortFunc(t.Waits, func(a, b Listed) int {
-		if a.Since.IsZero() != b.Since.IsZero() { // who has no sandbox does not wait for a component
+		if a.Since.IsZero() != b.Since.IsZero() { // a pod without a sandbox does not wait for a component yet
 			if a.Since.IsZero() {
 				return 1
 			}
@@ -115,10 +114,10 @@ func byName(a, b Listed) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// ungatedWords say why a pod that a rule selects does not have its gate.
+// ungatedWords explains why a pod that a rule selects does not have its gate.
 func ungatedWords(rule *Rule, pod *corev1.Pod) string {
 	if pod.CreationTimestamp.Time.Before(rule.Created) {
-		return "it is older than the rule: create it anew to have it gated"
+		return "the pod is older than the rule: recreate it to gate it"
 	}
-	return fmt.Sprintf("it was created without the gate: the API server did not know rule %s yet, the policy was not in force, or the labels of the pod or its namespace changed later; create it anew to have it gated", rule.Name)
+	return fmt.Sprintf("the pod was created without the gate: the API server had not observed rule %s yet, the admission policy was not in effect, or the labels of the pod or its namespace changed later: recreate it to gate it", rule.Name)
 }

@@ -9,14 +9,14 @@ import (
 // SandboxSince is since when the pod has had a sandbox; zero if it has none.
 func SandboxSince(pod *corev1.Pod) time.Time { return sandboxOf(pod, &Node{}).Since }
 
-// Yes is when a component said yes.
+// Yes is when a component became ready.
 type Yes struct {
 	Rule, Component string
 	At              time.Time
 }
 
-// YesTimes are when the components of an open gate have said yes, as far as it is known: asked are the
-// answers to questions. A node condition was there before.
+// YesTimes returns when the components of an open gate became ready, as far as it is known; asked has the times of probes.
+// A node condition has no time: it was met before.
 func YesTimes(pod *corev1.Pod, v *Verdict, asked map[Probe]time.Time) []Yes {
 	var times []Yes
 	for _, rule := range v.Rules {

@@ -10,9 +10,9 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// Words of conditions stay the same while nothing changes: each change is a write.
+// Messages of conditions are constant while nothing changes: each change is a write.
 
-// waitingWords name the components that have not said yes.
+// waitingWords names the components that are not ready.
 func waitingWords(missing []Missing) string {
 	several := false
 	for _, m := range missing {
@@ -31,7 +31,7 @@ func waitingWords(missing []Missing) string {
 	return text.Cut("waiting for "+strings.Join(parts, ", "), text.Condition)
 }
 
-// allReadyWords name the rules whose components have all said yes.
+// allReadyWords names the rules whose components are all ready.
 func allReadyWords(rules []*Rule) string {
 	names := make([]string, len(rules))
 	components := 0
@@ -39,7 +39,11 @@ func allReadyWords(rules []*Rule) string {
 		names[i] = rule.Name
 		components += len(rule.Components)
 	}
-	return text.Cut(fmt.Sprintf("%s of %s said that the pod's network is ready", counted(components, "component"), ruleWords(names)), text.Condition)
+	is := "are"
+	if components == 1 {
+		is = "is"
+	}
+	return text.Cut(fmt.Sprintf("%s of %s %s ready", counted(components, "component"), ruleWords(names), is), text.Condition)
 }
 
 func lateWords(v *Verdict) string {
@@ -47,15 +51,15 @@ func lateWords(v *Verdict) string {
 	for _, rule := range v.Late {
 		deadline = max(deadline, rule.Deadline)
 	}
-	return text.Cut(fmt.Sprintf("opened after %s: %s", deadline, waitingWords(v.Missing)), text.Condition)
+	return text.Cut(fmt.Sprintf("opened after the deadline of %s, still %s", deadline, waitingWords(v.Missing)), text.Condition)
 }
 
 func abandonedWords(reason string) string {
 	switch reason {
 	case v1alpha1.ReasonNotSelected:
-		return "no PodReadinessRule selects the pod any more: nobody waits for its network"
+		return "no PodReadinessRule selects the pod anymore"
 	default:
-		return "the PodReadinessRule that asked for this gate is gone: nobody waits for the pod's network"
+		return "the PodReadinessRule of this gate was deleted"
 	}
 }
 
@@ -64,7 +68,7 @@ func agentGoneWords(v *Verdict) string {
 	for i, rule := range v.Rules {
 		names[i] = rule.Name
 	}
-	return text.Cut(fmt.Sprintf("opened because the node has no live podgate agent and the deadline of %s is over; nobody knows whether the pod's network is ready", ruleWords(names)), text.Condition)
+	return text.Cut(fmt.Sprintf("opened because the node has no live podgate agent and the deadline of %s has passed; the state of the pod's network is unknown", ruleWords(names)), text.Condition)
 }
 
 func ruleWords(names []string) string {
@@ -81,7 +85,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("all %d %ss", n, what)
 }
 
-// statusWords say how a condition is, if that is not what it should be.
+// statusWords describes a condition that does not have the required status.
 func statusWords(kind string, status corev1.ConditionStatus, reason string) string {
 	if reason != "" {
 		return fmt.Sprintf("condition %s is %s, %s", kind, status, text.Cut(reason, 64))

@@ -45,7 +45,7 @@ func (d *decider) patch() *Patch {
 	return &Patch{Conditions: changed, Key: key.String(), Touch: touched}
 }
 
-// conditionOf is the condition to write for a verdict, and from when; nil if it is written, or need not be.
+// conditionOf returns the condition to write for a verdict, and when it is due; nil if no write is necessary.
 func (f *facts) conditionOf(v *Verdict) (want *corev1.PodCondition, due time.Time) {
 	c := openCondition(v, f.now)
 	if !v.Open {
@@ -76,9 +76,9 @@ func (f *facts) conditionOf(v *Verdict) (want *corev1.PodCondition, due time.Tim
 	return &c, time.Time{}
 }
 
-// messageOf returns the condition to write, and from when, if the reason or message of a gate is to change. Why it was
-// opened stays, unless all components have become ready since; and so does why it was closed, until it is known what
-// the pod waits for.
+// messageOf returns the condition to write, and when it is due, if the reason or message of a gate must change. An open
+// gate keeps its message, unless all components have become ready since. A closed gate keeps its message until it is
+// known what the pod waits for.
 func (f *facts) messageOf(v *Verdict, is, want *corev1.PodCondition) (*corev1.PodCondition, time.Time) {
 	switch {
 	case is.Reason == v.Reason && is.Message == v.Message:
@@ -91,8 +91,8 @@ func (f *facts) messageOf(v *Verdict, is, want *corev1.PodCondition) (*corev1.Po
 	return want, is.LastProbeTime.Add(messageInterval)
 }
 
-// keyOf is the key that these verdicts require. The latch waits for gates of rules that hold the start. If no rule asks
-// for any gate anymore, it is open for every sandbox.
+// keyOf is the key that these verdicts require. The latch waits for gates of rules with startHold. If no rule has any of
+// the gates anymore, the key is open for every sandbox.
 func (f *facts) keyOf(verdicts []Verdict) latchkey.Key {
 	open, ruled, abandoned := true, false, ""
 	for i := range verdicts {
@@ -111,7 +111,7 @@ func (f *facts) keyOf(verdicts []Verdict) latchkey.Key {
 		return latchkey.Always(abandoned)
 	case f.sandboxGone:
 		return latchkey.Key{Sandbox: latchkey.Sandbox{Boot: f.sandbox.Boot, Since: f.sandbox.Since}, Again: f.hadSandbox}
-	case !f.sandbox.Ready(): // without a time: it may be the sandbox that the pod is going to have
+	case !f.sandbox.Ready(): // without a time: the key may be for the next sandbox of the pod
 		return latchkey.Key{Sandbox: latchkey.Sandbox{Boot: f.sandbox.Boot}, Again: f.hadSandbox}
 	}
 	return latchkey.Key{Open: open && !f.addressUnsure, Sandbox: f.sandbox, Again: f.hadSandbox}

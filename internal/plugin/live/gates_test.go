@@ -83,7 +83,7 @@ func TestFleetListsPodsThatWait(t *testing.T) {
 	fleet.Put(gatedPod("waits", corev1.ConditionTrue))
 	expect("a gate that opens", "shop/waits does not wait")
 	fleet.Put(shop("off"))
-	expect("a namespace that is no longer selected", "shop/second waits for its gate to be opened: no PodReadinessRule selects the pod any more: nobody waits for its network")
+	expect("a namespace that is no longer selected", "shop/second waits for its gate to be opened: no PodReadinessRule selects the pod anymore")
 	fleet.Put(shop("on"))
 	expect("and selected again", "shop/second waits for policy")
 	fleet.Drop(gatedPod("second", corev1.ConditionFalse))
