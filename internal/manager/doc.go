@@ -2,14 +2,13 @@
 // controllers of nodes, rules and admission policies in its subdirectories. It decides nothing about nodes.
 package manager
 
-// What the manager may do, and nothing else. It may write two policies, by name; it can create
-// none, and their bindings, which it can only read, confine them to nodes and to pods. It must not
-// get rules, pods or namespaces: whoever can may make them params of a policy, and a policy whose
-// params are not known yet, as after a start of an API server, can refuse everything, binding or not.
-// In its own namespace it keeps the ConfigMap readygate-rule-taints; creation cannot be limited to a name.
-// Leases are used in its own namespace only, with those of the agents; the list over all namespaces,
-// of the one name, is to see another controller of this API. On pods the policy readygate-openers
-// limits it further, to opening gates, and on rules readygate-rules, to its finalizer.
+// All permissions of the manager. It may update two policies, by name, and create none; their bindings, which it may only
+// read, limit them to nodes and to pods. It must not get rules, pods or namespaces: an account that can could use them as
+// params of a policy, and a policy whose params are not yet synced, as after the start of an API server, can reject all
+// requests. It writes the ConfigMap readygate-rule-taints in its own namespace; RBAC cannot limit create to a name. It uses
+// its own lease and those of the agents in its own namespace; it lists the one lease name in all namespaces to detect
+// another controller of this API. Two admission policies limit it further: readygate-openers, on pods, to opening gates,
+// and readygate-rules, on rules, to its finalizer.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list

@@ -9,8 +9,8 @@ import (
 	"github.com/readygate/readygate/internal/manager/events"
 )
 
-// Maximum rate of events. One is written after another, and not while nodes are written, so a slow API server
-// gets fewer.
+// Maximum rate of events. They are written one at a time, and not while nodes are written, so a slow API server receives
+// fewer.
 const (
 	eventQPS   = 200
 	eventBurst = 200

@@ -34,7 +34,7 @@ func (o *Options) lock(config *rest.Config) (*leadership.Lock, error) {
 	return leadership.NewLock(config, namespace, o.Peers, o.RequestTimeout)
 }
 
-// namespace is the manager's namespace; empty if it is not known.
+// namespace returns the manager's namespace; empty if it is not known.
 func (o *Options) namespace() string {
 	if o.LeaseSpace != "" {
 		return o.LeaseSpace
@@ -46,7 +46,7 @@ func (o *Options) namespace() string {
 	return namespace
 }
 
-// listNamespace is the namespace of the list of rule taints, and that in which other managers hold the lease.
+// listNamespace returns the namespace of the list of rule taints, in which other managers hold the lease.
 func (o *Options) listNamespace() string {
 	if namespace := o.namespace(); namespace != "" {
 		return namespace
@@ -54,7 +54,7 @@ func (o *Options) listNamespace() string {
 	return admission.ManagerNamespace
 }
 
-// others observes leases in all namespaces except that of the manager's own lease.
+// others returns the observer of leases in all namespaces except that of the manager's own lease.
 func (o *Options) others() *leadership.Others {
 	own := ""
 	if o.LeaderElect {
@@ -63,8 +63,8 @@ func (o *Options) others() *leadership.Others {
 	return leadership.NewOthers(clock.RealClock{}, own)
 }
 
-// addLeadership reports other controllers of this API: those that do not keep the manager from leading, while
-// it leads, and those that do, while it waits.
+// addLeadership adds the reports about other controllers of this API: while the manager leads, of controllers outside of the
+// peer namespaces; while it waits, of the controller that it waits for.
 func (o *Options) addLeadership(mgr manager.Manager, lock *leadership.Lock, config *rest.Config, others *leadership.Others) error {
 	config.Timeout = leadership.StandbyTimeout
 	writer, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})

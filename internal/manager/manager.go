@@ -51,23 +51,21 @@ import (
 var log = logf.Log.WithName("manager")
 
 const (
-	// stopTimeout is how long a stopping manager waits for work under way.
+	// stopTimeout is how long a stopping manager waits for work in progress.
 	stopTimeout = 10 * time.Second
 
-	// crdPatience is how long a starting manager waits for the CRD.
-	crdPatience = 20 * time.Second
+	// crdTimeout is how long a starting manager waits for the CRD.
+	crdTimeout = 20 * time.Second
 
-	// reconcileTimeout bounds one look at a node or rule, so that a request that hangs does
-	// not keep others waiting.
+	// reconcileTimeout bounds one reconcile, so that a request without a response does not block a worker.
 	reconcileTimeout = time.Minute
 
-	// listRests is how long an entry stays in the list of rule taints after nothing of its rule is
-	// left, in settle times: an API server or a watch may be slower than expected.
+	// listRests is the default of ListRest, in settle times: an API server or a watch may be slower than expected.
 	listRests = 12
 )
 
-// listRest is how long an entry stays in the list of rule taints after nothing of its rule is left: at
-// least as long as a reconcile that began before may still write to a node.
+// listRest is how long an entry stays in the list of rule taints after the last trace of its rule is gone: at least as long as
+// a reconcile that began before may still write a node.
 func (o *Options) listRest(fence *leadership.Fence) time.Duration {
 	if o.ListRest > 0 {
 		return o.ListRest
@@ -88,7 +86,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unfenced := rest.CopyConfig(config) // for a manager that waits, and so has no lease
+	unfenced := rest.CopyConfig(config) // for a manager that waits without the lease
 	wrapTransport(config, lock.Fence)
 	strip := (&nodecache.Stripper{}).Strip
 	mgr, err := o.newManager(config, lock, strip)
@@ -150,7 +148,7 @@ func (o *Options) newManager(cfg *rest.Config, lock *leadership.Lock, strip tool
 	return manager.New(cfg, options)
 }
 
-// newInformerFrom returns a constructor of informers in which nodes come from the given list and watch.
+// newInformerFrom returns a constructor of informers that uses the given source for nodes.
 func newInformerFrom(nodes toolscache.ListerWatcher) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(source toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if _, ok := obj.(*corev1.Node); ok {
@@ -172,7 +170,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 	if err := waitForCRD(ctx, mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	// Caches of a standby are kept warm, so that it takes over at once.
+	// A standby has synced caches, so that it can take over at once.
 	if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodeReadinessRule{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching rules: %w", err)
 	}
@@ -230,11 +228,11 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 		o.addPods(mgr, everyNode, others, events.Recorder(podv1alpha1.Reporter), compared))
 }
 
-// withoutPolicy is what becomes of nodes where the policy for new nodes does not cover a rule.
-const withoutPolicy = "nodes get the taint a moment after they are created, unless their kubelets register with it (--register-with-taints)"
+// withoutPolicy describes nodes of a rule that the policy readygate-taint-new-nodes does not cover.
+const withoutPolicy = "the manager adds the taint shortly after a node is created, unless its kubelet registers with the taint (--register-with-taints)"
 
-// taintNewNodes is the policy by which the API server puts taints on nodes as they are created.
-// A rule is in the list of rule taints before the text of the policy names it.
+// taintNewNodes is the policy with which the API server adds taints to new nodes. A rule is in the list of rule taints before
+// the policy names it.
 func taintNewNodes(rules *rulecache.Shelf, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
 	return admissioncontroller.Policy{
 		Name: admission.TaintNewNodesName,
@@ -261,7 +259,7 @@ func taintNewNodes(rules *rulecache.Shelf, owners *ruletaints.List, live client.
 	}
 }
 
-// everyDaemonSet goes through all DaemonSets of the cache.
+// everyDaemonSet returns an iterator over all DaemonSets of the cache.
 func everyDaemonSet(ctx context.Context, c cache.Cache) (func() iter.Seq[*appsv1.DaemonSet], error) {
 	informer, err := c.GetInformer(ctx, &appsv1.DaemonSet{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -279,10 +277,10 @@ func everyDaemonSet(ctx context.Context, c cache.Cache) (func() iter.Seq[*appsv1
 	}, nil
 }
 
-// waitForCRD gives the API a moment to come: it is often installed along with the manager.
+// waitForCRD waits up to crdTimeout for the CRD, which is often installed together with the manager.
 func waitForCRD(ctx context.Context, mapper meta.RESTMapper) error {
 	var missing error
-	err := wait.PollUntilContextTimeout(ctx, time.Second, crdPatience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, crdTimeout, true, func(context.Context) (bool, error) {
 		err := crdInstalled(mapper)
 		if meta.IsNoMatchError(err) {
 			if missing == nil {
@@ -299,16 +297,16 @@ func waitForCRD(ctx context.Context, mapper meta.RESTMapper) error {
 	return err
 }
 
-// crdInstalled says what to do where the API is missing.
+// crdInstalled returns an error with the next step if the CRD is missing.
 func crdInstalled(mapper meta.RESTMapper) error {
 	kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "NodeReadinessRule"}
 	_, err := mapper.RESTMapping(kind, v1alpha1.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("the cluster does not know NodeReadinessRule (%w): install the CRD %s first: kubectl apply -f dist/crds.yaml; "+
+		return fmt.Errorf("the cluster has no NodeReadinessRule API (%w): install the CRD %s first: kubectl apply -f dist/crds.yaml; "+
 			"if Readygate is being removed, nodes may still be created with the taint: kubectl delete mutatingadmissionpolicybinding %s", err, v1alpha1.CRDName, admission.TaintNewNodesName)
 	}
 	if err != nil {
-		return fmt.Errorf("asking the cluster for NodeReadinessRule: %w", err)
+		return fmt.Errorf("looking up NodeReadinessRule: %w", err)
 	}
 	return nil
 }
@@ -316,13 +314,13 @@ func crdInstalled(mapper meta.RESTMapper) error {
 func buildInfo() prometheus.Collector {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "node_readiness_build_info",
-		Help: "Always 1; the label says which build this is.",
+		Help: "Always 1. The label version is the version of the manager.",
 	}, []string{"version"})
 	gauge.WithLabelValues(version.Version).Set(1)
 	return gauge
 }
 
-// addHealth makes /readyz true only when the caches are synced and it is known who leads.
+// addHealth adds the health checks: /readyz succeeds when the caches are synced and a leader is known.
 func addHealth(mgr manager.Manager, lock *leadership.Lock) error {
 	synced := make(chan struct{})
 	waitForSync := standby(func(ctx context.Context) error {
@@ -345,7 +343,7 @@ func addHealth(mgr manager.Manager, lock *leadership.Lock) error {
 		mgr.AddReadyzCheck("caches", caches), mgr.AddReadyzCheck("leader", leader))
 }
 
-// standby is a runnable that runs on every replica, the leader or not.
+// standby is a runnable that runs on all replicas, leader or not.
 type standby func(context.Context) error
 
 func (s standby) Start(ctx context.Context) error { return s(ctx) }

@@ -40,22 +40,23 @@ type Options struct {
 	// RequestTimeout is the longest time that an API server works on one request.
 	RequestTimeout time.Duration
 
-	// ListRest is how long an entry stays in the list of rule taints after nothing of its rule is left.
+	// ListRest is how long an entry stays in the list of rule taints after the last trace of its rule is gone.
 	// Zero: as long as a write may still happen. Only tests set it; there is no flag for it.
 	ListRest time.Duration
 
-	// ManagePolicies is whether the manager writes the policies readygate-taint-new-nodes and readygate-gate-new-pods. If
-	// not, an administrator applies them, and the manager reports when they differ from the rules.
+	// ManagePolicies is true if the manager writes the policies readygate-taint-new-nodes and readygate-gate-new-pods.
+	// Otherwise an administrator applies them, and the manager reports when they differ from the rules.
 	ManagePolicies bool
 
-	// LatchImage is the image of the latch that holds the start of pods; empty: none is held.
+	// LatchImage is the image of the init container that delays the start of pods of rules with startHold. Empty: their
+	// start is not delayed.
 	LatchImage string
 
-	// Registerer gets the metrics; the metrics endpoint serves the default one.
+	// Registerer registers the metrics. The metrics endpoint serves those of the default one.
 	Registerer prometheus.Registerer
 }
 
-// NewOptions are the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
 		APIQPS:      -1,
@@ -76,22 +77,22 @@ func NewOptions() *Options {
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
-	flags.Float32Var(&o.APIQPS, "kube-api-qps", o.APIQPS, "Requests a second to the API server; -1: unlimited here, the API server's priority and fairness decides.")
-	flags.IntVar(&o.APIBurst, "kube-api-burst", o.APIBurst, "Requests that may exceed --kube-api-qps for a moment; -1: twice that rate.")
-	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint, e.g. :8443; 0: off.")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "Serve metrics over HTTPS, and only to clients that may GET /metrics.")
+	flags.Float32Var(&o.APIQPS, "kube-api-qps", o.APIQPS, "Maximum requests per second to the API server. -1: no limit in the manager; API Priority and Fairness of the API server applies.")
+	flags.IntVar(&o.APIBurst, "kube-api-burst", o.APIBurst, "Maximum burst of requests above --kube-api-qps. -1: twice --kube-api-qps.")
+	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint, e.g. :8443. 0: off.")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "Serve metrics over HTTPS, only to clients that are authorized to GET /metrics.")
 	flags.StringVar(&o.MetricsCerts, "metrics-cert-dir", o.MetricsCerts, "Directory with tls.crt and tls.key for --metrics-secure. Empty: a self-signed certificate.")
-	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
+	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz, e.g. :8081. 0: off.")
 	flags.StringVar(&o.PprofAddr, "pprof-bind-address", o.PprofAddr, "Address of the pprof endpoint, e.g. 127.0.0.1:6060. Empty: off.")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one active manager among several.")
-	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect, and of the ConfigMap readygate-rule-taints. Empty: the namespace that the manager runs in; outside of a cluster the ConfigMap is in readygate-system.")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Use leader election, so that one of several replicas is active.")
+	flags.StringVar(&o.LeaseSpace, "leader-election-namespace", o.LeaseSpace, "Namespace of the lease for --leader-elect, and of the ConfigMap readygate-rule-taints. Empty: the namespace that the manager runs in. Outside of a cluster, the ConfigMap is in readygate-system.")
 	o.Peers.AddFlag(flags)
-	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Maximum number of concurrent Node reconciles; each has at most one request in flight.")
-	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Maximum number of concurrent NodeReadinessRule reconciles; each has at most one request in flight.")
-	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long a change of the policies readygate-taint-new-nodes and readygate-gate-new-pods may take to reach every API server. Until then a new rule is not called covered, and a deleted one not forgotten.")
-	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers, of several the longest. A write without an answer counts towards maxUnavailable for this time and 10s more.")
-	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Keep the policies readygate-taint-new-nodes and readygate-gate-new-pods in step with the rules. With false an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no right to update them, and rules report PolicyOutdated while they differ.")
-	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that holds the start of pods for rules with startHold. Empty: no start is held, and such rules say so.")
+	flags.IntVar(&o.NodeWorkers, "node-concurrent-reconciles", o.NodeWorkers, "Maximum number of concurrent Node reconciles. Each has at most one request in flight.")
+	flags.IntVar(&o.RuleWorkers, "rule-concurrent-reconciles", o.RuleWorkers, "Maximum number of concurrent NodeReadinessRule reconciles. Each has at most one request in flight.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "Maximum time until every API server uses a change of the policies readygate-taint-new-nodes and readygate-gate-new-pods. The manager waits for this time before it reports a new rule as covered or removes the finalizer of a deleted one.")
+	flags.DurationVar(&o.RequestTimeout, "api-server-request-timeout", o.RequestTimeout, "The --request-timeout of the API servers; if they differ, the longest. A write without a response counts towards maxUnavailable for this time plus 10s.")
+	flags.BoolVar(&o.ManagePolicies, "manage-policies", o.ManagePolicies, "Update the policies readygate-taint-new-nodes and readygate-gate-new-pods when rules change. If false, an administrator applies them (kubectl readiness policy | kubectl apply -f -), the manager needs no permission to update them, and rules report PolicyOutdated while the policies differ from the rules.")
+	flags.StringVar(&o.LatchImage, "latch-image", o.LatchImage, "Image of the init container that delays the start of pods for PodReadinessRules with startHold. Empty: the start is not delayed, and such rules report NoLatchImage.")
 }
 
 // Validate names the first flag that cannot work, and a value that would.
@@ -108,24 +109,24 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--policy-settle-time is %v, must not be negative, e.g. --policy-settle-time=5s", o.SettleTime)
 	}
 	if o.RequestTimeout < time.Second || o.RequestTimeout > leadership.MaxRequestTimeout {
-		return fmt.Errorf("--api-server-request-timeout is %v, must be between 1s and %v: use the --request-timeout of the API servers, e.g. --api-server-request-timeout=60s", o.RequestTimeout, leadership.MaxRequestTimeout)
+		return fmt.Errorf("--api-server-request-timeout is %v, must be between 1s and %v: set it to the --request-timeout of the API servers, e.g. --api-server-request-timeout=60s", o.RequestTimeout, leadership.MaxRequestTimeout)
 	}
 	if o.APIQPS == 0 || o.APIBurst == 0 {
-		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d: 0 would stop everything; e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)
+		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst is %d, must not be 0, e.g. --kube-api-qps=100 --kube-api-burst=200, or -1 for no limit", o.APIQPS, o.APIBurst)
 	}
 	return o.validateMetrics()
 }
 
 func (o *Options) validateMetrics() error {
 	if o.MetricsCerts != "" && !o.MetricsSecure {
-		return fmt.Errorf("--metrics-cert-dir is %q but metrics are not served over HTTPS: add --metrics-secure", o.MetricsCerts)
+		return fmt.Errorf("--metrics-cert-dir is %q, but metrics are not served over HTTPS: add --metrics-secure", o.MetricsCerts)
 	}
 	if o.MetricsSecure && (o.MetricsAddr == "0" || o.MetricsAddr == "") {
-		return errors.New("--metrics-secure is given but metrics are off: add an address, e.g. --metrics-bind-address=:8443")
+		return errors.New("--metrics-secure is set, but metrics are off: add an address, e.g. --metrics-bind-address=:8443")
 	}
 	if o.MetricsCerts != "" {
 		if _, err := os.Stat(filepath.Join(o.MetricsCerts, "tls.crt")); err != nil {
-			return fmt.Errorf("--metrics-cert-dir must hold tls.crt and tls.key: %w", err)
+			return fmt.Errorf("--metrics-cert-dir must contain tls.crt and tls.key: %w", err)
 		}
 	}
 	return nil
@@ -138,7 +139,7 @@ func (o *Options) restConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	cfg.QPS, cfg.Burst = o.APIQPS, o.APIBurst
-	cfg.DisableCompression = true // compressing a list of all nodes costs the API server more than sending it
+	cfg.DisableCompression = true // compressing a list of all nodes costs the API server more than sending it uncompressed
 	if cfg.QPS > 0 && cfg.Burst < 0 {
 		cfg.Burst = max(1, int(2*cfg.QPS))
 	}

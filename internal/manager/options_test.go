@@ -34,7 +34,7 @@ func TestFlagErrorsNameTheFlagAndAValidExample(t *testing.T) {
 	}{
 		"no workers":                     {[]string{"--node-concurrent-reconciles=0"}, []string{"--node-concurrent-reconciles is 0", "e.g. --node-concurrent-reconciles=16"}},
 		"no rule workers":                {[]string{"--rule-concurrent-reconciles=-1"}, []string{"--rule-concurrent-reconciles is -1", "at least 1"}},
-		"a burst of nothing":             {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, []string{"--kube-api-burst 0", "--kube-api-burst=200"}},
+		"a burst of nothing":             {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, []string{"--kube-api-burst is 0", "--kube-api-burst=200"}},
 		"secure metrics that are off":    {[]string{"--metrics-secure"}, []string{"--metrics-secure", "--metrics-bind-address=:8443"}},
 		"no certificate":                 {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure", "--metrics-cert-dir=/does/not/exist"}, []string{"--metrics-cert-dir", "tls.crt"}},
 		"a peer that is no namespace":    {[]string{"--leader-election-peer-namespaces=nrr-system,Nrr_System"}, []string{`--leader-election-peer-namespaces has "Nrr_System"`, "e.g. --leader-election-peer-namespaces=nrr-system", "lower case"}},

@@ -25,17 +25,17 @@ import (
 	"github.com/readygate/readygate/internal/manager/podrule"
 )
 
-// podsInterval is how often a cluster without the CRD of rules for pods is asked whether it has it now.
+// podsInterval is the time between two lookups of the CRD of PodReadinessRules.
 const podsInterval = 10 * time.Second
 
-// ungated is what becomes of pods where the policy for new pods does not cover a rule.
+// ungated describes pods of a rule that the policy readygate-gate-new-pods does not cover.
 const ungated = "new pods are created without the gate, and are counted as ungated"
 
-// addPods starts the controllers of rules for pods when the cluster has their CRD. The node half does not
-// wait for that. While the CRD cannot be looked up, /readyz/podrules fails.
+// addPods starts the controllers of PodReadinessRules when the cluster has their CRD. The controllers of nodes do not wait for
+// it. While the lookup of the CRD fails, /readyz/podrules fails.
 func (o *Options) addPods(mgr manager.Manager, nodes *nodecache.Cache, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
 	if !o.servesPods() {
-		log.Info("Rules for pods are off: agents and their leases are in "+agents.Namespace+", and the manager is not", "namespace", o.namespace())
+		log.Info("PodReadinessRules are not reconciled: podgate agents and their leases are in namespace "+agents.Namespace+", the manager is in another one", "namespace", o.namespace())
 		return nil
 	}
 	lookup := &podsLookup{mapper: mgr.GetRESTMapper()}
@@ -43,12 +43,12 @@ func (o *Options) addPods(mgr manager.Manager, nodes *nodecache.Cache, others *l
 		if err := wait.PollUntilContextCancel(ctx, podsInterval, true, lookup.installed); err != nil {
 			return nil //nolint:nilerr // the manager stops
 		}
-		log.Info("Rules for pods are on")
+		log.Info("Starting the controllers of PodReadinessRules")
 		return o.startPods(mgr, nodes, others, events, compared)
 	})))
 }
 
-// podsLookup looks for the CRD of rules for pods. It is safe for concurrent use.
+// podsLookup looks up the CRD of PodReadinessRules. It is safe for concurrent use.
 type podsLookup struct {
 	mapper meta.RESTMapper
 
@@ -57,22 +57,22 @@ type podsLookup struct {
 	last   string // the last message that was logged
 }
 
-// installed reports whether the cluster has the CRD. It never fails: an error is logged when it changes,
-// returned by check, and the lookup is repeated.
+// installed reports whether the cluster has the CRD. It never returns an error: it logs an error that is new, check returns
+// it, and the lookup is repeated.
 func (l *podsLookup) installed(context.Context) (bool, error) {
 	_, err := l.mapper.RESTMapping(schema.GroupKind{Group: podv1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}, podv1alpha1.GroupVersion.Version)
 	missing := meta.IsNoMatchError(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed = nil; err != nil && !missing {
-		l.failed = fmt.Errorf("looking up PodReadinessRule failed; rules for pods are off until it succeeds: %w", err)
+		l.failed = fmt.Errorf("looking up PodReadinessRule failed; PodReadinessRules are not reconciled until it succeeds: %w", err)
 	}
 	switch {
 	case err == nil || l.last == err.Error():
 	case missing:
-		log.Info("Rules for pods are off: the cluster does not know PodReadinessRule; they are on when the CRD " + podv1alpha1.CRDName + " is installed")
+		log.Info("PodReadinessRules are not reconciled until the CRD "+podv1alpha1.CRDName+" is installed", "retryAfter", podsInterval.String())
 	default:
-		log.Error(err, "Looking up PodReadinessRule failed; rules for pods are off until it succeeds", "retryAfter", podsInterval.String())
+		log.Error(err, "Looking up PodReadinessRule failed; PodReadinessRules are not reconciled until it succeeds", "retryAfter", podsInterval.String())
 	}
 	if err != nil {
 		l.last = err.Error()
@@ -80,8 +80,8 @@ func (l *podsLookup) installed(context.Context) (bool, error) {
 	return err == nil, nil
 }
 
-// check is a health check that fails while the CRD cannot be looked up. A cluster without the CRD is
-// healthy, and so is a standby, which does not look.
+// check is a health check that fails while the lookup of the CRD fails. Without the CRD it succeeds, and also on a standby,
+// which looks up nothing.
 func (l *podsLookup) check(*http.Request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

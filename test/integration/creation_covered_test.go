@@ -211,7 +211,7 @@ func testTheManagerMayNotWrite(t *testing.T, c *testenv.Cluster) {
 	}
 	c.EventuallyRule(t, before.Name, "waits, and says what for", func(r *v1alpha1.NodeReadinessRule) bool {
 		enforced := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
-		return enforced != nil && strings.Contains(enforced.Message, "refuses to write the policy")
+		return enforced != nil && strings.Contains(enforced.Message, "rejected the request to write the policy")
 	})
 	c.Patch(t, role, func() { role.Rules = rights })
 	mended := time.Now()

@@ -34,11 +34,11 @@ func TestARuleKeepsItsFinalizerWhileThePolicyNamesIt(t *testing.T) {
 		change func(t *testing.T) func()
 		words  string
 	}{
-		"the manager may not read it": {func(t *testing.T) func() { return withoutRights(t, c, "get") }, "refuses to read the policy"},
+		"the manager may not read it": {func(t *testing.T) func() { return withoutRights(t, c, "get") }, "rejected the request to read the policy"},
 		"its label was changed": {func(t *testing.T) func() {
 			relabel(t, c, "somebody")
 			return func() { relabel(t, c, admission.PartOf) }
-		}, "is left alone"},
+		}, "the manager does not change it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := testenv.Rule(nameOf(t))

@@ -86,7 +86,7 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 		}
 	})
 	t.Run("a rule that the policy does not have", func(t *testing.T) {
-		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, admission.TaintNewNodesName, "does not have this rule", admissioncontroller.ApplyCommand, "a moment after")
+		wantReason(t, c, rule.Name, v1alpha1.ReasonPolicyOutdated, admission.TaintNewNodesName, "does not have this rule", admissioncontroller.ApplyCommand, "shortly after")
 		wantPolicyEvent(t, c, rule)
 		wantOutdated(t, metrics, 1)
 		c.Create(t, testenv.Node("manual-0", testenv.Pool(rule.Name)))

@@ -21,7 +21,7 @@ func TestFailedLookupsAndDroppedEventsAreReported(t *testing.T) {
 	p := startManager(t, proxy)
 	testenv.Eventually(t, "a manager that is ready without rules for pods", func(ctx context.Context) error {
 		code, body, err := testenv.Get(ctx, "http://"+p.Health+"/readyz")
-		if log := p.Log(); err != nil || code != http.StatusOK || !strings.Contains(log, "they are on when the CRD "+v1alpha1.CRDName+" is installed") {
+		if log := p.Log(); err != nil || code != http.StatusOK || !strings.Contains(log, "until the CRD "+v1alpha1.CRDName+" is installed") {
 			return fmt.Errorf("%d %s (%v):\n%s", code, body, err, log)
 		}
 		return nil

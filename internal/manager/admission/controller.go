@@ -18,55 +18,53 @@ import (
 )
 
 const (
-	// conflictRetry is when a write that met another one is tried again from fresh state.
+	// conflictRetry is the delay after a conflict. The policy is then reconciled from fresh state.
 	conflictRetry = 100 * time.Millisecond
 
-	// writeInterval is the least time between two writes. API servers look for a change of
-	// the policy once a second, and compile all of it then.
+	// writeInterval is the minimum time between two writes. API servers check the policy for changes once per second, and
+	// then compile all of it.
 	writeInterval = time.Second
 
-	// lookInterval is when to look although nobody tells of a change: who may not watch, or
-	// whose watch ended for good, is not told.
+	// lookInterval is the time to the next reconcile without an event: a watch may be forbidden, or have ended.
 	lookInterval = 10 * time.Minute
 )
 
 // Policy is a policy whose text is compiled from rules. All fields are required.
 type Policy struct {
 	Name string
-	// Compile compiles the rules that the cache has, and CompileLive those that there are now.
+	// Compile compiles the rules of the cache, and CompileLive those of the API server.
 	Compile, CompileLive func(context.Context) (admission.Compiled, error)
-	// Spec is the policy of what was compiled, and Read what a stored one says.
+	// Spec returns the policy of compiled rules, and Read the compiled rules of a stored policy.
 	Spec func(admission.Compiled) admissionv1.MutatingAdmissionPolicySpec
 	Read func(*admissionv1.MutatingAdmissionPolicySpec) admission.Compiled
-	// Binding is what puts it in force.
+	// Binding is the binding of the policy, as Readygate installs it.
 	Binding *admissionv1.MutatingAdmissionPolicyBinding
-	// Install says how it is installed, and Without what becomes of objects where the policy is not in force.
+	// Install is how to install the policy, and Without what happens to new objects without it. Both are part of messages.
 	Install, Without string
-	// Rule is the kind of the rules, and Same reports whether two mean the same.
+	// Rule is the kind of the rules. Same reports whether two versions of a rule compile to the same policy.
 	Rule client.Object
 	Same func(before, after client.Object) bool
 }
 
-// Reconciler keeps a policy in step with the rules. All exported fields are required.
+// Reconciler updates a policy when the rules change. All exported fields are required.
 type Reconciler struct {
 	Policy Policy
-	// Manual is set where an administrator applies the policy: the reconciler compares and never writes.
+	// Manual is true if an administrator applies the policy: the reconciler compares and never writes.
 	Manual  bool
 	Metrics *Metrics
 	// Client writes the policy.
 	Client client.Client
-	// Live reads past any cache: what is not so any more must not be written again.
+	// Live reads from the API server: a stale policy must not be written again.
 	Live     client.Reader
 	Coverage *Coverage
 	Clock    clock.PassiveClock
 
-	// written is when the policy was last written, and refusal why that was refused.
+	// written is the time of the last write, and refusal why that write was rejected.
 	written time.Time
 	refusal *Gap
 }
 
-// Reconcile looks at the policy and its binding, and writes the policy if it does not say
-// what the rules ask for.
+// Reconcile reads the policy and its binding, and writes the policy if it differs from the rules.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	wanted, err := r.Policy.Compile(ctx)
 	if err != nil {
@@ -83,8 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: found.again}, found.refusal
 	}
 	if !r.Manual && sight.Wanted.Drops(sight.Stored) {
-		// A cache can be behind, and taking a rule out of the policy would uncover it while its
-		// status says that it is covered.
+		// A stale cache must not remove a rule from the policy: its status would still be covered.
 		if sight.Wanted, err = r.Policy.CompileLive(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -93,9 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, errors.Join(err, found.refusal)
 }
 
-// bringUpToDate writes the policy if it does not say what the rules ask for, whoever changed
-// it: a rule, or somebody by hand. With Manual it writes nothing. What is stored is remembered before: what was edited and
-// is put back has to settle again.
+// bringUpToDate writes the policy if it differs from the rules, whether a rule or the policy was edited. With Manual it
+// writes nothing. It records the stored policy first: an edited part that is restored has to settle again.
 func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight Sight) (reconcile.Result, error) {
 	wanted, before := r.Policy.Spec(sight.Wanted), sight
 	same := equality.Semantic.DeepEqual(obj.Spec, wanted)
@@ -118,7 +114,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.Mutatin
 
 func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight Sight) (reconcile.Result, error) {
 	start := r.Clock.Now()
-	err := r.Client.Update(ctx, obj, client.DisableReadYourWritesConsistency) // nobody reads it from a cache
+	err := r.Client.Update(ctx, obj, client.DisableReadYourWritesConsistency) // it is never read from a cache
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(sight.Wanted.Texts()))

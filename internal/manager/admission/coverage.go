@@ -12,71 +12,70 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// forgetAfter is when it no longer matters that a rule was once in the policy.
+// forgetAfter is how long the removal of a rule from the policy is recorded.
 const forgetAfter = time.Hour
 
 // Gap is why a policy does not cover a rule.
 type Gap struct {
 	// Reason is one of the reasons of the condition TaintedAtCreation, or Enforced of rules for pods.
 	Reason string
-	// Message says what is wrong and what to do.
+	// Message describes the problem and how to fix it.
 	Message string
 }
 
-// Sight is the policy as it was seen.
+// Sight is one reading of the policy.
 type Sight struct {
 	// Gap is why the policy covers no rule; nil if it is in force.
 	Gap *Gap
-	// Unread says that the policy could not be read: Stored is not known then.
+	// Unread is true if the policy could not be read. Stored is then empty.
 	Unread bool
-	// Stored is what the policy says, and Wanted what the rules ask for.
+	// Stored is the stored policy, and Wanted the policy that the rules require.
 	Stored, Wanted admission.Compiled
-	// Manual is set where an administrator applies the policy and the manager only compares it.
+	// Manual is true if an administrator applies the policy and the manager only compares it.
 	Manual bool
-	// Took is how long the API server took to store the policy; zero if it was found so.
+	// Took is how long the API server took to store the policy; zero if this reading wrote nothing.
 	Took time.Duration
 }
 
-// Coverage is what is known of the policy. It is safe for concurrent use.
+// Coverage records which rules the policy contains, and since when. It is safe for concurrent use.
 type Coverage struct {
 	clock clock.PassiveClock
 	// settle is how long a change of the policy may take to reach every API server.
 	settle time.Duration
-	// policy is the name of the policy, and without describes the objects of a rule that it does not
-	// cover.
+	// policy is the name of the policy, and without describes objects that are created without it.
 	policy, without string
 
 	mu       sync.Mutex
 	onChange func()
-	known    bool      // there was a sight
-	first    time.Time // when the policy was first read; zero if never
+	known    bool      // Saw was called
+	first    time.Time // of the first successful read; zero before
 	sight    Sight
 	in       map[string]entry
-	out      map[string]time.Time // when it has settled that a rule is out of the policy
+	out      map[string]time.Time // when the removal of a rule from the policy has settled
 }
 
 // entry is a rule's part of the policy.
 type entry struct {
 	text    admission.Text
 	settled time.Time
-	// found says that it was there already when the policy was first read.
+	// found is true if the first read already had it.
 	found bool
 }
 
-// New makes an empty memory of the policy of this name. Messages include without: how objects are
-// created that the policy does not cover.
+// New returns the coverage of the policy of this name. Messages include without, which describes objects that are created
+// without the policy.
 func New(clock clock.PassiveClock, settle time.Duration, policy, without string) *Coverage {
 	return &Coverage{clock: clock, settle: settle, policy: policy, without: without, in: map[string]entry{}, out: map[string]time.Time{}}
 }
 
-// OnChange calls f, which must not block, whenever an answer may have changed.
+// OnChange calls f, which must not block, whenever the result of Covers or Gone may have changed.
 func (c *Coverage) OnChange(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.onChange = f
 }
 
-// Saw remembers a sight of the policy.
+// Saw records a reading of the policy.
 func (c *Coverage) Saw(sight Sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +84,7 @@ func (c *Coverage) Saw(sight Sight) {
 	}
 	changed := !c.known || c.sight.differs(sight)
 	if c.sight.Gap != nil && sight.Gap == nil {
-		clear(c.in) // in force again: that too takes a while to be seen everywhere
+		clear(c.in) // in force again: each API server must see that, too
 	}
 	before := c.sight.Stored
 	c.known, c.sight = true, sight
@@ -97,13 +96,12 @@ func (c *Coverage) Saw(sight Sight) {
 	}
 }
 
-// compilations is how often an API server may have to compile the policy before a change is
-// in force: what it is at, and then ours. One more is spare.
+// compilations is the maximum number of compilations before a change is in force on an API server: the one in progress and
+// that of the change, and one spare.
 const compilations = 3
 
-// remember notes what came into the policy and what went out of it. An API server compiles
-// the policy as it stores it, and again to put it in force: how long it took tells how long
-// it may take.
+// remember records what was added to the policy and removed from it. An API server compiles the policy to store it, and
+// again to enforce it, so the time to store it is an estimate of one compilation.
 func (c *Coverage) remember(before, stored admission.Compiled, took time.Duration) {
 	now, isFirst := c.clock.Now(), c.first.IsZero()
 	if isFirst {
@@ -136,10 +134,10 @@ func (s Sight) differs(other Sight) bool {
 	return gapDiffers || s.Manual != other.Manual || !s.Stored.Equal(other.Stored) || !s.Wanted.Equal(other.Wanted)
 }
 
-// Covers says why the policy does not cover the rule of this UID; nil if it does.
-// Where time alone can change the answer, wait says when to ask again. It is not known before
-// the policy was first seen. Whoever led before may have waited already: was says that the
-// rule was covered then, which holds on if its part of the policy was found unchanged.
+// Covers returns why the policy does not cover the rule of this UID; a nil gap if it does. A wait that is not zero is the time
+// until the result may change without an event. The result is not known before the first reading of the policy. If was is
+// true, the previous leader has reported the rule as covered: then a part that the first reading already had counts as
+// settled.
 func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,14 +148,14 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 		return c.sight.Gap, 0, true
 	}
 	if c.sight.Wanted.LeavesOut(uid) {
-		return &Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the rule does not fit into the policy " + c.policy + " beside older rules: " + c.without + "; use a shorter selector or fewer rules"}, 0, true
+		return &Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the policy " + c.policy + " has no room for this rule after the older rules: " + c.without + "; use a shorter selector or fewer rules"}, 0, true
 	}
 	if gap := c.outdated(uid); gap != nil {
 		return gap, 0, true
 	}
 	e, ok := c.in[admission.VariableOf(uid)]
 	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
-		return &progressing, 0, true // about to be compiled or written
+		return &progressing, 0, true // not yet compiled or written
 	}
 	if wait := e.settled.Sub(c.clock.Now()); wait > 0 && (!was || !e.found) {
 		return &progressing, wait, true
@@ -165,17 +163,17 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 	return nil, 0, true
 }
 
-// ApplyCommand is what an administrator runs to apply the policies where the manager does not write them.
+// ApplyCommand is what an administrator runs to apply the policies if the manager does not write them.
 const ApplyCommand = "kubectl readiness policy | kubectl apply -f -"
 
-// outdated is the gap of a rule that differs from the stored policy, where an administrator applies
-// the policy; nil if the policy has the rule as it is, or the manager writes the policy.
+// outdated returns the gap of a rule that differs from the stored policy, if an administrator applies the policy; nil if the
+// policy has this version of the rule, or the manager writes the policy.
 func (c *Coverage) outdated(uid types.UID) *Gap {
 	wanted, stored := c.sight.Wanted.Covers(uid), c.sight.Stored.Names(admission.VariableOf(uid))
 	if !c.sight.Manual || !wanted && !stored || c.sight.Wanted.Keeps(uid, c.sight.Stored) {
 		return nil
 	}
-	difference, effect := "has another version of this rule", "the stored policy applies as it is"
+	difference, effect := "has another version of this rule", "the stored version applies"
 	switch {
 	case !wanted:
 		difference, effect = "still has this rule, which is deleted or not enforced", "the manager removes what it adds"
@@ -184,15 +182,14 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 	case !stored:
 		difference, effect = "does not have this rule", c.without
 	}
-	return &Gap{Reason: v1alpha1.ReasonPolicyOutdated, Message: fmt.Sprintf("the MutatingAdmissionPolicy %s %s; an administrator must apply it: %s; until then %s",
+	return &Gap{Reason: v1alpha1.ReasonPolicyOutdated, Message: fmt.Sprintf("the MutatingAdmissionPolicy %s %s; an administrator must apply the policy: %s; until then %s",
 		c.policy, difference, ApplyCommand, effect)}
 }
 
-var progressing = Gap{Reason: v1alpha1.ReasonProgressing, Message: "the policy was written a moment ago, and some API server may not have seen it yet: wait"}
+var progressing = Gap{Reason: v1alpha1.ReasonProgressing, Message: "waiting until all API servers use the updated policy"}
 
-// Gone reports whether no API server does what the rule asks for any more. If not, wait is
-// when to ask again; zero if something has to change before. A policy that cannot be read or
-// relied on may still name the rule.
+// Gone reports whether no API server applies the rule any more. If not, wait is the time until the result may change without an
+// event; zero if an event must come first. A policy that cannot be read may still name the rule.
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,28 +17,28 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// found is what there is of the policy.
+// found is the result of a reading of the policy and its binding.
 type found struct {
-	// policy is nil where there is none that may be written, and stored is what it says.
+	// policy is nil if no policy exists that the manager may write. stored has its compiled rules.
 	policy *admissionv1.MutatingAdmissionPolicy
 	stored admission.Compiled
 	// gap is why the policy is not in force; nil if it is.
 	gap *Gap
-	// again is when to look again although nothing tells of a change; zero: never.
+	// again is the time to the next reading without an event; zero: never.
 	again time.Duration
-	// refusal is why something cannot be read; nil if it can.
+	// refusal is why the policy or the binding cannot be read; nil if it can.
 	refusal error
 }
 
-// unread says that it is not known what the policy says.
+// unread reports whether the content of the policy is not known.
 func (f found) unread() bool { return f.policy == nil && f.refusal != nil }
 
-// look finds the policy and reports whether it is in force.
+// look reads the policy and its binding, and finds out whether the policy is in force.
 func (r *Reconciler) look(ctx context.Context) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicy
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err):
-		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster has no MutatingAdmissionPolicy (Kubernetes 1.36 or newer): %s", r.Policy.Without), again: apiInterval}, nil
+		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster does not serve MutatingAdmissionPolicy in admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer): %s", r.Policy.Without), again: apiInterval}, nil
 	case apierrors.IsNotFound(err):
 		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.install(), r.Policy.Without), again: lookInterval}, nil
 	case apierrors.IsForbidden(err):
@@ -47,13 +47,13 @@ func (r *Reconciler) look(ctx context.Context) (found, error) {
 		return found{}, fmt.Errorf("reading the policy: %w", err)
 	case !admission.IsOurs(&obj):
 		return found{stored: r.Policy.Read(&obj.Spec), again: lookInterval,
-			gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s does not carry the label %s: %s, and is left alone: delete it and %s; %s",
+			gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s lacks the label %s: %s, so the manager does not change it: delete it and %s; %s",
 				r.Policy.Name, admission.PartOfLabel, admission.PartOf, r.install(), r.Policy.Without)}, nil
 	}
 	return r.lookAtBinding(ctx, found{policy: &obj, stored: r.Policy.Read(&obj.Spec)})
 }
 
-// lookAtBinding adds why the policy is not in force, if it is not.
+// lookAtBinding adds the gap if the binding is not as Readygate installs it.
 func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicyBinding
 	switch err := r.get(ctx, &obj); {
@@ -64,7 +64,7 @@ func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) 
 	case err != nil:
 		return f, fmt.Errorf("reading the binding: %w", err)
 	case !equality.Semantic.DeepEqual(obj.Spec, r.Policy.Binding.Spec):
-		f.gap = gap(v1alpha1.ReasonBindingForeign, "the MutatingAdmissionPolicyBinding %s is not the one that Readygate installs: delete it and %s; %s", r.Policy.Name, r.Policy.Install, r.Policy.Without)
+		f.gap = gap(v1alpha1.ReasonBindingForeign, "the spec of the MutatingAdmissionPolicyBinding %s differs from the one that Readygate installs: delete it and %s; %s", r.Policy.Name, r.Policy.Install, r.Policy.Without)
 	}
 	return f, nil
 }
@@ -73,7 +73,7 @@ func (r *Reconciler) get(ctx context.Context, obj client.Object) error {
 	return r.Live.Get(ctx, types.NamespacedName{Name: r.Policy.Name}, obj)
 }
 
-// install is how an administrator installs the policy.
+// install returns how an administrator installs the policy.
 func (r *Reconciler) install() string {
 	if r.Manual {
 		return "run " + ApplyCommand
@@ -86,5 +86,5 @@ func gap(reason, format string, args ...any) *Gap {
 }
 
 func (r *Reconciler) refused(what string, err error) *Gap {
-	return gap(v1alpha1.ReasonWriteRefused, "the API server refuses to %s the policy %s: a role or a policy must change; %s", what, r.Policy.Name, text.Cut(err.Error(), text.Event))
+	return gap(v1alpha1.ReasonWriteRefused, "the API server rejected the request to %s the policy %s; fix the role or the admission policy that rejects it: %s", what, r.Policy.Name, text.Cut(err.Error(), text.Event))
 }

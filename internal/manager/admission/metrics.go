@@ -10,13 +10,13 @@ type Metrics struct {
 	outdated *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	factory := promauto.With(registerer)
 	return &Metrics{
 		outdated: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "readygate_policy_outdated",
-			Help: "1 if the stored admission policy differs from what the rules require, 0 if it does not. Absent if the policy is not installed.",
+			Help: "1 if the stored admission policy differs from the one that the rules require, else 0. Absent if the policy is not installed.",
 		}, []string{"policy"}),
 	}
 }

@@ -25,28 +25,27 @@ import (
 )
 
 const (
-	// patience is how long to wait for what is watched: that rules of one kind cannot be read must not
-	// end the manager, which has others.
-	patience = 1000 * time.Hour
+	// cacheSyncTimeout is long: if rules of one kind cannot be read, the other controllers of the manager still run.
+	cacheSyncTimeout = 1000 * time.Hour
 
-	// apiInterval is how often a cluster without the API is asked whether it has it now.
+	// apiInterval is the time between two lookups of the API in a cluster without it.
 	apiInterval = time.Minute
 
-	// Back-off of a request that failed or was refused. It begins short: an API server that
-	// has just started refuses everything for a moment, and does not know any role yet.
+	// Backoff after a failed or rejected request. It starts short: an API server that has just started rejects all
+	// requests until it has read the roles.
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 30 * time.Second
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// request is for all that there is to look at.
+// request is the only request of the controller.
 func (r *Reconciler) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: r.Policy.Name}}
 }
 
-// SetupWithManager starts a controller that looks at the policy at the start, and when a rule,
-// the policy or its binding changed.
+// SetupWithManager starts the controller. It reconciles the policy at the start, and after a change of a rule, the policy or
+// its binding.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	policies, err := r.newCache(mgr)
 	if err != nil {
@@ -65,14 +64,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			return nil
 		})).
 		WithOptions(controller.Options{
-			CacheSyncTimeout: patience,
+			CacheSyncTimeout: cacheSyncTimeout,
 			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryLast),
 		}).
 		Complete(r)
 }
 
-// newCache is a cache of the one policy and its binding. It is not the manager's own, which
-// does not even start where the cluster lacks something that it shall narrow.
+// newCache returns a cache of the policy and its binding. The manager's own cache is not used, because it does not start if the
+// cluster lacks an API that it has a selector for.
 func (r *Reconciler) newCache(mgr manager.Manager) (cache.Cache, error) {
 	policies, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:           mgr.GetHTTPClient(),
@@ -93,8 +92,7 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// watchPolicy watches the policy and its binding from when the cluster has such things.
-// Nothing else waits for it: a manager works without.
+// watchPolicy watches the policy and its binding once the cluster has the API. The manager does not wait for it.
 func (r *Reconciler) watchPolicy(ctx context.Context, policies cache.Cache, q queue) {
 	for _, obj := range []client.Object{&admissionv1.MutatingAdmissionPolicy{}, &admissionv1.MutatingAdmissionPolicyBinding{}} {
 		_ = wait.PollUntilContextCancel(ctx, apiInterval, true, func(ctx context.Context) (bool, error) {
