@@ -41,7 +41,7 @@ func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	rule, holds := s.rule("web"), s.rule("holds", startHold)
 	s.enforce(rule, holds)
 	lone := s.wantRule(rule, "not enforced where no agent lives, pods or not", noAgent)
-	if message := meta.FindStatusCondition(lone.Status.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(message, "no podgate agent lives on any node") || !strings.Contains(message, "podgate.enabled=true") {
+	if message := meta.FindStatusCondition(lone.Status.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(message, "no podgate agent is live on any node") || !strings.Contains(message, "podgate.enabled=true") {
 		t.Errorf("of a cluster without agents the rule says %q", message)
 	}
 	s.startAgent()

@@ -64,7 +64,7 @@ func TestAGateWhoseRuleTheAgentDoesNotKnowYetIsNotOpened(t *testing.T) {
 	rule := s.rule("web")
 	s.Create(t, rule)
 	s.wantRule(rule, "covered, and not seen by the agent", func(r *v1alpha1.PodReadinessRule) bool {
-		return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, "1 agent has not looked at pods") })
+		return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, "1 agent has not evaluated") })
 	})
 	pod := s.pod("web")
 	if gates, _ := gatesOf(pod); len(gates) != 1 {

@@ -16,13 +16,14 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// young is how old a node must be to be missed an agent: it takes a moment to start.
-const young = 30 * time.Second
+// agentStartTime is how long the agent of a new node may take to start. A younger node does not count as a node without an
+// agent.
+const agentStartTime = 30 * time.Second
 
-// liveAgents are the agents that are alive: what they report, by node.
+// liveAgents has the reports of the live agents, by node.
 type liveAgents map[string]agents.Report
 
-// agents reads the leases.
+// agents returns the live agents, from their leases.
 func (r *Reconciler) agents(ctx context.Context) (liveAgents, error) {
 	var list coordinationv1.LeaseList
 	if err := r.Client.List(ctx, &list, client.InNamespace(agents.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -41,9 +42,9 @@ func (r *Reconciler) agents(ctx context.Context) (liveAgents, error) {
 	return alive, nil
 }
 
-// gone asks the API server itself whether the agent of a node is gone: a cache may be behind.
+// gone reports whether the node has no live agent. It reads the lease from the API server: a cache may be stale.
 func (r *Reconciler) gone(ctx context.Context, node string) (bool, error) {
-	var list coordinationv1.LeaseList // the role has no get, which would let leases become params of policies
+	var list coordinationv1.LeaseList // the role has no get: with it, leases could become params of policies
 	if err := r.Live.List(ctx, &list, client.InNamespace(agents.Namespace), client.MatchingFields{metav1.ObjectNameField: agents.Name(node)}); err != nil {
 		return false, fmt.Errorf("reading the lease of an agent: %w", err)
 	}
@@ -55,11 +56,11 @@ func (r *Reconciler) gone(ctx context.Context, node string) (bool, error) {
 	return true, nil
 }
 
-// orphaned are the nodes that have no live agent, by name.
+// orphaned returns the sorted names of the nodes without a live agent.
 func (r *Reconciler) orphaned(alive liveAgents) []string {
 	var nodes []string
 	for node := range r.Nodes.All() {
-		if _, ok := alive[node.Name]; !ok && r.Clock.Since(node.CreationTimestamp.Time) > young {
+		if _, ok := alive[node.Name]; !ok && r.Clock.Since(node.CreationTimestamp.Time) > agentStartTime {
 			nodes = append(nodes, node.Name)
 		}
 	}
@@ -67,7 +68,7 @@ func (r *Reconciler) orphaned(alive liveAgents) []string {
 	return nodes
 }
 
-// count is what all agents report of a rule.
+// count returns the sum of the counts that the agents report for a rule.
 func (a liveAgents) count(rule *podrule.Rule) (total podrule.Tally) {
 	for node, report := range a {
 		if about, ok := report.Rules[rule.UID]; ok {
@@ -77,7 +78,7 @@ func (a liveAgents) count(rule *podrule.Rule) (total podrule.Tally) {
 	return total
 }
 
-// behind is how many agents have not looked with the rule as it is now.
+// behind returns the number of agents that have not evaluated the current version of the rule.
 func (a liveAgents) behind(rule *podrule.Rule) int {
 	count := 0
 	for _, report := range a {
@@ -88,19 +89,19 @@ func (a liveAgents) behind(rule *podrule.Rule) int {
 	return count
 }
 
-// lastsOn is after which time without news of an agent the manager looks again.
-const lastsOn = agents.Lasts + time.Second
+// recheckInterval is the time to the next reconcile without an event: by then, an agent without a new lease is not live.
+const recheckInterval = agents.Lasts + time.Second
 
-// watcher decides which agents are alive by the clock of this process: those whose lease changed within
-// agents.Lasts. It does not compare clocks of two machines, except for a lease that was never seen before and is
-// older than maxClockSkew. The zero value is ready for use; it is safe for concurrent use.
+// watcher decides which agents are live: those whose lease changed within agents.Lasts, by the clock of this process. It does
+// not compare the clocks of two machines, except for a new lease that is older than maxClockSkew. The zero value is ready for
+// use. It is safe for concurrent use.
 type watcher struct {
 	mu    sync.Mutex
 	seen  map[string]sighting
 	swept time.Time
 }
 
-// sighting is a lease as it was last seen.
+// sighting is the last observed state of a lease.
 type sighting struct {
 	version string
 	renewed time.Time
@@ -108,10 +109,10 @@ type sighting struct {
 	report  agents.Report
 }
 
-// maxClockSkew is more than the clocks of two machines differ.
+// maxClockSkew is more than the expected difference of the clocks of two machines.
 const maxClockSkew = 10 * agents.Lasts
 
-// See records the lease, and returns what its agent reports and whether the agent is alive.
+// See records the lease. It returns the report of the agent, and whether the agent is live.
 func (w *watcher) See(lease *coordinationv1.Lease, now time.Time) (agents.Report, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +138,7 @@ func (w *watcher) See(lease *coordinationv1.Lease, now time.Time) (agents.Report
 	return s.report, now.Sub(s.at) < agents.Lasts
 }
 
-// sweep removes leases that have not changed for long.
+// sweep removes leases that have not changed for 2 * maxClockSkew.
 func (w *watcher) sweep(now time.Time) {
 	if now.Sub(w.swept) < maxClockSkew {
 		return

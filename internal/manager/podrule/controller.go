@@ -29,29 +29,28 @@ import (
 )
 
 const (
-	// statusInterval is the least time between two status writes of one rule: every agent watches
-	// rules.
+	// statusInterval is the minimum time between two status writes of one rule: all agents watch the rules.
 	statusInterval = 5 * time.Second
 
-	// requestTimeout bounds single requests of work that takes as long as there are pods.
+	// requestTimeout bounds one request of a round or a sweep.
 	requestTimeout = time.Minute
 
-	// conflictRetry is when a write that met another one is tried again from fresh state.
+	// conflictRetry is the delay after a conflict. The rule is then reconciled from fresh state.
 	conflictRetry = 100 * time.Millisecond
 )
 
-// Reconciler looks after rules for pods. All exported fields are required.
+// Reconciler reconciles PodReadinessRules. All exported fields are required.
 type Reconciler struct {
 	// Client reads rules and leases from the cache, and writes.
 	Client client.Client
-	// Live reads past the cache.
+	// Live reads from the API server.
 	Live     client.Reader
 	Nodes    *nodecache.Cache
 	Coverage *admission.Coverage
 	Others   *leadership.Others
-	// HoldsStart reports whether there is a latch to hold the start of pods with.
+	// HoldsStart is true if the manager has a latch image.
 	HoldsStart bool
-	// Manual is set if an administrator applies the admission policy.
+	// Manual is true if an administrator applies the admission policy.
 	Manual  bool
 	Events  events.EventRecorder
 	Metrics *Metrics
@@ -64,7 +63,7 @@ type Reconciler struct {
 	again   chan event.GenericEvent
 }
 
-// Reconcile brings status and finalizer of one rule up to date.
+// Reconcile updates the status and the finalizer of one rule.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var obj v1alpha1.PodReadinessRule
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
@@ -87,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// bringUpToDate also says when to look again although nothing tells of a change.
+// bringUpToDate returns the time to the next reconcile without an event.
 func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadinessRule) (time.Duration, error) {
 	if err := rulecache.AddFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
 		return 0, err
@@ -105,7 +104,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *v1alpha1.PodReadine
 	if rule.Deleting {
 		return r.end(ctx, obj, s)
 	}
-	again := lastsOn
+	again := recheckInterval
 	if wait > 0 {
 		again = min(again, wait+time.Millisecond)
 	}
@@ -117,8 +116,7 @@ func wasCovered(obj *v1alpha1.PodReadinessRule) bool {
 	return c != nil && c.ObservedGeneration == obj.Generation && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonNoAgent)
 }
 
-// end removes the finalizer of a deleted rule when no API server puts its gate on pods any more, and no pod waits
-// for it.
+// end removes the finalizer of a deleted rule when no API server adds its gate to pods any more, and no pod waits for it.
 func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return 0, nil
@@ -132,7 +130,7 @@ func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s 
 		return again, r.writeStatus(ctx, obj, s)
 	}
 	if !ended {
-		return lastsOn, nil // the end of the sweep requeues the rule
+		return recheckInterval, nil // the end of the sweep requeues the rule
 	}
 	if err := rulecache.DropFinalizer(ctx, r.Client, obj, v1alpha1.Finalizer); err != nil {
 		return 0, err
@@ -164,7 +162,7 @@ func (r *Reconciler) announce(before, after *v1alpha1.PodReadinessRule) {
 	}
 }
 
-// untilNextWrite is how long the status of a rule rests, if it speaks of the rule as it is.
+// untilNextWrite returns the time to the next status write; 0 if the status is of an older generation of the rule.
 func (r *Reconciler) untilNextWrite(obj *v1alpha1.PodReadinessRule) time.Duration {
 	last, ok := r.pace.Last(obj.Name)
 	if !ok || obj.Status.ObservedGeneration != obj.Generation {
@@ -173,16 +171,16 @@ func (r *Reconciler) untilNextWrite(obj *v1alpha1.PodReadinessRule) time.Duratio
 	return statusInterval - r.Clock.Since(last)
 }
 
-// Rules are all rules that a reader has, compiled, oldest first.
+// Rules returns all rules of a reader, compiled, oldest first.
 func Rules(ctx context.Context, from client.Reader) ([]*podrule.Rule, error) {
 	var list v1alpha1.PodReadinessRuleList
 	if err := from.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("reading the rules for pods: %w", err)
+		return nil, fmt.Errorf("listing PodReadinessRules: %w", err)
 	}
 	return podrule.NewRules(rulecache.Pointers(list.Items)), nil
 }
 
-// Same reports whether two rules ask for the same.
+// Same reports whether two versions of a rule are equivalent.
 func Same(before, after client.Object) bool {
 	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration() &&
 		(before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil)

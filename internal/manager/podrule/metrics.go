@@ -8,29 +8,29 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Metrics of rules for pods are what their statuses say. Only the elected leader looks at rules, so that
-// sums over replicas count a pod once.
+// Metrics of PodReadinessRules have the values of their statuses. Only the elected leader reconciles rules, so sums over
+// replicas count a pod once.
 type Metrics struct {
 	enforced *prometheus.GaugeVec
 	pods     *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	factory := promauto.With(registerer)
 	return &Metrics{
 		enforced: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pod_readiness_rule_enforced",
-			Help: "Whether the condition Enforced of a rule for pods is True (1) or not (0).",
+			Help: "1 if the condition Enforced of a PodReadinessRule is True, else 0.",
 		}, []string{"rule"}),
 		pods: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pod_readiness_rule_pods",
-			Help: "Pods that a rule selects, by state: open, waiting or ungated; of those that wait, late, latchClosed (gate open, latch still closed) and foreign (another account set the gate to True); withoutAgent of those with the gate.",
+			Help: "Pods that a PodReadinessRule selects, by state: open, waiting or ungated. Waiting pods are also counted as late, latchClosed (gate open, latch still closed) or foreign (another account set the gate to True). Pods with the gate are also counted as withoutAgent.",
 		}, []string{"rule", "state"}),
 	}
 }
 
-// reconciled says what the status of a rule is, whether it could be written or not.
+// reconciled sets the metrics of a rule to its computed status, also if the write of the status failed.
 func (m *Metrics) reconciled(rule string, status *v1alpha1.PodReadinessRuleStatus) {
 	enforced := 0.0
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionEnforced) {

@@ -22,24 +22,23 @@ import (
 )
 
 const (
-	// roundInterval is the time between two rounds over nodes without a live agent. Of many such nodes
-	// a round visits a quarter, in turn, and at least roundNodes; and of those where no pod had a gate
-	// the last time roundNodes more.
+	// roundInterval is the time between two rounds over nodes without a live agent. A round visits a quarter of these
+	// nodes, in turn, and at least roundNodes. It also visits roundNodes of the nodes where no pod had a gate last time.
 	roundInterval = 15 * time.Second
 	roundNodes    = 20
-	// pageSize is how many pods are read at a time.
+	// pageSize is the number of pods per LIST request.
 	pageSize = 500
 )
 
-// orphans is what rounds have found, by node. It is safe for concurrent use.
+// orphans has the results of rounds, by node. It is safe for concurrent use.
 type orphans struct {
 	mu          sync.Mutex
 	found       map[string]*visited
 	busy, quiet turn
-	ended       atomic.Bool // there was a round
+	ended       atomic.Bool // a round has ended
 }
 
-// visited is what was found on a node: pods by rule, and those with an event that they wait for too long.
+// visited is the result of a visit of one node: counts by rule, and the pods with an event for their deadline.
 type visited struct {
 	tallies      map[types.UID]*podrule.Tally
 	lateReported map[types.UID]bool
@@ -54,10 +53,10 @@ func (v *visited) isQuiet() bool {
 	return true
 }
 
-// turn is the node at which the next round begins.
+// turn is the name of the node at which the next round begins.
 type turn string
 
-// take are some of the nodes, which are in order: others each time.
+// take returns the next count nodes of a sorted list, in turn.
 func (t *turn) take(nodes []string, count int) []string {
 	if len(nodes) == 0 {
 		return nil
@@ -69,8 +68,8 @@ func (t *turn) take(nodes []string, count int) []string {
 	return ordered[:count]
 }
 
-// addTo adds what was found of a rule on nodes that have no live agent. It returns the number of pods with the
-// gate of the rule there, and the nodes that have such pods.
+// addTo adds the counts of a rule on nodes without a live agent. It returns the number of pods with the gate of the rule
+// there, and the nodes of these pods.
 func (o *orphans) addTo(total *podrule.Tally, rule types.UID, alive liveAgents) (gated int, nodes []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +88,7 @@ func (o *orphans) addTo(total *podrule.Tally, rule types.UID, alive liveAgents) 
 	return gated, nodes
 }
 
-// next are the nodes that are visited in this round. What is known of others is forgotten.
+// next returns the nodes to visit in this round, and removes the results of nodes that are not in the list.
 func (o *orphans) next(nodes []string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +107,7 @@ func (o *orphans) next(nodes []string) []string {
 	return slices.Concat(o.busy.take(busy, max(roundNodes, len(busy)/4)), o.quiet.take(quiet, roundNodes))
 }
 
-// last is what was found on a node the last time.
+// last returns the result of the last visit of a node.
 func (o *orphans) last(node string) *visited {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,14 +126,14 @@ func (o *orphans) keep(node string, found *visited) {
 	o.found[node] = found
 }
 
-// Round looks at pods on nodes without a live agent, and opens what is to be opened. Rules, namespaces
-// and the lease of a node are read past the cache: one that is behind must open nothing.
+// Round evaluates the pods on nodes without a live agent, and opens the gates that it decides to open. It reads rules,
+// namespaces and the lease of a node from the API server: a stale cache must not open a gate.
 func (r *Reconciler) Round(ctx context.Context) error {
 	var known v1alpha1.PodReadinessRuleList
 	if err := r.Client.List(ctx, &known, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("reading the rules for pods: %w", err)
+		return fmt.Errorf("listing PodReadinessRules: %w", err)
 	}
-	if len(known.Items) == 0 { // the last one opened all gates before it went
+	if len(known.Items) == 0 { // the deletion of the last rule has opened all gates
 		r.orphans.ended.Store(true)
 		return nil
 	}
@@ -148,7 +147,7 @@ func (r *Reconciler) Round(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, node := range nodes { // one that cannot be read or written does not keep others waiting
+		for _, node := range nodes { // a failure on one node does not delay the others
 			failed = append(failed, r.visitNode(ctx, node, rules, namespaces))
 		}
 	}
@@ -158,8 +157,7 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// live are the rules, and the labels of all namespaces, past the cache: one that is behind must open
-// nothing.
+// live returns the rules and the labels of all namespaces, from the API server.
 func (r *Reconciler) live(ctx context.Context) ([]*podrule.Rule, map[string]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -171,7 +169,7 @@ func (r *Reconciler) live(ctx context.Context) ([]*podrule.Rule, map[string]map[
 	return rules, namespaces, err
 }
 
-// visitNode looks at all pods of a node.
+// visitNode evaluates all pods of a node.
 func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*podrule.Rule, namespaces map[string]map[string]string) error {
 	gone, err := r.gone(ctx, node)
 	if err != nil || !gone {
@@ -202,8 +200,8 @@ func (r *Reconciler) visitNode(ctx context.Context, node string, rules []*podrul
 	return failed
 }
 
-// eachPod reads pods past the cache, in pages, and visits all of them until the context ends. It returns
-// what failed at the end.
+// eachPod lists pods from the API server in pages, and visits all of them until the context ends. It returns the joined
+// errors.
 func (r *Reconciler) eachPod(ctx context.Context, visit func(*corev1.Pod) error, options ...client.ListOption) error {
 	var failed []error
 	for page, err := range liveread.Pages(func(token string) (*corev1.PodList, error) {
@@ -213,7 +211,7 @@ func (r *Reconciler) eachPod(ctx context.Context, visit func(*corev1.Pod) error,
 		return page, r.Live.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(token))...)
 	}) {
 		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("reading pods: %w", err))...)
+			return errors.Join(append(failed, fmt.Errorf("listing pods: %w", err))...)
 		}
 		for i := range page.Items {
 			if ctx.Err() != nil {
@@ -227,11 +225,11 @@ func (r *Reconciler) eachPod(ctx context.Context, visit func(*corev1.Pod) error,
 	return errors.Join(failed...)
 }
 
-// namespaces are the labels of all namespaces, past the cache.
+// namespaces returns the labels of all namespaces, from the API server.
 func (r *Reconciler) namespaces(ctx context.Context) (map[string]map[string]string, error) {
 	var list corev1.NamespaceList
 	if err := r.Live.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("reading namespaces: %w", err)
+		return nil, fmt.Errorf("listing namespaces: %w", err)
 	}
 	all := map[string]map[string]string{}
 	for i := range list.Items {
@@ -240,7 +238,7 @@ func (r *Reconciler) namespaces(ctx context.Context) (map[string]map[string]stri
 	return all, nil
 }
 
-// open opens the gates of a pod that a decision opens.
+// open sends the patch of a decision.
 func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *podrule.Decision) error {
 	if d.Patch == nil {
 		return nil
@@ -253,8 +251,8 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *podrule.Decis
 	switch {
 	case podrule.Missed(err):
 		return nil
-	case podrule.Full(err): // its gates are open; who filled it keeps no rule from going
-		log.FromContext(ctx).Info("No room for the key of a latch", "pod", client.ObjectKeyFromObject(pod))
+	case podrule.Full(err): // its gates are open; a full annotation must not block the deletion of a rule
+		log.FromContext(ctx).Info("Latch not opened: the annotations of the pod have no room for its key", "pod", client.ObjectKeyFromObject(pod))
 		return nil
 	case err != nil:
 		return fmt.Errorf("opening the gates of pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -268,12 +266,12 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, d *podrule.Decis
 	return nil
 }
 
-// late reports whether a pod waits for longer than a deadline, and is not opened.
+// late reports whether a closed gate of the pod is past a deadline.
 func late(d *podrule.Decision) bool {
 	return slices.ContainsFunc(d.Verdicts, func(v podrule.Verdict) bool { return len(v.Late) > 0 && !v.Open })
 }
 
-// reportLate emits an event about a pod that waits for too long.
+// reportLate emits an event about a pod with a closed gate that is past a deadline.
 func (r *Reconciler) reportLate(pod *corev1.Pod, d *podrule.Decision) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
@@ -281,6 +279,6 @@ func (r *Reconciler) reportLate(pod *corev1.Pod, d *podrule.Decision) {
 			continue
 		}
 		r.Events.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.EventLate, v1alpha1.ActionAwait, "%s", text.Cut(fmt.Sprintf(
-			"longer than the %s of rule %s: the pod's node, %s, has no live podgate agent that could open gate %s", v.Late[0].Deadline, v.Late[0].Name, pod.Spec.NodeName, v.Gate), text.Event))
+			"Waiting for longer than deadlineSeconds (%s) of rule %s: node %s has no live podgate agent to open gate %s", v.Late[0].Deadline, v.Late[0].Name, pod.Spec.NodeName, v.Gate), text.Event))
 	}
 }

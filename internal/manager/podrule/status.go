@@ -15,29 +15,29 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// standing is what is known of a rule.
+// standing has everything that the status of a rule is computed from.
 type standing struct {
 	rule *podrule.Rule
-	// gap is why pods are not created with the gate, if that is known.
+	// gap is why pods are not created with the gate; nil if they are. It is valid only if known is true.
 	gap        *admission.Gap
 	known      bool
 	holdsStart bool
 	// others is the condition SoleController; nil if no other controller has a live lease.
 	others *metav1.Condition
-	// failure is why gates of a deleted rule are not all open.
+	// failure is why some gates of a deleted rule are still closed.
 	failure error
 
-	// tally counts pods everywhere, and orphaned those on nodes without a live agent, which are
-	// named.
+	// tally counts the pods of all nodes, and orphaned those on nodes without a live agent. nodes are the names of these
+	// nodes.
 	tally    podrule.Tally
 	orphaned int
 	nodes    []string
-	// agents is how many are alive, and behind how many of them have not looked with the rule as it
-	// is now.
+	// agents is the number of live agents, and behind the number of those that have not evaluated the current version of
+	// the rule.
 	agents, behind int
 }
 
-// count adds up what agents report, and what was found where there is none.
+// count adds the counts that agents report and those of nodes without a live agent.
 func (s *standing) count(alive liveAgents, found *orphans) {
 	s.tally = alive.count(s.rule)
 	s.agents, s.behind = len(alive), alive.behind(s.rule)
@@ -96,36 +96,36 @@ func (s *standing) enforced() metav1.Condition {
 		also = "; " + unheld
 	}
 	switch {
-	case s.gap != nil && s.gap.Reason == nodev1alpha1.ReasonPolicyOutdated: // also of a deleted rule, which waits for it
+	case s.gap != nil && s.gap.Reason == nodev1alpha1.ReasonPolicyOutdated: // also for a deleted rule, which waits for the administrator
 		return not(s.gap.Reason, s.gap.Message)
 	case s.failure != nil:
-		return not(v1alpha1.ReasonDeleting, "the rule is being deleted, and cannot go yet: "+text.Cut(s.failure.Error(), 512))
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; opening its gates failed and is retried: "+text.Cut(s.failure.Error(), 512))
 	case s.rule.Deleting:
-		return not(v1alpha1.ReasonDeleting, "the rule is being deleted: its gates are being opened")
+		return not(v1alpha1.ReasonDeleting, "the rule is being deleted; opening its gates")
 	case s.rule.Invalid != nil:
-		return not(v1alpha1.ReasonNotAccepted, "the rule does nothing: see the condition Accepted")
+		return not(v1alpha1.ReasonNotAccepted, "the rule is not enforced: see the condition Accepted")
 	case !s.known:
-		return not(nodev1alpha1.ReasonProgressing, "nobody has looked at the policy and the agents yet: wait")
+		return not(nodev1alpha1.ReasonProgressing, "waiting for the first observation of the admission policy and the podgate agents")
 	case s.gap != nil:
 		return not(s.gap.Reason, s.gap.Message)
 	case len(s.nodes) > 0:
-		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, and nobody opens the gates there: %s",
+		return not(v1alpha1.ReasonNoAgent, fmt.Sprintf("%s with %d selected pods %s no live podgate agent, so gates stay closed there: %s",
 			text.Count(len(s.nodes), "node"), s.orphaned, has(len(s.nodes)), text.Cut(strings.Join(s.nodes, ", "), 256))+also)
 	case s.agents == 0:
-		return not(v1alpha1.ReasonNoAgent, "no podgate agent lives on any node, so nobody opens the gates that pods are created with: "+
-			"install it (podgate.enabled=true of the chart), or see why it does not run: kubectl get daemonsets,pods -o wide -n "+podrule.OwnNamespace+also)
+		return not(v1alpha1.ReasonNoAgent, "no podgate agent is live on any node, so the gates of pods stay closed: "+
+			"install podgate (podgate.enabled=true in the chart), or find out why it does not run: kubectl get daemonsets,pods -o wide -n "+podrule.OwnNamespace+also)
 	case s.unheld():
-		return not(v1alpha1.ReasonNoLatchImage, unheld+"; gates are put on pods all the same")
+		return not(v1alpha1.ReasonNoLatchImage, unheld+"; pods are still created with the gate")
 	case s.behind > 0:
-		return not(nodev1alpha1.ReasonProgressing, fmt.Sprintf("%s %s not looked at pods with the rule as it is now: wait", text.Count(s.behind, "agent"), has(s.behind)))
+		return not(nodev1alpha1.ReasonProgressing, fmt.Sprintf("waiting: %s %s not evaluated the current version of the rule", text.Count(s.behind, "agent"), has(s.behind)))
 	}
-	return rulecache.Condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the agents of their nodes open it")
+	return rulecache.Condition(v1alpha1.ConditionEnforced, true, v1alpha1.ReasonEnforced, "selected pods are created with the gate, and the podgate agents of their nodes open it")
 }
 
-// unheld says that the start of pods is not held although the rule asks for it.
+// unheld reports whether the rule sets startHold and the manager has no latch image.
 func (s *standing) unheld() bool { return s.rule.StartHold && !s.holdsStart }
 
-const unheld = "the start of pods is not held: the manager was not told the image of the latch (--latch-image, podgate.enabled=true of the chart)"
+const unheld = "startHold has no effect: the manager has no latch image; set --latch-image (podgate.enabled=true in the chart)"
 
 func has(n int) string {
 	if n == 1 {

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// A sweep waits for at most maxDefer until no deleted rule is left in the admission policy, and
-	// looks every deferInterval: rules are often deleted together, and one sweep serves them all.
+	// A sweep waits for at most maxDefer until the admission policy contains no deleted rule, and polls every
+	// deferInterval: rules are often deleted together, and one sweep serves them all.
 	maxDefer      = 10 * time.Second
 	deferInterval = 250 * time.Millisecond
 
@@ -40,7 +40,7 @@ type sweeps struct {
 	asked map[types.UID]bool
 	// results are those of the rules that a sweep served.
 	results map[types.UID]error
-	// failures is how many sweeps in a row failed. The next one is not asked for before retry.
+	// failures is the number of consecutive failed sweeps. The next one is not requested before retry.
 	failures int
 	retry    time.Time
 }
@@ -49,9 +49,8 @@ func newSweeps() *sweeps {
 	return &sweeps{wake: make(chan struct{}, 1), asked: map[types.UID]bool{}, results: map[types.UID]error{}}
 }
 
-// result is that of a sweep that began when the admission policy no longer named the rule. Without one it
-// asks for a sweep. After a failure it returns the error, and when to call again: that call asks for the
-// next sweep.
+// result returns the result of a sweep that began when the admission policy no longer named the rule. Without such a sweep
+// it requests one. After a failure it returns the error and the time to the next call, which requests the next sweep.
 func (s *sweeps) result(rule types.UID, now time.Time) (ended bool, again time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +77,7 @@ func (s *sweeps) begin() map[types.UID]bool {
 	return maps.Clone(s.asked)
 }
 
-// end notes the result for the rules that the sweep served. Earlier results are dropped, except for rules
-// that still exist.
+// end stores the result for the rules that the sweep served. It removes earlier results of rules that do not exist.
 func (s *sweeps) end(served map[types.UID]bool, exists func(types.UID) bool, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,9 +94,8 @@ func (s *sweeps) end(served map[types.UID]bool, exists func(types.UID) bool, err
 	}
 }
 
-// sweepWhenAsked runs the sweeps that deleted rules ask for, one at a time, until the context ends. A
-// sweep that has not ended then is repeated by the next leader: the finalizers of its rules are still
-// there.
+// sweepWhenAsked runs the requested sweeps, one at a time, until the context ends. The next leader repeats a sweep that has
+// not ended then: the finalizers of its rules are still there.
 func (r *Reconciler) sweepWhenAsked(ctx context.Context) error {
 	for {
 		select {
@@ -118,7 +115,7 @@ func (r *Reconciler) sweepWhenAsked(ctx context.Context) error {
 			r.sweeps.end(served, func(uid types.UID) bool {
 				return err != nil || slices.ContainsFunc(rules, func(rule *podrule.Rule) bool { return rule.UID == uid })
 			}, err, r.Clock.Now())
-			r.lookAgain()
+			r.requeueAll()
 		}
 	}
 }
@@ -139,9 +136,9 @@ func (r *Reconciler) awaitOtherDeletions(ctx context.Context) {
 	}) // the sweep begins after the timeout, too
 }
 
-// sweep opens every gate that no rule asks for any more, on all nodes. Agents do the same; the sweep opens
-// what they have not seen. It adds all deleted rules to served that the admission policy no longer names,
-// and returns the rules that exist.
+// sweep opens all gates that no rule requires any more, on all nodes. Agents do the same; the sweep opens gates of pods that
+// they have not seen. It adds to served all deleted rules that the admission policy no longer names, and returns the rules
+// that exist.
 func (r *Reconciler) sweep(ctx context.Context, served map[types.UID]bool) ([]*podrule.Rule, error) {
 	rules, namespaces, err := r.live(ctx)
 	if err != nil {

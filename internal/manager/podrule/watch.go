@@ -21,15 +21,13 @@ import (
 	"github.com/readygate/readygate/internal/core/agents"
 )
 
-// leaseRest is how long the change of a lease rests before statuses follow: many agents report at
-// about the same time.
+// leaseRest is the delay from a change of a lease to the reconcile of the rules: many agents report at about the same time.
 const leaseRest = 300 * time.Millisecond
 
-// cacheSyncTimeout is how long the controller waits for its caches: a role without the rights must not end the
-// manager, which also has the rules for nodes.
+// cacheSyncTimeout is long: without the permissions for this controller, the controllers of nodes still run.
 const cacheSyncTimeout = 1000 * time.Hour
 
-// Back-off of a rule whose write failed.
+// Backoff of a rule after a failed write.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 30 * time.Second
@@ -37,14 +35,13 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager starts a controller that looks at a rule when it changed, when an agent reports
-// something else, or when the policy did; rounds over nodes without agents; and sweeps for deleted rules.
-// Rounds and sweeps are runnables of their own: the manager waits for their writes when it stops, and no
-// timeout of a reconcile ends them.
+// SetupWithManager starts the controller, rounds over nodes without a live agent, and sweeps for deleted rules. The controller
+// reconciles a rule after a change of the rule, of the report of an agent, or of the policy. Rounds and sweeps are separate
+// runnables: the manager waits for their writes when it stops, and the timeout of a reconcile does not end them.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.sweeps, r.again = newSweeps(), make(chan event.GenericEvent, 1)
-	r.Coverage.OnChange(r.lookAgain)
-	r.Others.OnChange(r.lookAgain)
+	r.Coverage.OnChange(r.requeueAll)
+	r.Others.OnChange(r.requeueAll)
 	err := builder.ControllerManagedBy(mgr).
 		Named("podrule").
 		For(&v1alpha1.PodReadinessRule{}).
@@ -69,19 +66,19 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return errors.Join(err, mgr.Add(manager.RunnableFunc(r.rounds)), mgr.Add(manager.RunnableFunc(r.sweepWhenAsked)))
 }
 
-// lookAgain asks for a look at all rules. It does not block: one request is enough.
-func (r *Reconciler) lookAgain() {
+// requeueAll requeues all rules. It does not block: one pending request is enough.
+func (r *Reconciler) requeueAll() {
 	select {
 	case r.again <- event.GenericEvent{}:
 	default:
 	}
 }
 
-// all asks for a look at all rules, in a moment.
+// all requeues all rules after leaseRest.
 func (r *Reconciler) all(ctx context.Context, q queue) {
 	var list v1alpha1.PodReadinessRuleList
 	if err := r.Client.List(ctx, &list); err != nil {
-		log.FromContext(ctx).Error(err, "Rules for pods not looked at")
+		log.FromContext(ctx).Error(err, "Listing PodReadinessRules failed; their statuses are not updated")
 		return
 	}
 	for i := range list.Items {
@@ -89,13 +86,13 @@ func (r *Reconciler) all(ctx context.Context, q queue) {
 	}
 }
 
-// rounds looks at pods on nodes without agents again and again.
+// rounds runs a round every roundInterval.
 func (r *Reconciler) rounds(ctx context.Context) error {
 	for {
 		if err := r.Round(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Pods on nodes without an agent: not all were looked at")
+			log.FromContext(ctx).Error(err, "Evaluating pods on nodes without a podgate agent failed")
 		}
-		r.lookAgain()
+		r.requeueAll()
 		select {
 		case <-ctx.Done():
 			return nil
