@@ -145,11 +145,12 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	before := leftByAnother(t, l)
 	history := l.Watch(t)
 
-	if _, err := l.Kubectl.Try(t.Context(), "get", "namespace", namespace); err == nil {
-		t.Fatal("the namespace is there already")
+	l.Kubectl.Run(t, "apply", "-f", testdata("other-controller.yaml"))
+	dir, blocks := checkout(t), testenv.PageCommands(t, "docs/how-to/migrate.md", "migrate")
+	last := len(blocks) - 1
+	for _, block := range blocks[:last] {
+		runBlock(t, l, dir, block)
 	}
-	install(t, l, "--take-ownership", "--force-conflicts")
-	managed(t, l)
 	for _, name := range []string{flannelRule, "waiting"} {
 		l.EventuallyRule(t, name, "enforced", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforced))
 	}
@@ -159,7 +160,7 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	history.Always(t, "n3", "held", held(flannelTaint))
 	l.Step(t, "taken over")
 
-	l.Helm(t, "uninstall", release, "--namespace", namespace)
+	runBlock(t, l, dir, blocks[last])
 	nothingOfOursOnRules(t, l, before)
 	l.Kubectl.Run(t, "apply", "-f", testdata("other-crd.yaml"), "--server-side", "--force-conflicts")
 	for _, name := range []string{"n1", "n2"} {
