@@ -128,7 +128,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"lint, warning":              {[]string{"lint", "-f", "warns.yaml"}, "", 0, "1 warning", ""},
 		"lint, evictions":            {[]string{"lint", "-f", "evicts.yaml"}, "", 3, "set maxUnavailable, e.g. 1 or 10%", ""},
 		"lint, warning, strict":      {[]string{"lint", "-f", "warns.yaml", "--strict"}, "", 3, "1 warning", ""},
-		"lint of a stream":           {[]string{"lint", "-f", "-"}, "a: [", 3, "error: standard input: is no YAML", ""},
+		"lint of a stream":           {[]string{"lint", "-f", "-"}, "a: [", 3, "error: standard input: is not valid YAML", ""},
 		"lint of two files":          {[]string{"lint", "-f", "rule.yaml", "-f", "other.yaml"}, "", 3, "another rule has this name, in rule.yaml", ""},
 		"lint of a directory":        {[]string{"lint", "-f", "."}, "", 3, "error: bad.yaml", ""},
 		"lint of a rule of pods":     {[]string{"lint", "-f", "-"}, podRule, 0, "1 rule in 1 object: 0 errors, 0 warnings", ""},
@@ -182,7 +182,7 @@ func TestSubdirectoriesAreReadOnlyWithTheRecursiveFlag(t *testing.T) {
 	if code, out, _ := run(t, "", "lint", "-f", "."); code != 0 {
 		t.Errorf("code %d: %s", code, out)
 	}
-	if code, out, _ := run(t, "", "lint", "-R", "-f", "."); code != 3 || !strings.Contains(out, "below/bad.yaml: is no YAML") {
+	if code, out, _ := run(t, "", "lint", "-R", "-f", "."); code != 3 || !strings.Contains(out, "below/bad.yaml: is not valid YAML") {
 		t.Errorf("code %d: %s", code, out)
 	}
 }

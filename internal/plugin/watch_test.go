@@ -37,7 +37,7 @@ func TestPictureOfALostClusterShowsItsAge(t *testing.T) {
 		fleet.Nodes = append(fleet.Nodes, view.Node{Name: string(rune('a' + i)), Created: noon, State: noderule.Held})
 	}
 	lines := plugin.Picture(fleet, false, 10, noon.Add(12*time.Second))
-	if lines[0] != "Not connected for 12s: what follows is as it was then." || !strings.HasPrefix(lines[1], "refused") || strings.Contains(lines[1], "\x1b") || len(lines) > 9 {
+	if lines[0] != "Not connected for 12s: the table shows the state from before." || !strings.HasPrefix(lines[1], "refused") || strings.Contains(lines[1], "\x1b") || len(lines) > 9 {
 		t.Errorf("got %d lines:\n%q", len(lines), lines)
 	}
 }

@@ -22,8 +22,8 @@ const (
 )
 
 var (
-	errMore   = errors.New("has more behind its first object, which kubectl does not read")
-	errLarger = errors.New("becomes too large when its aliases (*name) are written out")
+	errMore   = errors.New("has more content after its first object, which kubectl does not read")
+	errLarger = errors.New("becomes too large when its aliases (*name) are expanded")
 )
 
 // jsonIn are the JSON objects of a text, which may follow each other as they are; the text
@@ -115,11 +115,11 @@ func (r *Report) cannotRead(in document, text []byte, err error) {
 	case errors.Is(err, errMore):
 		r.add(Error, in, "", err.Error(), "put a line --- between objects")
 	case errors.Is(err, errLarger):
-		r.add(Error, in, "", err.Error(), fmt.Sprintf("write it without aliases; %d MiB more than the text are too much", headroom>>20))
+		r.add(Error, in, "", err.Error(), fmt.Sprintf("write it without aliases; the limit is %d times the text plus %d MiB", growth, headroom>>20))
 	case bytes.Contains(text, []byte("{{")):
-		r.add(Error, in, "", "is no YAML: "+inOneLine(err), "it looks like a template: render it first, as in helm template . | kubectl readiness lint -f -")
+		r.add(Error, in, "", "is not valid YAML: "+inOneLine(err), "this looks like a template: render it first, for example helm template . | kubectl readiness lint -f -")
 	default:
-		r.add(Error, in, "", "is no YAML: "+inOneLine(err), "")
+		r.add(Error, in, "", "is not valid YAML: "+inOneLine(err), "")
 	}
 }
 

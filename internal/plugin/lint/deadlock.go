@@ -38,13 +38,13 @@ func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
 	do := fmt.Sprintf("add the toleration {key: %s, operator: Exists}, or {operator: Exists} for every taint", taint.Key)
 	if it.reportsFor(rule) {
 		r.add(Warning, it.document, field,
-			fmt.Sprintf("reports what rule %q waits for and does not tolerate its taint %s: it never starts on a held node, and the node stays held", rule.Name, taint.ToString()), do)
+			fmt.Sprintf("reports a condition of rule %q but does not tolerate its taint %s: the reporter never starts on a held node, and the node stays held", rule.Name, taint.ToString()), do)
 		return
 	}
 	for _, own := range r.Rules {
 		if !rule.Spec.DryRun && it.reportsFor(own) && overlap(own, rule) {
 			r.add(Warning, it.document, field,
-				fmt.Sprintf("reports what rule %q waits for and does not tolerate the taint %s of rule %q, which can hold the same nodes: it starts only after that, and if what that waits for does the same, both wait for ever", own.Name, taint.ToString(), rule.Name), do)
+				fmt.Sprintf("reports a condition of rule %q but does not tolerate the taint %s of rule %q, which can hold the same nodes: the reporter starts only after that rule releases the node, and if the reporters of both rules have this problem, neither ever starts", own.Name, taint.ToString(), rule.Name), do)
 			return
 		}
 	}
@@ -88,7 +88,7 @@ func (r *Report) checkReported(reporters []reporter) {
 				continue
 			}
 			r.add(Warning, r.places[rule.UID], fmt.Sprintf("spec.conditions[%d].type", i),
-				fmt.Sprintf("nothing in these files reports %s; they report %s. If nothing else does, nodes are held for ever", requirement.Type, strings.Join(reported, ", ")),
+				fmt.Sprintf("no reporter in these files reports %s; they report %s. Without another reporter, nodes are held forever", requirement.Type, strings.Join(reported, ", ")),
 				"compare the spelling, or add a reporter: docs/reference/reporter.md")
 		}
 	}

@@ -89,14 +89,14 @@ func (r *Report) objectsIn(file string, text []byte) []document {
 	case map[string]any:
 		in.Object = content
 	case []any: // a patch, or a part of something
-		r.add(Info, in, "", "is no Kubernetes object, and was not looked at", "")
+		r.add(Info, in, "", "is not a Kubernetes object and was skipped", "")
 		return nil
 	default:
-		r.add(Warning, in, "", "is text and no Kubernetes object", "is it the right file, or did the command fail that was to make it?")
+		r.add(Warning, in, "", "is text, not a Kubernetes object", "is it the right file, or did the command that writes it fail?")
 		return nil
 	}
 	if twice != nil && in.GetKind() != "" {
-		r.add(Error, in, "", "has a field twice: "+inOneLine(twice), "keep one of the two")
+		r.add(Error, in, "", "has a duplicate field: "+inOneLine(twice), "keep one of the two")
 	}
 	return r.flatten(in)
 }
@@ -113,14 +113,14 @@ func (r *Report) flatten(d document) []document {
 	case !isList && !own:
 		return []document{d}
 	case !isList && d.Object["items"] != nil:
-		r.add(Error, d, "items", "is no list", "write every object of it as an item: - apiVersion: …")
+		r.add(Error, d, "items", "is not a list", "write each object as an item: - apiVersion: …")
 	}
 	kind, ofOne := strings.CutSuffix(d.GetKind(), listKind)
 	var all []document
 	for i, item := range items {
 		object, isObject := item.(map[string]any)
 		if !isObject {
-			r.add(Error, d, fmt.Sprintf("items[%d]", i), "is no Kubernetes object", "correct it, or leave it out")
+			r.add(Error, d, fmt.Sprintf("items[%d]", i), "is not a Kubernetes object", "correct it or remove it")
 			continue
 		}
 		of := document{file: d.file}

@@ -58,7 +58,7 @@ func TestEveryJSONObjectOfAFileIsRead(t *testing.T) {
 }
 
 func TestTextAfterAnObjectIsAnError(t *testing.T) {
-	const want = "error | a.yaml |  |  | has more behind its first object"
+	const want = "error | a.yaml |  |  | has more content after its first object"
 	for name, text := range map[string]string{
 		"an end of the document": rule() + "...\n" + rule("NoSchedule", "NoScheduling"),
 		"objects in braces":      "{apiVersion: v1, kind: Node}\n{apiVersion: v1, kind: Node}\n",
@@ -67,7 +67,7 @@ func TestTextAfterAnObjectIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, text), lint.Warning), want) })
 	}
 	expect(t, lines(check(t, rule()+"...\n# the end\n"), lint.Warning))
-	if _, err := lint.Objects(lint.Input{File: "dump", Data: []byte("{a: 1}\n{b: 2}")}); err == nil || !strings.Contains(err.Error(), "dump: has more behind") {
+	if _, err := lint.Objects(lint.Input{File: "dump", Data: []byte("{a: 1}\n{b: 2}")}); err == nil || !strings.Contains(err.Error(), "dump: has more content after") {
 		t.Error(err)
 	}
 }
@@ -82,18 +82,18 @@ func TestAFileWithoutObjectsIsAWarning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			report := check(t, rule(), text)
 			expect(t, lines(report, lint.Warning), "warning | b.yaml |  |  | has no objects")
-			if do := report.Findings[len(report.Findings)-1].Do; !strings.Contains(do, "did the command fail") {
+			if do := report.Findings[len(report.Findings)-1].Do; !strings.Contains(do, "did the command that writes it fail") {
 				t.Errorf("hint %q", do)
 			}
 		})
 	}
-	expect(t, lines(check(t, "Not Found\n"), lint.Warning), "warning | a.yaml |  |  | is text and no Kubernetes object")
+	expect(t, lines(check(t, "Not Found\n"), lint.Warning), "warning | a.yaml |  |  | is text, not a Kubernetes object")
 }
 
 func TestATemplateIsAnError(t *testing.T) {
 	for _, text := range []string{rule("name: network", "name: {{ .Values.name }}"), "{{- if .Values.on }}\n" + rule() + "{{- end }}\n"} {
 		report := check(t, text)
-		expect(t, lines(report, lint.Warning), "error | a.yaml |  |  | is no YAML")
+		expect(t, lines(report, lint.Warning), "error | a.yaml |  |  | is not valid YAML")
 		if do := report.Findings[0].Do; !strings.Contains(do, "helm template") {
 			t.Errorf("hint %q", do)
 		}
@@ -134,6 +134,6 @@ func TestAliasesDoNotTakeAllMemory(t *testing.T) {
 	}
 	few := "x: &x {example.com/pool: workers}\n"
 	report := check(t, few+rule("    matchLabels:\n      example.com/pool: workers\n", "    matchLabels: *x\n"))
-	expect(t, lines(report, lint.Warning), "error … | x | is no field") // a few are read
-	expect(t, lines(check(t, "a: &a [*a]\n"), lint.Warning), "error … is no YAML: anchor 'a' value contains itself")
+	expect(t, lines(report, lint.Warning), "error … | x | is not a field") // a few are read
+	expect(t, lines(check(t, "a: &a [*a]\n"), lint.Warning), "error … is not valid YAML: anchor 'a' value contains itself")
 }

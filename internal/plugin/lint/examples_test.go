@@ -15,7 +15,7 @@ func TestEveryExampleLints(t *testing.T) {
 	const root = "../../../examples"
 	allowed := []string{
 		// The guides select by a label that people know, and use the kubelet's flag.
-		"node-role.kubernetes.io/worker, which no kubelet may set",
+		"node-role.kubernetes.io/worker, which kubelets may not set",
 	}
 	directories := map[string][]lint.Input{}
 	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {

@@ -27,9 +27,9 @@ func (r *Report) identified(d document) bool {
 		return true
 	}
 	if meant, isRule := meantKind(d, true); isRule {
-		r.add(Error, d, "", "looks like a rule and has no "+text, fmt.Sprintf("write apiVersion: %s and kind: %s", meant.GroupVersion(), meant.Kind))
+		r.add(Error, d, "", "looks like a rule but has no "+text, fmt.Sprintf("set apiVersion: %s and kind: %s", meant.GroupVersion(), meant.Kind))
 	} else {
-		r.add(Warning, d, "", "has no "+text+", and was not looked at", "write both, or leave the file out: kubectl apply would refuse it")
+		r.add(Warning, d, "", "has no "+text+" and was skipped", "set both, or remove the file: kubectl apply would reject it")
 	}
 	return false
 }
@@ -38,7 +38,7 @@ func (r *Report) identified(d document) bool {
 func (r *Report) strayKind(d document) bool {
 	meant, isRule := meantKind(d, false)
 	if isRule {
-		r.add(Error, d, "kind", fmt.Sprintf("is %q, and there is no such kind in %s", d.GetKind(), meant.Group), "write "+meant.Kind)
+		r.add(Error, d, "kind", fmt.Sprintf("is %q, which is not a kind of %s", d.GetKind(), meant.Group), "use "+meant.Kind)
 	}
 	return isRule
 }

@@ -12,20 +12,20 @@ func TestARuleNeedsVersionAndKind(t *testing.T) {
 	const list = version + "kind: NodeReadinessRuleList\nitems:\n"
 	wrong := rule("NoSchedule", "NoScheduling")
 	for name, c := range map[string]struct{ manifest, want string }{
-		"no apiVersion":          {rule(version, ""), "error | a.yaml | NodeReadinessRule/network |  | looks like a rule and has no apiVersion"},
-		"no kind":                {rule(kind, ""), "error | a.yaml | network |  | looks like a rule and has no kind"},
-		"neither":                {rule(version, "", kind, ""), "error … looks like a rule and has no apiVersion and no kind"},
-		"no kind and no spec":    {version + "metadata: {name: a}\n", "error … looks like a rule and has no kind"},
-		"another case":           {rule(kind, "kind: Nodereadinessrule\n"), `error | a.yaml | Nodereadinessrule/network | kind | is "Nodereadinessrule", and there is no such kind in readiness.node.x-k8s.io`},
-		"another kind":           {rule(kind, "kind: ReadinessRule\n"), "error … | kind | is \"ReadinessRule\", and there is no such kind"},
+		"no apiVersion":          {rule(version, ""), "error | a.yaml | NodeReadinessRule/network |  | looks like a rule but has no apiVersion"},
+		"no kind":                {rule(kind, ""), "error | a.yaml | network |  | looks like a rule but has no kind"},
+		"neither":                {rule(version, "", kind, ""), "error … looks like a rule but has no apiVersion and no kind"},
+		"no kind and no spec":    {version + "metadata: {name: a}\n", "error … looks like a rule but has no kind"},
+		"another case":           {rule(kind, "kind: Nodereadinessrule\n"), `error | a.yaml | Nodereadinessrule/network | kind | is "Nodereadinessrule", which is not a kind of readiness.node.x-k8s.io`},
+		"another kind":           {rule(kind, "kind: ReadinessRule\n"), "error … | kind | is \"ReadinessRule\", which is not a kind"},
 		"another case and group": {rule(kind, "kind: nodereadinessrule\n", version, "apiVersion: v1\n"), "error … | kind | is \"nodereadinessrule\""},
 		"an item without kind":   {list + item(wrong, "kind", "apiVersion"), "error | a.yaml | NodeReadinessRule/network | spec.taint.effect"},
-		"an item of a List":      {"apiVersion: v1\nkind: List\nitems:\n" + item(rule(), "kind"), "error | a.yaml | network |  | looks like a rule and has no kind"},
+		"an item of a List":      {"apiVersion: v1\nkind: List\nitems:\n" + item(rule(), "kind"), "error | a.yaml | network |  | looks like a rule but has no kind"},
 		"a list in a list":       {"apiVersion: v1\nkind: List\nitems:\n" + item(list+item(wrong)), "error … NodeReadinessRule/network | spec.taint.effect"},
-		"a scalar in a list":     {list + item(rule()) + "- network\n", "error | a.yaml | NodeReadinessRuleList/ | items[1] | is no Kubernetes object"},
-		"items a map":            {version + "kind: NodeReadinessRuleList\nitems: {a: {}}\n", "error … | items | is no list"},
-		"items of a List a map":  {"apiVersion: v1\nkind: List\nitems: {a: {}}\n", "error … | items | is no list"},
-		"neither, and no rule":   {"replicas: 1\n", "warning … has no apiVersion and no kind, and was not looked at"},
+		"a scalar in a list":     {list + item(rule()) + "- network\n", "error | a.yaml | NodeReadinessRuleList/ | items[1] | is not a Kubernetes object"},
+		"items a map":            {version + "kind: NodeReadinessRuleList\nitems: {a: {}}\n", "error … | items | is not a list"},
+		"items of a List a map":  {"apiVersion: v1\nkind: List\nitems: {a: {}}\n", "error … | items | is not a list"},
+		"neither, and no rule":   {"replicas: 1\n", "warning … has no apiVersion and no kind and was skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := check(t, c.manifest)
@@ -53,7 +53,7 @@ func TestGenerateName(t *testing.T) {
 	if len(report.Rules) != 2 || report.Rules[0].Name != "net-…" || report.Rules[1].Name != "net-…2" {
 		t.Fatalf("rules %v", report.Rules)
 	}
-	if all := strings.Join(lines(report, lint.Info), "\n"); !strings.Contains(all, "info | a.yaml | NodeReadinessRule/net-… | metadata.generateName | kubectl apply refuses") {
+	if all := strings.Join(lines(report, lint.Info), "\n"); !strings.Contains(all, "info | a.yaml | NodeReadinessRule/net-… | metadata.generateName | kubectl apply does not support generateName") {
 		t.Error(all)
 	}
 	expect(t, lines(check(t, rule("name: network", "generateName: Net_")), lint.Warning),

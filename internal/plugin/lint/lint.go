@@ -55,7 +55,7 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 	for _, input := range inputs {
 		findings, objects := len(r.Findings), r.documents(input)
 		if len(objects) == 0 && len(r.Findings) == findings { // what should have written the file may have failed
-			r.add(Warning, document{file: input.File}, "", "has no objects", "is it the right file, or did the command fail that was to make it?")
+			r.add(Warning, document{file: input.File}, "", "has no objects", "is it the right file, or did the command that writes it fail?")
 		}
 		for _, d := range objects {
 			r.Objects++
@@ -90,7 +90,7 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 // judge says whether the API server would take an object, and notes what it has against it.
 func (r *Report) judge(definition *definition, d document, version schema.GroupVersion) bool {
 	if got, want := d.GetAPIVersion(), version.String(); got != want {
-		r.add(Error, d, "apiVersion", fmt.Sprintf("is %q, and there is no such version of %s", got, d.GetKind()), "write "+want)
+		r.add(Error, d, "apiVersion", fmt.Sprintf("is %q, which is not a version of %s", got, d.GetKind()), "use "+want)
 		return false
 	}
 	errors := r.Count(Error)
@@ -100,7 +100,7 @@ func (r *Report) judge(definition *definition, d document, version schema.GroupV
 		return false
 	}
 	for _, path := range unknown {
-		r.add(Error, d, path, "is no field of a rule: the API server refuses it or drops it, whatever it was to say", "correct its name or its indentation; docs/reference/api.md has all fields")
+		r.add(Error, d, path, "is not a field of this kind: the API server rejects or drops it", "correct its name or its indentation; docs/reference/api.md lists all fields")
 	}
 	delete(d.Object, "status") // the API server ignores it here
 	named := d.named()
@@ -115,7 +115,7 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 		do := ""
 		switch {
 		case strings.Contains(err.Detail, "must be of type string") && unquoted(err.BadValue):
-			do = `quote it, as in "on": without quotes, YAML does not read on, yes, true or 1 as text`
+			do = `quote the value, for example "on": without quotes, YAML does not read on, yes, true or 1 as a string`
 		case err.Type != field.ErrorTypeInvalid: // messages of rules say it themselves
 			do = explain(cmp.Or(d.GetKind(), ruleKind), err.Field)
 		}
@@ -149,7 +149,7 @@ func (r *Report) read(d document, into any) bool {
 		return false
 	}
 	if d.generated() {
-		r.add(Info, d, "metadata.generateName", "kubectl apply refuses a name that is to be made; kubectl create takes it", "")
+		r.add(Info, d, "metadata.generateName", "kubectl apply does not support generateName; use kubectl create", "")
 	}
 	return true
 }

@@ -78,16 +78,16 @@ func TestAValidRuleHasNoFindings(t *testing.T) {
 
 func TestLintRejectsRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"unknown field":           {rule("  taint:", "  toleration: []\n  taint:"), "error | a.yaml | NodeReadinessRule/network | spec.toleration | is no field"},
-		"field of another case":   {rule("requiredStatus", "requiredstatus"), "error … spec.conditions[0].requiredstatus … is no field\x00error … spec.conditions[0].requiredStatus … Required value"},
-		"unknown field in a list": {rule(`requiredStatus: "True"`, "requiredStatus: \"True\"\n    color: red"), "error … spec.conditions[0].color … is no field"},
-		"unknown field in meta":   {rule("  name: network", "  name: network\n  title: x"), "error … metadata.title … is no field"},
-		"a field twice":           {rule("  enforcementMode:", "  enforcementMode: continuous\n  enforcementMode:"), `error | a.yaml | NodeReadinessRule/network |  | has a field twice … key "enforcementMode" already set`},
+		"unknown field":           {rule("  taint:", "  toleration: []\n  taint:"), "error | a.yaml | NodeReadinessRule/network | spec.toleration | is not a field"},
+		"field of another case":   {rule("requiredStatus", "requiredstatus"), "error … spec.conditions[0].requiredstatus … is not a field\x00error … spec.conditions[0].requiredStatus … Required value"},
+		"unknown field in a list": {rule(`requiredStatus: "True"`, "requiredStatus: \"True\"\n    color: red"), "error … spec.conditions[0].color … is not a field"},
+		"unknown field in meta":   {rule("  name: network", "  name: network\n  title: x"), "error … metadata.title … is not a field"},
+		"a field twice":           {rule("  enforcementMode:", "  enforcementMode: continuous\n  enforcementMode:"), `error | a.yaml | NodeReadinessRule/network |  | has a duplicate field … key "enforcementMode" already set`},
 		"malformed label key":     {rule("example.com/pool", "_bad_/pool"), "error … spec … label key"},
 		"no name":                 {rule("  name: network", "  labels: {}"), "error … metadata.name … Required value"},
 		"version":                 {rule("v1alpha1", "v1"), `error … apiVersion … is "readiness.node.x-k8s.io/v1"`},
 		"null in place of a spec": {"apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata: {name: a}\nspec:\n", "error … spec … Required value"},
-		"no YAML":                 {"a: [\n", "error | a.yaml |  |  | is no YAML"},
+		"no YAML":                 {"a: [\n", "error | a.yaml |  |  | is not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect(t, lines(check(t, c.manifest), lint.Warning), strings.Split(c.want, "\x00")...)
@@ -109,18 +109,18 @@ func TestADryRunRuleIsNotInConflict(t *testing.T) {
 	preview := rule("name: network", "name: preview", "spec:", "spec:\n  dryRun: true")
 	report := check(t, rule(), preview)
 	expect(t, lines(report, lint.Warning))
-	if all := strings.Join(lines(report, lint.Info), "\n"); !strings.Contains(all, `info | b.yaml | NodeReadinessRule/preview | spec.dryRun | only previews; enforced, it would be in conflict with rule "network"`) {
+	if all := strings.Join(lines(report, lint.Info), "\n"); !strings.Contains(all, `info | b.yaml | NodeReadinessRule/preview | spec.dryRun | is true; if enforced, this rule would conflict with rule "network"`) {
 		t.Error(all)
 	}
 }
 
 func TestLintWarnsOfMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"label that is set later":    {rule("example.com/pool: workers", `node-role.kubernetes.io/worker: ""`), "warning … spec.nodeSelector … node-role.kubernetes.io/worker, which no kubelet may set"},
-		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "error … spec.maxUnavailable … a reporter that goes wrong everywhere would empty all nodes at once"},
-		"a taint that holds nothing": {rule("NoSchedule", "PreferNoSchedule"), "warning … spec.taint.effect … only asks the scheduler"},
+		"label that is set later":    {rule("example.com/pool: workers", `node-role.kubernetes.io/worker: ""`), "warning … spec.nodeSelector … node-role.kubernetes.io/worker, which kubelets may not set"},
+		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "error … spec.maxUnavailable … a reporter that fails on all nodes would evict the pods of all nodes at once"},
+		"a taint that holds nothing": {rule("NoSchedule", "PreferNoSchedule"), "warning … spec.taint.effect … is only a preference"},
 		"a condition of the kubelet": {rule("example.com/NetworkReady", "Ready"), "warning … spec.conditions[0].type … Ready is written by the kubelet"},
-		"no kind":                    {"apiVersion: v1\nmetadata: {name: x}\n", "warning … has no kind, and was not looked at"},
+		"no kind":                    {"apiVersion: v1\nmetadata: {name: x}\n", "warning … has no kind and was skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := check(t, c.manifest)
@@ -140,8 +140,8 @@ func TestAutoscalersAreNamedOncePerPrefix(t *testing.T) {
 	second := rule("name: network", "name: second", "workers", "others")
 	third := rule("name: network", "name: third", "readiness.k8s.io/", "startup-taint.cluster-autoscaler.kubernetes.io/")
 	expect(t, lines(check(t, rule(), second, third), lint.Info),
-		"info | a.yaml | NodeReadinessRule/network | spec.taint.key | Cluster Autoscaler does not know",
-		"info | c.yaml | NodeReadinessRule/third | spec.taint.key | Karpenter does not know")
+		"info | a.yaml | NodeReadinessRule/network | spec.taint.key | Cluster Autoscaler does not treat",
+		"info | c.yaml | NodeReadinessRule/third | spec.taint.key | Karpenter does not treat")
 }
 
 func TestOtherKindsAndListsAreFine(t *testing.T) {

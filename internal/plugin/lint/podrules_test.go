@@ -34,10 +34,10 @@ func TestAValidPodRuleHasNoFindings(t *testing.T) {
 
 func TestLintRejectsPodRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"unknown field":   {podRule("  deadlineSeconds:", "  deadline: 1\n  deadlineSeconds:"), "error | a.yaml | PodReadinessRule/network | spec.deadline | is no field"},
-		"version":         {podRule("v1alpha1", "v1"), `error … apiVersion … is "readygate.dev/v1", and there is no such version of PodReadinessRule`},
-		"another case":    {podRule("kind: PodReadinessRule", "kind: PodReadinessrule"), `error … kind … is "PodReadinessrule", and there is no such kind in readygate.dev`},
-		"no kind":         {podRule("kind: PodReadinessRule\n", ""), "error … looks like a rule and has no kind"},
+		"unknown field":   {podRule("  deadlineSeconds:", "  deadline: 1\n  deadlineSeconds:"), "error | a.yaml | PodReadinessRule/network | spec.deadline | is not a field"},
+		"version":         {podRule("v1alpha1", "v1"), `error … apiVersion … is "readygate.dev/v1", which is not a version of PodReadinessRule`},
+		"another case":    {podRule("kind: PodReadinessRule", "kind: PodReadinessrule"), `error … kind … is "PodReadinessrule", which is not a kind of readygate.dev`},
+		"no kind":         {podRule("kind: PodReadinessRule\n", ""), "error … looks like a rule but has no kind"},
 		"two of one name": {podRule() + "---\n" + podRule("120", "60"), "error … metadata.name … another rule has this name, in a.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want) })
@@ -49,11 +49,11 @@ func TestMissingQuotesAreNamed(t *testing.T) {
 	for _, value := range []string{"on", "true", "1"} {
 		report := check(t, podRule(`network-gate: "on"`, "network-gate: "+value))
 		expect(t, lines(report, lint.Warning), "error … spec.namespaceSelector.matchLabels.network-gate … must be of type string")
-		if do := report.Findings[0].Do; !strings.Contains(do, `quote it, as in "on"`) {
+		if do := report.Findings[0].Do; !strings.Contains(do, `quote the value, for example "on"`) {
 			t.Errorf("of %s it says %q", value, do)
 		}
 	}
-	if do := check(t, podRule("name: policy", "name: [policy]")).Findings[0].Do; strings.Contains(do, "quote it") {
+	if do := check(t, podRule("name: policy", "name: [policy]")).Findings[0].Do; strings.Contains(do, "quote the value") {
 		t.Errorf("of a list it says %q", do)
 	}
 }
@@ -64,9 +64,9 @@ func TestLintWarnsOfComponents(t *testing.T) {
 		"a hold of everything without end": {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", "", "  deadlineSeconds: 120\n", "  startHold: true\n"),
 			"warning … spec.deadlineSeconds … is absent, with startHold and for all pods"},
 		"a gate of two that never opens": {podRule("policy.example.com/programmed", "ContainersReady") + "---\n" + podRule("name: network", "name: other", "  components:", "  startHold: true\n  components:"),
-			"warning … PodReadinessRule/other | spec.gate … one of them has startHold while the other one waits for ContainersReady"},
+			"warning … PodReadinessRule/other | spec.gate … one rule sets startHold while the other requires ContainersReady"},
 		"a file of any pod": {podRule(component, "file: {path: '/run/cni/{namespace}_{name}'}"),
-			"warning … spec.components[0].file … names the pod by its name only"},
+			"warning … spec.components[0].file … identifies the pod by its name only"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want) })
 	}
@@ -84,10 +84,10 @@ func TestLintWarnsOfComponents(t *testing.T) {
 
 func TestLintInformsAboutPodRules(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
-		"all pods":       {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", ""), "info … spec … selects the pods of all namespaces but kube-system and readygate-system"},
+		"all pods":       {podRule("  namespaceSelector:\n    matchLabels:\n      network-gate: \"on\"\n", ""), "info … spec … selects the pods of all namespaces except kube-system and readygate-system"},
 		"no deadline":    {podRule("  deadlineSeconds: 120\n", ""), "info … spec.deadlineSeconds … is absent"},
-		"a gate of two":  {podRule() + "---\n" + podRule("name: network", "name: other"), "info … PodReadinessRule/other | spec.gate … is that of rule network, too"},
-		"generated name": {podRule("name: network", "generateName: net-"), "info … metadata.generateName … kubectl create takes it"},
+		"a gate of two":  {podRule() + "---\n" + podRule("name: network", "name: other"), "info … PodReadinessRule/other | spec.gate … is also the gate of rule network"},
+		"generated name": {podRule("name: network", "generateName: net-"), "info … metadata.generateName … use kubectl create"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Info), c.want) })
 	}

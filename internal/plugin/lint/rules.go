@@ -33,12 +33,12 @@ func (r *Report) checkTogether() {
 		case rule.Unordered != "":
 			r.add(Error, at, "spec.dependsOn", rule.Unordered, "")
 		case rule.Rival != nil:
-			r.add(Info, at, "spec.dryRun", fmt.Sprintf("only previews; enforced, it would be in conflict with rule %q, which manages the same taint on nodes that this rule can select too", rule.Rival.Name), "")
+			r.add(Info, at, "spec.dryRun", fmt.Sprintf("is true; if enforced, this rule would conflict with rule %q, which manages the same taint on nodes that this rule can also select", rule.Rival.Name), "")
 		}
 		if rule.Problem == nil || rule.Problem.Reason == v1alpha1.ReasonConflict {
 			r.checkHurts(at, rule)
 			if unknown := book.UnknownDependencies(rule); len(unknown) > 0 {
-				r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files has the name %s: the rule does not wait for it unless it is in the cluster", strings.Join(unknown, " or ")),
+				r.add(Warning, at, "spec.dependsOn", fmt.Sprintf("no rule in these files is named %s: the rule does not wait for it unless it exists in the cluster", strings.Join(unknown, " or ")),
 					"compare the spelling, or lint the rules together")
 			}
 			r.checkAges(at, rule)
@@ -59,7 +59,7 @@ func (r *Report) checkNames() {
 			continue
 		}
 		if !reflect.DeepEqual(first.Spec, rule.Spec) {
-			r.add(Error, r.places[rule.UID], "metadata.name", "another rule has this name, in "+r.places[first.UID].file+": one would take the place of the other, or be refused", "give one of them another name, or apply only one")
+			r.add(Error, r.places[rule.UID], "metadata.name", "another rule has this name, in "+r.places[first.UID].file+": one would replace the other, or be rejected", "rename one of them, or apply only one")
 		}
 	}
 	r.Rules = once
@@ -69,14 +69,14 @@ func (r *Report) checkNames() {
 func (r *Report) checkHurts(at document, rule *noderule.Rule) {
 	if later := admission.LabelsSetLater(rule); len(later) > 0 {
 		r.add(Warning, at, "spec.nodeSelector",
-			fmt.Sprintf("selects by %s, which no kubelet may set on its own node: nodes are created without the taint, and pods can be early until somebody sets the label", strings.Join(later, ", ")),
-			fmt.Sprintf("select by a label that kubelets may set (--node-labels=example.com/pool=workers), or start them with --register-with-taints=%s", rule.Taint.ToString()))
+			fmt.Sprintf("selects by %s, which kubelets may not set on their own nodes: nodes are created without the taint, and pods can be scheduled there before the label is set", strings.Join(later, ", ")),
+			fmt.Sprintf("select by a label that kubelets may set (--node-labels=example.com/pool=workers), or start the kubelets with --register-with-taints=%s", rule.Taint.ToString()))
 	}
 	switch rule.Taint.Effect {
 	case corev1.TaintEffectNoExecute:
 		r.checkEvictions(at, rule)
 	case corev1.TaintEffectPreferNoSchedule:
-		r.add(Warning, at, "spec.taint.effect", "PreferNoSchedule only asks the scheduler: pods land on a held node when there is no other place", "use NoSchedule")
+		r.add(Warning, at, "spec.taint.effect", "PreferNoSchedule is only a preference: the scheduler places pods on a held node if no other node fits", "use NoSchedule")
 	}
 	if !rule.Bootstrap {
 		return
@@ -84,7 +84,7 @@ func (r *Report) checkHurts(at document, rule *noderule.Rule) {
 	for i, requirement := range rule.Requirements {
 		if slices.Contains(kubeletTypes, requirement.Type) {
 			r.add(Warning, at, fmt.Sprintf("spec.conditions[%d].type", i),
-				requirement.Type+" is written by the kubelet as soon as it runs, before any network or driver works: a bootstrap-only rule is done with the node at that moment",
+				requirement.Type+" is written by the kubelet as soon as it runs, before any network or driver works: a bootstrap-only rule completes at that moment",
 				"require a condition that your component or a reporter writes, e.g. example.com/NetworkReady")
 		}
 	}
@@ -97,11 +97,11 @@ func (r *Report) checkAutoscalers(at document, rule *noderule.Rule, told map[str
 		return
 	}
 	told[prefix] = true
-	message := "Cluster Autoscaler does not know taints of " + prefix + " unless it is told, and may add nodes without end or none at all (Karpenter knows them since 1.13)"
+	message := "Cluster Autoscaler does not treat taints of " + prefix + " as startup taints by default, and may add too many nodes or none (Karpenter supports them since 1.13)"
 	do := "if you run it: --startup-taint-prefix=" + prefix + "/ (1.36 or newer) or --startup-taint=" + rule.Taint.Key + "; see docs/how-to/autoscalers.md"
 	if prefix != "readiness.k8s.io" {
-		message = "Karpenter does not know taints of " + prefix + " unless its NodePools name them (Cluster Autoscaler does)"
-		do = "if you run it: put the taint into spec.template.spec.startupTaints of the NodePools; see docs/how-to/autoscalers.md"
+		message = "Karpenter does not treat taints of " + prefix + " as startup taints unless its NodePools list them (Cluster Autoscaler does)"
+		do = "if you run it: add the taint to spec.template.spec.startupTaints of the NodePools; see docs/how-to/autoscalers.md"
 	}
 	r.add(Info, at, "spec.taint.key", message, do)
 }
@@ -112,7 +112,7 @@ func (r *Report) checkPodRules() {
 	for i, rule := range r.PodRules {
 		at := r.podPlaces[i]
 		if before, twice := first[rule.Name]; twice && rule.Name != "" && !reflect.DeepEqual(r.PodRules[before].Spec, rule.Spec) {
-			r.add(Error, at, "metadata.name", "another rule has this name, in "+r.podPlaces[before].file+": one would take the place of the other, or be refused", "give one of them another name, or apply only one")
+			r.add(Error, at, "metadata.name", "another rule has this name, in "+r.podPlaces[before].file+": one would replace the other, or be rejected", "rename one of them, or apply only one")
 			continue
 		}
 		first[rule.Name] = i
@@ -122,19 +122,19 @@ func (r *Report) checkPodRules() {
 		for j := range rule.Spec.Components {
 			file := rule.Spec.Components[j].File
 			if file != nil && !strings.Contains(file.Path+file.Contains, "{uid}") && !strings.Contains(file.Path+file.Contains, "{ip") {
-				r.add(Warning, at, fmt.Sprintf("spec.components[%d].file", j), "names the pod by its name only: the file of an earlier pod of this name would say yes for the next one", "set contains to what differs, e.g. '{ip}/32', or use {uid} in path")
+				r.add(Warning, at, fmt.Sprintf("spec.components[%d].file", j), "identifies the pod by its name only: the file of an earlier pod with this name would make the next pod ready", "set contains to a value that differs per pod, e.g. '{ip}/32', or use {uid} in path")
 			}
 		}
 		everywhere := rule.Spec.NamespaceSelector == nil && rule.Spec.PodSelector == nil
 		if everywhere {
-			r.add(Info, at, "spec", "selects the pods of all namespaces but "+strings.Join(podrule.Reserved, " and "), "add a namespaceSelector to begin with a few")
+			r.add(Info, at, "spec", "selects the pods of all namespaces except "+strings.Join(podrule.Reserved, " and "), "to start with a few namespaces, add a namespaceSelector")
 		}
 		switch {
 		case rule.Spec.DeadlineSeconds != nil:
 		case rule.Spec.StartHold && everywhere:
-			r.add(Warning, at, "spec.deadlineSeconds", "is absent, with startHold and for all pods: if a component never says yes, no pod outside of "+strings.Join(podrule.Reserved, " and ")+" starts, and no event tells of it", "set it, e.g. 120; or begin with a namespaceSelector")
+			r.add(Warning, at, "spec.deadlineSeconds", "is absent, with startHold and for all pods: if a component never becomes ready, no pod outside "+strings.Join(podrule.Reserved, " and ")+" starts, and no event is emitted", "set it, e.g. 120; or start with a namespaceSelector")
 		default:
-			r.add(Info, at, "spec.deadlineSeconds", "is absent: a pod whose component never says yes waits for ever, and no event tells of it", "set it, e.g. 120; with onDeadline: Report it only tells")
+			r.add(Info, at, "spec.deadlineSeconds", "is absent: a pod whose component never becomes ready waits forever, and no event is emitted", "set it, e.g. 120; with onDeadline: Report the gate stays closed")
 		}
 	}
 	r.checkSharedGates()
@@ -152,9 +152,9 @@ func (r *Report) checkSharedGates() {
 			first[rule.Gate] = rule
 		case before.Name == rule.Name:
 		case before.StartHold && needsStart(rule), rule.StartHold && needsStart(before):
-			r.add(Warning, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too, and one of them has startHold while the other one waits for ContainersReady or Initialized: of pods that both select, it never opens", "give one of them another gate")
+			r.add(Warning, r.podPlaces[i], "spec.gate", "is also the gate of rule "+before.Name+", and one rule sets startHold while the other requires ContainersReady or Initialized: on pods that both rules select, the gate never opens", "set another gate in one of them")
 		default:
-			r.add(Info, r.podPlaces[i], "spec.gate", "is that of rule "+before.Name+", too: of pods that both select, it opens when the components of both have said yes", "give one of them another gate if that is not meant")
+			r.add(Info, r.podPlaces[i], "spec.gate", "is also the gate of rule "+before.Name+": on pods that both rules select, the gate opens when the components of both are ready", "if this is not intended, set another gate in one of them")
 		}
 	}
 }

@@ -21,15 +21,15 @@ const defaultHeartbeat = 5 * time.Minute
 func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
 	switch {
 	case rule.Bootstrap:
-		r.add(Info, at, "spec.taint.effect", "NoExecute evicts: nodes that run pods already lose them if the conditions are not met when the rule is applied",
-			"look first: kubectl readiness simulate -f "+at.file)
+		r.add(Info, at, "spec.taint.effect", "NoExecute evicts: nodes that already run pods lose them if the conditions are not met when the rule is applied",
+			"check first: kubectl readiness simulate -f "+at.file)
 	case rule.MaxUnavailable == nil:
-		r.add(Error, at, "spec.maxUnavailable", "is missing, and NoExecute evicts: with enforcementMode continuous, a reporter that goes wrong everywhere would empty all nodes at once",
+		r.add(Error, at, "spec.maxUnavailable", "is absent, but NoExecute evicts: with enforcementMode continuous, a reporter that fails on all nodes would evict the pods of all nodes at once",
 			"set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which keeps running pods")
 		r.Findings[len(r.Findings)-1].unsafe = true
 	default:
-		r.add(Info, at, "spec.taint.effect", fmt.Sprintf("NoExecute evicts: up to %s of the nodes in use are emptied while their conditions do not hold", rule.MaxUnavailable),
-			"use NoSchedule, which keeps running pods, if new pods are all that must stay away")
+		r.add(Info, at, "spec.taint.effect", fmt.Sprintf("NoExecute evicts: up to %s of the nodes in use lose their pods while their conditions are not met", rule.MaxUnavailable),
+			"use NoSchedule, which keeps running pods, if only new pods must stay away")
 	}
 }
 
@@ -45,7 +45,7 @@ func (r *Report) checkAges(at document, rule *noderule.Rule) {
 		}
 		period := requirement.MaxAge.Duration / beats
 		r.add(Info, at, fmt.Sprintf("spec.conditions[%d].maxAge", i),
-			fmt.Sprintf("needs a heartbeat every %s or so: with %d nodes that is %.3g writes a second (kubectl readiness lint --nodes counts with another number)",
+			fmt.Sprintf("needs a heartbeat about every %s: with %d nodes, %.3g writes per second (--nodes sets the number of nodes)",
 				period.Round(time.Second), r.nodes, float64(r.nodes)/period.Seconds()), "")
 	}
 }
@@ -57,9 +57,9 @@ const kubeletPeriod = 5 * time.Minute
 func unfit(requirement v1alpha1.ConditionRequirement) string {
 	switch {
 	case requirement.Type == string(corev1.NodeNetworkUnavailable):
-		return "NetworkUnavailable is written once, when the network comes: nodes would be held for ever after " + requirement.MaxAge.Duration.String()
+		return "NetworkUnavailable is written once, when the network becomes available: nodes would be held forever after " + requirement.MaxAge.Duration.String()
 	case slices.Contains(kubeletTypes, requirement.Type) && requirement.MaxAge.Duration < 2*kubeletPeriod:
-		return fmt.Sprintf("the kubelet writes %s every %s if nothing changes (nodeStatusReportFrequency), so healthy nodes would be held again and again; a node that is silent becomes Unknown by itself",
+		return fmt.Sprintf("the kubelet writes %s every %s if nothing changes (nodeStatusReportFrequency), so healthy nodes would be held repeatedly; Kubernetes sets it to Unknown if the kubelet stops",
 			requirement.Type, kubeletPeriod)
 	}
 	return ""
@@ -72,7 +72,7 @@ func (r *Report) checkHeartbeats(it reporter, rule *v1alpha1.NodeReadinessRule) 
 			continue
 		}
 		if age := requirement.MaxAge.Duration; 2*it.heartbeat > age {
-			r.add(Warning, it.document, "", fmt.Sprintf("writes %s every %s, and rule %q believes it for %s: one heartbeat that is late holds the node", requirement.Type, it.heartbeat, rule.Name, age),
+			r.add(Warning, it.document, "", fmt.Sprintf("writes %s every %s, but rule %q has maxAge %s: one late heartbeat holds the node", requirement.Type, it.heartbeat, rule.Name, age),
 				fmt.Sprintf("set heartbeatPeriod (or HEARTBEAT_PERIOD) to %s, or a larger maxAge", (age/beats).Round(time.Second)))
 		}
 	}

@@ -25,7 +25,7 @@ spec:
 
 func TestHeartbeatsFitMaxAge(t *testing.T) {
 	for period, want := range map[string][]string{
-		"":    {"warning | b.yaml | DaemonSet/reporter |  | writes example.com/NetworkReady every 5m0s, and rule \"network\" believes it for 2m0s"},
+		"":    {"warning | b.yaml | DaemonSet/reporter |  | writes example.com/NetworkReady every 5m0s, but rule \"network\" has maxAge 2m0s"},
 		"61s": {"warning … every 1m1s"},
 		"60s": nil,
 		"40s": nil,
@@ -48,7 +48,7 @@ func TestLintComputesTheCostOfHeartbeats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(lines(report, lint.Info), "\n"); !strings.Contains(all, "info | a.yaml | NodeReadinessRule/network | spec.conditions[0].maxAge | needs a heartbeat every 40s or so: with 5000 nodes that is 125 writes a second") {
+	if all := strings.Join(lines(report, lint.Info), "\n"); !strings.Contains(all, "info | a.yaml | NodeReadinessRule/network | spec.conditions[0].maxAge | needs a heartbeat about every 40s: with 5000 nodes, 125 writes per second") {
 		t.Error(all)
 	}
 }

@@ -114,5 +114,5 @@ func explain(kind, path string) string {
 		name, _, _ := strings.Cut(part, "[")
 		plain = append(plain, name)
 	}
-	return "docs/reference/api.md tells what belongs there; where the CRD is installed: kubectl explain " + strings.ToLower(kind) + "." + strings.Join(plain, ".")
+	return "see docs/reference/api.md, or if the CRD is installed: kubectl explain " + strings.ToLower(kind) + "." + strings.Join(plain, ".")
 }

@@ -162,7 +162,7 @@ func TestSchemaRejectsUnknownFields(t *testing.T) {
 		"metadata.lables":                            "{team: a}",
 		"data":                                       "{a: b}",
 	} {
-		wantRejected(t, rejections{path: path, message: "is no field of a rule", values: []string{value},
+		wantRejected(t, rejections{path: path, message: "is not a field of this kind", values: []string{value},
 			with: manifest.Edits{"spec.nodeSelector.matchExpressions": "[{key: pool, operator: Exists}]"}})
 	}
 }

@@ -31,7 +31,7 @@ func TestAReporterMustTolerateTheTaintOfItsRule(t *testing.T) {
 	const image = `containers: [{name: c, image: "registry.example.com:5000/readygate/readygate-reporter:v1@sha256:00"}]`
 	const command = `containers: [{name: c, image: "mine:1", command: [/bin/readygate-reporter]}]`
 	const volumes = `, volumes: [{name: config, configMap: {name: config}}]`
-	const stuck = `warning | a.yaml | DaemonSet/it | spec.template.spec.tolerations | reports what rule "network" waits for and does not tolerate its taint readiness.k8s.io/NetworkReady=pending:NoSchedule`
+	const stuck = `warning | a.yaml | DaemonSet/it | spec.template.spec.tolerations | reports a condition of rule "network" but does not tolerate its taint readiness.k8s.io/NetworkReady=pending:NoSchedule`
 	for name, c := range map[string]struct {
 		manifest string
 		want     []string
@@ -49,7 +49,7 @@ func TestAReporterMustTolerateTheTaintOfItsRule(t *testing.T) {
 		"no reporter":              {rule() + daemonSet("{containers: [{name: c, image: nginx}]}"), nil},
 		"not a pod at all":         {rule() + daemonSet("7"), nil},
 		"reports something else": {rule() + daemonSet("{containers: [{name: c, image: x, env: [{name: CONDITION_TYPE, value: example.com/Networkready}]}]}"),
-			[]string{"warning | a.yaml | NodeReadinessRule/network | spec.conditions[0].type | nothing in these files reports example.com/NetworkReady; they report example.com/Networkready"}},
+			[]string{"warning | a.yaml | NodeReadinessRule/network | spec.conditions[0].type | no reporter in these files reports example.com/NetworkReady; they report example.com/Networkready"}},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want...) })
 	}
@@ -62,7 +62,7 @@ func TestAReporterMustTolerateTheTaintsOfOtherRulesOnItsNodes(t *testing.T) {
 	both := daemonSet("{" + strings.TrimSuffix(reporter, "]") + storage + ", tolerations: [{key: readiness.k8s.io/NetworkReady, operator: Exists}]}")
 	all := daemonSet("{" + reporter + ", tolerations: [{operator: Exists}]}")
 	provider := strings.ReplaceAll(daemonSet("{containers: [{name: c, image: x, env: [{name: CONDITION_TYPE, value: example.com/StorageReady}]}], tolerations: [{operator: Exists}]}"), "name: it", "name: storage")
-	const stuck = `warning | a.yaml | DaemonSet/it | spec.template.spec.tolerations | reports what rule "network" waits for and does not tolerate the taint readiness.k8s.io/StorageReady=pending:NoSchedule of rule "storage", which can hold the same nodes`
+	const stuck = `warning | a.yaml | DaemonSet/it | spec.template.spec.tolerations | reports a condition of rule "network" but does not tolerate the taint readiness.k8s.io/StorageReady=pending:NoSchedule of rule "storage", which can hold the same nodes`
 	other := func(replace ...string) string {
 		return rule() + "---\n" + rule(append([]string{"name: network", "name: storage", "NetworkReady", "StorageReady"}, replace...)...) + provider
 	}
@@ -75,9 +75,9 @@ func TestAReporterMustTolerateTheTaintsOfOtherRulesOnItsNodes(t *testing.T) {
 		"other nodes":             {other("workers", "others") + tolerant, nil},
 		"only previews":           {other("spec:", "spec:\n  dryRun: true") + tolerant, nil},
 		"evicts":                  {other("NoSchedule", "NoExecute") + tolerant, []string{"warning … DaemonSet/it … of rule \"storage\""}},
-		"only asks":               {other("NoSchedule", "PreferNoSchedule") + tolerant, []string{"warning … only asks the scheduler"}},
+		"only asks":               {other("NoSchedule", "PreferNoSchedule") + tolerant, []string{"warning … is only a preference"}},
 		"tolerates everything":    {other() + all, nil},
-		"reports for both, so it": {other() + both, []string{`warning … DaemonSet/it … reports what rule "storage" waits for and does not tolerate its taint`}},
+		"reports for both, so it": {other() + both, []string{`warning … DaemonSet/it … reports a condition of rule "storage" but does not tolerate its taint`}},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, c.manifest), lint.Warning), c.want...) })
 	}

@@ -34,7 +34,7 @@ func TestNodeExplanation(t *testing.T) {
 			{At: ago(20), Type: corev1.EventTypeNormal, Reason: "TaintAdded", Note: "Taint added by rule network"},
 			{At: ago(2), Type: corev1.EventTypeWarning, Reason: "WriteRefused", Note: "policy says no", Count: 3},
 		},
-		Next:   []string{"Look at that component.", "Uncordon it."},
+		Next:   []string{"Check that component.", "Uncordon it."},
 		Unseen: []string{"pods: you may not"},
 	}
 	compare(t, print.Explanation(explanation, noon), `
@@ -42,9 +42,9 @@ w-1 is held for 20m by rule network.
 
 Rule network (continuous, taint readiness.k8s.io/NetworkReady:NoSchedule)
   It holds this node.
-  One of its requirements is enough (anyOf).
+  Only one of its requirements must be met (anyOf).
   missing  example.com/NetworkReady is False, must be True
-           so for 20m; last heard of 60s ago; written by readygate-reporter; CheckFailed connection refused
+           unchanged for 20m; last heartbeat 60s ago; written by readygate-reporter; CheckFailed connection refused
   missing  example.com/DNSReady is not reported, must be True
   met      KernelDeadlock is not reported and counts as False (defaultStatus), must be False
   The API server rejects writes to this node: policy says no
@@ -55,14 +55,14 @@ Rule gpu (bootstrap-only, taint readiness.k8s.io/GPU:NoSchedule)
 
 Node
   Ready is True, cordoned, 60m old
-  Taints of no rule: a:NoSchedule
+  Taints that belong to no rule: a:NoSchedule
 
 Events
   20m ago  TaintAdded: Taint added by rule network
   2m ago  WriteRefused: policy says no (Warning) (3 times)
 
 What to do
-  - Look at that component.
+  - Check that component.
   - Uncordon it.
 
 Not seen
@@ -94,15 +94,15 @@ func TestSimulation(t *testing.T) {
 			{Node: "w-3", Rule: "network", Change: noderule.Removed, Taint: "readiness.k8s.io/N:NoExecute"},
 		},
 	}, false), `
-If this were applied now (4 nodes looked at, nothing changed):
+If this were applied now (4 nodes evaluated, nothing changed):
 
 RULE      TAINT                           MODE             SELECTED   HELD   RELEASED
 network   readiness.k8s.io/N:NoExecute    continuous       3          2      1
 second    readiness.k8s.io/N:NoExecute    continuous       0          0      0
 gpu       readiness.k8s.io/G:NoSchedule   bootstrap-only   0          0      0
 
-Rule network cannot be changed in place: this is what deleting it and creating it anew would do.
-Rule second would do nothing (Conflict): rule "network" is older
+Rule network cannot be changed in place: this shows the effect of deleting and recreating it.
+Rule second would have no effect (Conflict): rule "network" is older
 Rule gpu selects no node (gpu=yes): compare with kubectl get nodes --show-labels
 EVICTIONS: pods that do not tolerate readiness.k8s.io/N:NoExecute would be evicted from 1 node.
 3 nodes would change:

@@ -104,7 +104,7 @@ func TestPodExplanation(t *testing.T) {
 		Latch:      view.Latch{State: view.LatchWaiting, Text: "waits: its key is closed", Key: "closed 10.0.0.7 b1 -", Problem: "ImagePullBackOff"},
 		OtherGates: []string{"a.b/lb"},
 		Events:     []view.Event{{At: ago(1), Type: corev1.EventTypeWarning, Reason: "NetworkNotReady", Note: "waiting for policy"}},
-		Next:       []string{"Look at it."},
+		Next:       []string{"Check it."},
 		Unseen:     []string{"events of the pod: you may not"},
 	}
 	compare(t, print.PodExplanation(explanation, noon), `
@@ -114,30 +114,30 @@ Gate networking.kubernetes.io/pod-network-ready (rule network, second)
   It is closed for 3m: ComponentsNotReady, waiting for policy (x).
   The pod waits for longer than deadlineSeconds: it is late.
   ready    network/flannel, node condition a.b/Flannel
-           so for 20m; written by readygate-reporter
+           unchanged for 20m; written by readygate-reporter
   missing  network/policy, pod condition a.b/c: x
   unknown  second/path, TCP port 9, from the node: only the agent on the pod's node can check it
 
-Gate a.b/other (of no rule that is there)
+Gate a.b/other (belongs to no rule)
   It is closed.
   The pod is late at 12:01:00 (deadlineSeconds).
 
 Rule late-comer (gate a.b/late)
-  It selects this pod, which does not carry its gate: it is older than the rule.
+  It selects this pod, but the pod does not carry its gate: it is older than the rule.
 
 Pod
   Ready is False, 5m old
-  Closed gates of no rule: a.b/lb
+  Closed gates that belong to no rule: a.b/lb
   Latch: it waits: its key is closed
          its key is: closed 10.0.0.7 b1 -
          its container does not run: ImagePullBackOff
-  Agent: that of node w-1 lives, as it said 7s ago (version v1.2.3)
+  Agent: the agent of node w-1 is alive: it renewed its Lease 7s ago (version v1.2.3)
 
 Events
   60s ago  NetworkNotReady: waiting for policy (Warning)
 
 What to do
-  - Look at it.
+  - Check it.
 
 Not seen
   - events of the pod: you may not
@@ -151,7 +151,7 @@ func TestExplanationOfAPodThatNoRuleSelects(t *testing.T) {
 	}, noon), `
 no rule selects shop/web.
 
-Rules that do not select it
+Rules that do not select this pod
   a: it is being deleted
   b: its podSelector requires app=db, but the pod has app=web
 
@@ -162,11 +162,11 @@ Pod
 
 func TestExplanationShowsTheStateOfTheAgent(t *testing.T) {
 	for want, agent := range map[string]view.Agent{
-		"nobody knows whether that of node w-1 lives":                     {},
-		"node w-1 has none, or it has never said that it lives":           {Known: true},
-		"that of node w-1 is gone: it last said 20m ago that it lives":    {Known: true, Renewed: ago(20)},
-		"that of node w-1 lives, as it said 0s ago":                       {Known: true, Alive: true, Renewed: noon},
-		"that of node w-1 lives, as it said 0s ago (version v1.2.3-test)": {Known: true, Alive: true, Renewed: noon, Version: "v1.2.3-test"},
+		"the state of the agent of node w-1 is unknown":                     {},
+		"node w-1 has no agent, or the agent has never renewed its Lease":           {Known: true},
+		"the agent of node w-1 is gone: it last renewed its Lease 20m ago":    {Known: true, Renewed: ago(20)},
+		"the agent of node w-1 is alive: it renewed its Lease 0s ago":                       {Known: true, Alive: true, Renewed: noon},
+		"the agent of node w-1 is alive: it renewed its Lease 0s ago (version v1.2.3-test)": {Known: true, Alive: true, Renewed: noon, Version: "v1.2.3-test"},
 	} {
 		lines := print.PodExplanation(view.PodExplanation{Pod: view.Pod{Node: "w-1", Agent: agent}}, noon)
 		if got := lines[len(lines)-1]; got != "  Agent: "+want {

@@ -47,14 +47,14 @@ func TestNodesTableShowsTheActiveSafetyField(t *testing.T) {
 NAME   STATE               HELD FOR   AGE   HELD BY   MISSING
 w-1    Held, stuck         20m        60m   network   storage waits for rule network, N is Unknown (no heartbeat for more than 2m0s)
 w-2    Released, limited   -          60m   -         network would hold it (maxUnavailable), N is False
-w-3    Held                60s        60m   storage   storage is met, 12s more until 12:00:12 (minReadySeconds)
+w-3    Held                60s        60m   storage   storage is met, 12s left until 12:00:12 (minReadySeconds)
 w-4    Held, changing      unknown    60m   network   not Ready, may return from a reboot
 w-5    Released            -          60m   -         released at the deadline of network, N is not reported
 `)
 	if got := print.Tally(guarded); got != "5 nodes: 3 held, 2 released, 0 not selected; 1 stuck; 1 limited" {
 		t.Errorf("got %q", got)
 	}
-	if got, want := print.Change(guarded[2], noon), "12:00:00 w-3 Held by storage: storage is met, 12s more until 12:00:12 (minReadySeconds)"; got != want {
+	if got, want := print.Change(guarded[2], noon), "12:00:00 w-3 Held by storage: storage is met, 12s left until 12:00:12 (minReadySeconds)"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -99,7 +99,7 @@ func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 			},
 			{
 				Standing: view.Standing{Rule: "storage", Taint: "readiness.k8s.io/S:NoSchedule", Held: true, Cause: noderule.CauseMinReady, Until: noon.Add(12 * time.Second)},
-				Mode:     v1alpha1.EnforcementModeContinuous, Text: "holds this node: its requirements are met, and must stay so for 30s (minReadySeconds); 12s left",
+				Mode:     v1alpha1.EnforcementModeContinuous, Text: "holds this node: its requirements are met and must remain met for 30s (minReadySeconds); 12s left",
 			},
 		},
 	}
@@ -110,12 +110,12 @@ Rule network (continuous, taint readiness.k8s.io/N:NoSchedule)
   It holds this node.
   It has held this node for longer than its progressDeadlineSeconds: the node is stuck.
   missing  N is Unknown (no heartbeat for more than 2m0s), must be True
-           last heard of 3m ago
+           last heartbeat 3m ago
   met      D is True, must be True
 
 Rule storage (continuous, taint readiness.k8s.io/S:NoSchedule)
-  It holds this node: its requirements are met, and must stay so for 30s (minReadySeconds); 12s left.
-  If they stay met, it is released at 12:00:12.
+  It holds this node: its requirements are met and must remain met for 30s (minReadySeconds); 12s left.
+  If its requirements remain met, the node is released at 12:00:12.
 
 Node
   Ready is True, 60m old

@@ -109,10 +109,10 @@ func TestOneLinePerChange(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	compare(t, print.Findings(&lint.Report{Objects: 3, Judged: 1, Findings: []lint.Finding{
-		{Severity: lint.Error, File: "a.yaml", Message: "is no YAML"},
+		{Severity: lint.Error, File: "a.yaml", Message: "is not valid YAML"},
 		{Severity: lint.Warning, File: "b.yaml", Object: "NodeReadinessRule/network", Field: "spec.taint.effect", Message: "NoExecute evicts", Do: "use NoSchedule"},
 	}}), `
-error: a.yaml: is no YAML
+error: a.yaml: is not valid YAML
 warning: b.yaml NodeReadinessRule/network spec.taint.effect: NoExecute evicts
     use NoSchedule
 

@@ -11,7 +11,7 @@ export function tellPod(explanation, time) {
     ...section("What to do", (explanation.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),
     ...(explanation.chapters ?? []).map((chapter) => gate(chapter, time)),
     ...section("Without its gate", (explanation.ungated ?? []).map((rule) => el("li", { class: "foreign" }, el("strong", {}, rule.rule), `: ${rule.why}`)), "ul"),
-    ...section("Rules that do not select it", (explanation.passed ?? []).map((rule) => el("li", { class: "foreign" }, el("strong", {}, rule.rule), `: ${rule.why}`)), "ul"),
+    ...section("Rules that do not select this pod", (explanation.passed ?? []).map((rule) => el("li", { class: "foreign" }, el("strong", {}, rule.rule), `: ${rule.why}`)), "ul"),
     ...section("Events", (explanation.events ?? []).toReversed().map((event) => el("li", { class: "foreign" }, el("strong", {}, event.reason),
       event.count > 1 ? ` (${event.count} times)` : "", " ", time(event.at), el("p", {}, event.note))), "ul"),
     ...section("Could not be seen", (explanation.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
@@ -32,7 +32,7 @@ function gate(chapter, time) {
     el("h3", { class: "foreign" }, el("span", { class: "mark", "data-state": state, "data-stuck": chapter.late }), chapter.gate,
       chapter.late ? el("span", { class: "badge", "data-standing": "Problem" }, "late") : ""),
     el("p", { class: "foreign" }, `This gate ${chapter.text}.`),
-    el("p", { class: "soft foreign" }, chapter.rules?.length ? `rule ${chapter.rules.join(", ")}` : "of no rule that is there"),
+    el("p", { class: "soft foreign" }, chapter.rules?.length ? `rule ${chapter.rules.join(", ")}` : "belongs to no rule"),
     el("ul", { class: "requirements" }, ...(chapter.components ?? []).map((component) => answer(component, time))));
 }
 
