@@ -28,80 +28,79 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// maxPods is more than a node has.
+// maxPods is an upper limit for the pods of a node.
 const maxPods = 2048
 
-// settling is how long the agent does not believe that a sandbox is there which seems to be from before
-// the node's boot: by then the kubelet, which has started the agent, has looked at all other pods.
+// settling is how long after its start the agent ignores a sandbox that appears to be from before
+// the node's boot. By then the kubelet, which started the agent, has synced all other pods.
 const settling = 2 * time.Minute
 
-// What the time of other latches of the node says about one that is closed.
+// Limits for how other latches of the node affect the next touch of a closed latch.
 const (
-	// lately is how long a latch counts: one that has not ended by then waits for something else, and how
-	// long another one took says nothing any more.
+	// lately is how long a latch counts. A latch that has not ended by then waits for something else, and an
+	// older duration no longer applies.
 	lately = time.Minute
-	// slowestLatch is the longest time that counts: one that took longer missed its key, too, until the
+	// slowestLatch is the longest duration that counts. A latch that took longer also missed its key until the
 	// kubelet's next periodic sync.
 	slowestLatch = 40 * time.Second
 )
 
-// Back-off of a pod whose write failed.
+// Backoff of a pod whose write failed.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryLast  = 30 * time.Second
 )
 
-// Agent decides of the pods of one node. All exported fields are required.
+// Agent reconciles the pods of one node. All exported fields are required.
 type Agent struct {
-	// Pods writes the status of pods, and Namespaces reads one past the cache.
+	// API patches the status of pods and reads a namespace without the cache.
 	API kubernetes.Interface
-	// Sources are what the API server tells.
+	// Sources are the caches of the API server's objects.
 	Sources *Sources
-	// Ask asks a component.
+	// Ask runs a probe of a component.
 	Ask func(context.Context, podrule.Probe) podrule.Answer
-	// Boot is the boot ID of the node, empty if it is not known.
+	// Boot is the boot ID of the node; empty if unknown.
 	Boot    string
 	Workers int
 	Events  events.EventRecorder
 	Metrics *Metrics
 	Clock   clock.WithTicker
-	// Changed is called when the tallies may be others.
+	// Changed is called when the tallies may have changed.
 	Changed func()
 
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	prober  *prober
 	overlay cache.MutationCache
 
-	// live are the rules past the cache: many pods at once cost one request.
+	// live reads the rules without the cache: one request serves many pods at once.
 	live    liveread.Shared[[]*podrule.Rule]
 	settles time.Time
 
 	mu   sync.Mutex
-	pods map[types.NamespacedName]*memory
-	// slowest is the longest time that a latch took to end after its key was written, as seen at slowestAt.
+	pods map[types.NamespacedName]*podState
+	// slowest is the longest time from a latch key's write to the end of its latch, recorded at slowestAt.
 	slowest   time.Duration
 	slowestAt time.Time
 }
 
-// memory is what the agent remembers of a pod: nothing that it would decide otherwise without, but that
-// a pod of which nothing is written yet waits since the agent has known its sandbox, and what the agent has
-// decided itself.
-type memory struct {
+// podState is the agent's state of a pod in memory. Decisions do not depend on it, with two exceptions: the time at
+// which the agent first saw a sandbox of which nothing is written yet, and the agent's own earlier decisions.
+type podState struct {
 	uid types.UID
-	// sandbox is the one that it knows since seen.
+	// sandbox is the pod's sandbox, first seen at seen.
 	sandbox latchkey.Sandbox
 	seen    time.Time
 	// decision is the last one, for the tallies.
 	decision podrule.Decision
 	// written is when the agent last wrote the latch key of the pod.
 	written time.Time
-	// reported are the events of the pod: rules whose deadline it has missed, and other kinds.
+	// reported lists the emitted events: rules whose deadline the pod missed, and other kinds.
 	reported []string
 	// history is written by one worker at a time: a pod is in the queue once.
 	history podrule.History
 }
 
-// start watches the sources and returns when all are known: an agent that knows no rules would open every gate.
+// start starts the watches and returns when all caches are synced: without the rules the agent would open every gate.
 func (a *Agent) start(ctx context.Context) error {
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryLast),
@@ -113,9 +112,9 @@ func (a *Agent) start(ctx context.Context) error {
 	return err
 }
 
-// run decides until the context ends.
+// run reconciles pods until the context ends.
 func (a *Agent) run(ctx context.Context) {
-	log.FromContext(ctx).Info("Deciding", "rules", len(a.Sources.Rules()), "pods", len(a.Sources.Pods.GetStore().ListKeys()))
+	log.FromContext(ctx).Info("Caches synced; reconciling pods", "rules", len(a.Sources.Rules()), "pods", len(a.Sources.Pods.GetStore().ListKeys()))
 	var workers sync.WaitGroup
 	for range a.Workers {
 		workers.Go(func() {
@@ -129,7 +128,7 @@ func (a *Agent) run(ctx context.Context) {
 	a.prober.stop()
 }
 
-// all asks for a look at every pod of a namespace, or of all.
+// all enqueues the pods of a namespace, or of all namespaces.
 func (a *Agent) all(in string) {
 	for _, obj := range a.Sources.Pods.GetStore().List() {
 		if pod := obj.(*corev1.Pod); in == metav1.NamespaceAll || in == pod.Namespace {
@@ -149,24 +148,24 @@ func (a *Agent) next(ctx context.Context) bool {
 		return false
 	}
 	defer a.queue.Done(key)
-	again, err := a.look(ctx, key)
+	requeueAfter, err := a.reconcile(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Pod not written; will try again", "pod", key)
+			log.FromContext(ctx).Error(err, "Reconciling a pod failed; retrying with backoff", "pod", key)
 		}
 		a.queue.AddRateLimited(key)
 		return true
 	}
 	a.queue.Forget(key)
-	if again > 0 {
-		a.queue.AddAfter(key, again)
+	if requeueAfter > 0 {
+		a.queue.AddAfter(key, requeueAfter)
 	}
 	return true
 }
 
-// look decides of one pod, and writes it if need be. It says when to look again; zero: when something
-// changes.
-func (a *Agent) look(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// reconcile decides the gates of one pod and patches the pod if they change. It returns when to reconcile the pod
+// again; zero: after the next change.
+func (a *Agent) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, found, err := a.overlay.GetByKey(key.String())
 	if err != nil {
 		return 0, err
@@ -208,14 +207,14 @@ func (a *Agent) subject(pod *corev1.Pod, namespace map[string]string) *podrule.S
 	return &podrule.Subject{Pod: pod, Namespace: namespace, Node: podrule.Node{Conditions: a.Sources.NodeConditions(), BootID: a.Boot, Booted: boot.Time(), Settles: a.settles}}
 }
 
-// latches are the number of pods, other than this one, whose key was written lately and whose latch is
-// closed, and the longest time that a latch of the node has taken lately.
+// latches returns the number of other pods whose key was written lately and whose latch is
+// closed, and the longest time that a latch of the node took lately.
 func (a *Agent) latches(pod types.NamespacedName, now time.Time) (closed int, slowest time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for other, m := range a.pods {
 		since := m.written
-		if since.IsZero() { // by the agent before this one
+		if since.IsZero() { // written by a previous agent
 			since = m.decision.LatchClosed
 		}
 		if other != pod && !m.decision.LatchClosed.IsZero() && now.Sub(since) < lately {
@@ -228,9 +227,9 @@ func (a *Agent) latches(pod types.NamespacedName, now time.Time) (closed int, sl
 	return closed, slowest
 }
 
-// timeLatch notes how long the latch of a pod ran after its key was written. A key that was touched shows
-// nothing: the latch may have ended because of any of the writes. The caller has the lock.
-func (a *Agent) timeLatch(pod *corev1.Pod, m *memory) {
+// timeLatch records how long the latch of a pod ran after its key was written. It ignores a touched
+// key: any of the writes may have ended the latch. The caller holds the lock.
+func (a *Agent) timeLatch(pod *corev1.Pod, m *podState) {
 	key, _ := latchkey.Parse(pod.Annotations[v1alpha1.LatchAnnotation])
 	if m.decision.LatchClosed.IsZero() || !podrule.LatchEnded(pod) || m.written.IsZero() || key.Touches > 0 {
 		return
@@ -239,42 +238,42 @@ func (a *Agent) timeLatch(pod *corev1.Pod, m *memory) {
 	a.noteSlow(min(now.Sub(m.written), now.Sub(podrule.LatchStarted(pod))), now)
 }
 
-// noteSlow notes a time that a latch of the node needs at the least. The caller has the lock.
+// noteSlow records a lower bound for the time that latches of the node take. The caller holds the lock.
 func (a *Agent) noteSlow(took time.Duration, now time.Time) {
 	if took = min(took, slowestLatch); took >= a.slowest || now.Sub(a.slowestAt) >= lately {
 		a.slowest, a.slowestAt = took, now
 	}
 }
 
-// seen is since when the agent has known the pod's sandbox, when it last wrote the latch key, and what it has
-// decided of the pod before.
+// seen returns when the agent first saw the pod's sandbox, when it last wrote the latch key, and its
+// earlier decisions for the pod.
 func (a *Agent) seen(s *podrule.Subject, now time.Time) (seen, written time.Time, history *podrule.History) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m, sandbox := a.memoryOf(s.Pod), s.Sandbox()
+	m, sandbox := a.stateOf(s.Pod), s.Sandbox()
 	if !m.sandbox.Same(sandbox) || m.seen.IsZero() {
 		m.sandbox, m.seen = sandbox, now
 	}
 	return m.seen, m.written, &m.history
 }
 
-// decideLive decides past the caches. The API server gave the pod a gate because a rule selects it: a
-// cache that does not know that rule, or the labels of the namespace, yet must not open the gate.
+// decideLive decides without the caches. The API server gave the pod a gate because a rule selects it: the agent
+// must not open the gate because its cache lacks that rule or the labels of the namespace.
 func (a *Agent) decideLive(ctx context.Context, s *podrule.Subject, now time.Time) (podrule.Decision, error) {
 	rules, err := a.live.Read(now, a.Clock.Now, func() ([]*podrule.Rule, error) { return a.Sources.LiveRules(ctx) })
 	if err != nil {
-		return podrule.Decision{}, fmt.Errorf("reading the rules before a gate is written that none of them seems to ask for: %w", err)
+		return podrule.Decision{}, fmt.Errorf("reading the rules for a gate that no cached rule requires: %w", err)
 	}
 	namespace, err := a.API.CoreV1().Namespaces().Get(ctx, s.Pod.Namespace, metav1.GetOptions{})
 	if err != nil {
-		return podrule.Decision{}, fmt.Errorf("reading the namespace before a gate is written that no rule seems to ask for: %w", err)
+		return podrule.Decision{}, fmt.Errorf("reading the namespace for a gate that no cached rule requires: %w", err)
 	}
 	live := *s
 	live.Namespace = namespace.Labels
 	return podrule.Decide(rules, &live, a.prober.answers(s.Pod), now), nil
 }
 
-// write writes what was decided in one request.
+// write sends the patch of a decision in one request.
 func (a *Agent) write(ctx context.Context, s *podrule.Subject, d *podrule.Decision, now time.Time) error {
 	var written *corev1.Pod
 	err := d.Patch.Send(s.Pod.UID, func(patch []byte) (err error) {
@@ -283,38 +282,38 @@ func (a *Agent) write(ctx context.Context, s *podrule.Subject, d *podrule.Decisi
 		return err
 	})
 	switch {
-	case podrule.Missed(err): // the watch delivers the change
+	case podrule.Missed(err): // the pod has changed; the watch delivers it
 		return nil
-	case podrule.Full(err): // so it does when there is room
+	case podrule.Full(err): // the watch delivers the next change of the annotations
 		a.reportFull(s.Pod)
 		return nil
 	case err != nil:
-		return fmt.Errorf("writing the gates of the pod: %w", err)
+		return fmt.Errorf("patching the status of the pod: %w", err)
 	}
 	a.overlay.Mutation(strip(written))
 	if d.Patch.Key != s.Pod.Annotations[v1alpha1.LatchAnnotation] {
 		a.mu.Lock()
-		a.memoryOf(s.Pod).written = a.Clock.Now()
+		a.stateOf(s.Pod).written = a.Clock.Now()
 		a.mu.Unlock()
 	}
 	if d.Patch.Touch {
 		a.Metrics.touches.Inc()
-		log.FromContext(ctx).Info("Latch key written again, because the latch is still closed", "pod", keyOf(s.Pod), "key", d.Patch.Key)
+		log.FromContext(ctx).Info("Wrote the latch key again because the latch is still closed", "pod", keyOf(s.Pod), "key", d.Patch.Key)
 	}
 	a.opened(ctx, s.Pod, d, now)
 	return nil
 }
 
-// unanswered reports whether a failed write may have happened: no API server has rejected it.
+// unanswered reports whether the API server may have applied a failed write: it has not rejected it.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
-// opened logs the gates that the write has opened and closed, and emits their metrics and events.
+// opened logs the gates that a write opened and closed, and updates their metrics and events.
 func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *podrule.Decision, now time.Time) {
 	for _, condition := range d.Patch.Conditions {
-		log.FromContext(ctx).Info("Gate written", "pod", keyOf(pod), "gate", condition.Type, "status", condition.Status, "reason", condition.Reason)
+		log.FromContext(ctx).Info("Patched gate", "pod", keyOf(pod), "gate", condition.Type, "status", condition.Status, "reason", condition.Reason)
 		i := slices.IndexFunc(d.Verdicts, func(v podrule.Verdict) bool { return v.Gate == string(condition.Type) })
 		if i < 0 || condition.Status != corev1.ConditionTrue {
 			continue
@@ -328,30 +327,30 @@ func (a *Agent) opened(ctx context.Context, pod *corev1.Pod, d *podrule.Decision
 	}
 }
 
-// reportFull reports, once, a pod that takes no key.
+// reportFull emits an event, once, for a pod whose annotations have no room for the latch key.
 func (a *Agent) reportFull(pod *corev1.Pod) {
-	if a.isFirst(pod, v1alpha1.LatchAnnotation) { // no rule has such a name
+	if a.isFirst(pod, v1alpha1.LatchAnnotation) { // not a valid rule name
 		a.warn(pod, v1alpha1.EventFull, v1alpha1.ActionUnlatch,
-			fmt.Sprintf("the annotations of the pod are full, and the latch that holds its containers is opened by one, %s: remove some", v1alpha1.LatchAnnotation))
+			fmt.Sprintf("the annotations of the pod are full: podgate cannot add annotation %s, which ends the latch, and the containers do not start; remove other annotations", v1alpha1.LatchAnnotation))
 	}
 }
 
-// report reports a pod that waits for too long, once for each rule, one whose gate another account has set to
-// True, once, and one whose latch stays closed, once.
+// report emits an event for a pod that has missed a deadline, once per rule; for a gate that another account has set
+// to True, once; and for a latch that stays closed, once.
 func (a *Agent) report(pod *corev1.Pod, d *podrule.Decision) {
-	if d.LatchStuck && a.isFirst(pod, v1alpha1.EventLatchClosed) { // a rule name has no upper case
+	if d.LatchStuck && a.isFirst(pod, v1alpha1.EventLatchClosed) { // not a valid rule name
 		a.warn(pod, v1alpha1.EventLatchClosed, v1alpha1.ActionUnlatch,
-			fmt.Sprintf("%s since %s: podgate wrote annotation %s again and again, and the latch has not ended; see the kubelet's log on node %s and the log of container %s",
+			fmt.Sprintf("%s since %s: podgate wrote annotation %s several times, and the latch has not ended; see the kubelet's log on node %s and the log of container %s",
 				podrule.LatchClosedWords, d.LatchClosed.UTC().Format(time.RFC3339), v1alpha1.LatchAnnotation, pod.Spec.NodeName, v1alpha1.LatchName))
 	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if v.Undecided() && a.isFirst(pod, v1alpha1.EventForeign) { // no rule has such a name
-			a.warn(pod, v1alpha1.EventForeign, v1alpha1.ActionSetBack, foreignWords(pod, v))
+		if v.Undecided() && a.isFirst(pod, v1alpha1.EventForeign) { // not a valid rule name
+			a.warn(pod, v1alpha1.EventForeign, v1alpha1.ActionSetBack, foreignNote(pod, v))
 		}
 		for _, rule := range v.Late {
 			if !v.Open && a.isFirst(pod, rule.Name) {
-				a.warn(pod, v1alpha1.EventLate, v1alpha1.ActionAwait, fmt.Sprintf("longer than the %s of rule %s: %s", rule.Deadline, rule.Name, v.Message))
+				a.warn(pod, v1alpha1.EventLate, v1alpha1.ActionAwait, fmt.Sprintf("the pod has waited longer than deadlineSeconds (%s) of rule %s: %s", rule.Deadline, rule.Name, v.Message))
 			}
 		}
 	}
@@ -361,8 +360,8 @@ func (a *Agent) warn(pod *corev1.Pod, reason, action, note string) {
 	a.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, action, "%s", text.Cut(note, text.Event))
 }
 
-// foreignWords describe a True that another account has written. Its name is what that client chose.
-func foreignWords(pod *corev1.Pod, v *podrule.Verdict) string {
+// foreignNote describes a gate that another account has set to True. The name is the field manager of that client.
+func foreignNote(pod *corev1.Pod, v *podrule.Verdict) string {
 	writer := "another account"
 	if name := podrule.Writers(pod.ManagedFields)[v.Gate]; name != "" {
 		writer = fmt.Sprintf("%q", text.Cut(name, 64))
@@ -371,8 +370,8 @@ func foreignWords(pod *corev1.Pod, v *podrule.Verdict) string {
 		v.Gate, writer, pod.Name, pod.Namespace, v.Message)
 }
 
-// isFirst reports whether the pod has no event of this kind yet, and remembers it. The kind is the name of a rule,
-// or one that no rule can have.
+// isFirst reports whether the agent has not emitted an event of this kind for the pod, and records it. The kind is the
+// name of a rule, or a value that is not a valid rule name.
 func (a *Agent) isFirst(pod *corev1.Pod, kind string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -384,14 +383,14 @@ func (a *Agent) isFirst(pod *corev1.Pod, kind string) bool {
 	return true
 }
 
-// remember keeps what was last decided.
+// remember records the last decision.
 func (a *Agent) remember(pod *corev1.Pod, d podrule.Decision) {
 	a.mu.Lock()
-	m := a.memoryOf(pod)
+	m := a.stateOf(pod)
 	a.timeLatch(pod, m)
 	if d.Patch != nil && d.Patch.Touch && !m.written.IsZero() {
-		// The kubelet may only be late: the next touch, of any pod of the node, waits longer. So a crowd of pods
-		// whose kubelet is late costs a few touches, however late it is.
+		// The kubelet may only be slow: the next touch, of any pod of the node, waits longer. So many pods
+		// on a node with a slow kubelet cost only a few touches.
 		now := a.Clock.Now()
 		a.noteSlow(now.Sub(m.written), now)
 	}
@@ -400,14 +399,14 @@ func (a *Agent) remember(pod *corev1.Pod, d podrule.Decision) {
 	a.Changed()
 }
 
-// memoryOf is what is remembered of a pod. The caller has the lock.
-func (a *Agent) memoryOf(pod *corev1.Pod) *memory {
+// stateOf returns the state of a pod, and adds it if there is none. The caller holds the lock.
+func (a *Agent) stateOf(pod *corev1.Pod) *podState {
 	if a.pods == nil {
-		a.pods = map[types.NamespacedName]*memory{}
+		a.pods = map[types.NamespacedName]*podState{}
 	}
 	m := a.pods[keyOf(pod)]
 	if m == nil || m.uid != pod.UID {
-		m = &memory{uid: pod.UID}
+		m = &podState{uid: pod.UID}
 		a.pods[keyOf(pod)] = m
 	}
 	return m
@@ -421,8 +420,8 @@ func (a *Agent) forget(key types.NamespacedName) {
 	a.Changed()
 }
 
-// Tallies count the pods of the node, by the rule that selects them. A pod that nobody has looked at yet
-// is not counted.
+// Tallies counts the pods of the node by the rules that select them. It does not count a pod that the agent has not
+// reconciled yet.
 func (a *Agent) Tallies() map[*podrule.Rule]*podrule.Tally {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package podgate is the agent on a node that opens the gates of its pods. It is the one writer of
-// these conditions and of the latch annotation, as long as it is alive.
+// Package podgate is the per-node agent that opens the gates of pods. While it is alive, it is the only writer of
+// these conditions and of the latch annotation on its node.
 //
-// It watches the pods of its own node only. Whenever something changes, package podrule of the core decides, and
-// podgate queries the components that the decision names and writes the decision in one PATCH of the pod's
-// status. A restart closes no gate: results of components are unknown then, which is not the same as negative.
+// It watches only the pods of its own node and must never write pods of other nodes. On every change, package podrule
+// decides; podgate probes the components that the decision names and writes the decision in one PATCH of the pod's
+// status. A restart closes no gate: after it the results of components are unknown, not negative.
 package podgate

@@ -49,7 +49,7 @@ func TestTheSlowestLatchOfTheNode(t *testing.T) {
 			pod := latchedPod("b", c.key, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
 			a.remember(pod, podrule.Decision{LatchClosed: written})
 			if !c.unwritten {
-				a.memoryOf(pod).written = written
+				a.stateOf(pod).written = written
 			}
 			if closed, _ := a.latches(keyOf(latchedPod("other", "", corev1.ContainerState{})), now.Now()); closed != 1 {
 				t.Errorf("%d latches are closed, want 1", closed)
@@ -94,7 +94,7 @@ func TestALateKubeletCausesFewTouches(t *testing.T) {
 				for kind, reason := range map[corev1.PodConditionType]string{corev1.PodReadyToStartContainers: "", component: "", v1alpha1.DefaultGate: v1alpha1.ReasonAllReady} {
 					pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: since})
 				}
-				a.memoryOf(pod).written = now.Now()
+				a.stateOf(pod).written = now.Now()
 				return pod
 			}
 			var pods []*corev1.Pod
@@ -122,7 +122,7 @@ func TestALateKubeletCausesFewTouches(t *testing.T) {
 					}
 					touches++
 					pod.Annotations[v1alpha1.LatchAnnotation] = d.Patch.Key
-					a.memoryOf(pod).written = now.Now()
+					a.stateOf(pod).written = now.Now()
 				}
 			}
 			t.Logf("%d touches", touches)

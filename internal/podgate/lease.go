@@ -17,7 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/core/agents"
 )
 
-// reportDelay is the time between a change and its write, so that changes at the same time cost one write.
+// reportDelay is the time between a change and its write, so that simultaneous changes cost one write.
 const reportDelay = 2 * time.Second
 
 // leaseWriter writes the lease of an agent. All exported fields are required.
@@ -36,14 +36,14 @@ type leaseWriter struct {
 	written string
 }
 
-// Run renews the lease until the context ends. It does not release the lease: pods of an agent that is
-// replaced are not orphans.
+// Run renews the lease until the context ends. It does not release the lease: the pods of an agent that is
+// replaced must not count as orphans.
 func (w *leaseWriter) Run(ctx context.Context) {
 	renew := time.NewTicker(agents.Renews)
 	defer renew.Stop()
 	for ctx.Err() == nil {
 		if err := w.write(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "The lease was not written: after a while the node counts as one without an agent")
+			log.FromContext(ctx).Error(err, "Writing the lease failed; if the failures continue, the node counts as a node without an agent")
 		}
 		w.wait(ctx, renew.C)
 	}
@@ -78,7 +78,7 @@ func (w *leaseWriter) report() string {
 	return string(data)
 }
 
-// writeTimeout is the timeout of one write: it is retried before the agent counts as gone.
+// writeTimeout is the timeout of one write. It leaves time for a retry before the lease expires.
 const writeTimeout = 10 * time.Second
 
 // write writes the lease with one request, and creates it if there is none.
@@ -90,7 +90,7 @@ func (w *leaseWriter) write(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Labels: agents.Labels(), Annotations: map[string]string{agents.ReportAnnotation: report}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &w.Holder, LeaseDurationSeconds: ptr.To(int32(agents.Lasts / time.Second)), RenewTime: &now},
 	}
-	patch, err := json.Marshal(lease) // names no field that is empty
+	patch, err := json.Marshal(lease) // omits empty fields
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Metrics are those of an agent.
+// Metrics are the metrics of an agent.
 type Metrics struct {
 	readySeconds     prometheus.Histogram
 	componentSeconds *prometheus.HistogramVec
@@ -20,24 +20,24 @@ type Metrics struct {
 	touches          prometheus.Counter
 }
 
-// buckets reach from a pod that is ready at once to one that somebody has to look at.
+// buckets reach from a pod that is ready immediately to one that needs attention.
 var buckets = []float64{.1, .25, .5, 1, 1.5, 2.5, 5, 10, 20, 40, 80, 160, 320}
 
-// NewMetrics makes and registers the metrics.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		readySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "readygate_podgate_ready_seconds", Help: "Time from a pod's sandbox until all components had said yes.", Buckets: buckets}),
+			Name: "readygate_podgate_ready_seconds", Help: "Time from the creation of a pod's sandbox until all components were ready.", Buckets: buckets}),
 		componentSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "readygate_podgate_component_ready_seconds", Help: "Time from a pod's sandbox until a component had said yes.", Buckets: buckets}, []string{"rule", "component"}),
+			Name: "readygate_podgate_component_ready_seconds", Help: "Time from the creation of a pod's sandbox until a component was ready.", Buckets: buckets}, []string{"rule", "component"}),
 		last: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "readygate_podgate_last_component_total", Help: "Pods for which a component was the last one to say yes."}, []string{"rule", "component"}),
+			Name: "readygate_podgate_last_component_total", Help: "Number of pods for which a component was the last one to become ready."}, []string{"rule", "component"}),
 		patches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "readygate_podgate_patches_total", Help: "Writes of the status of pods, by what became of them."}, []string{"result"}),
+			Name: "readygate_podgate_patches_total", Help: "Number of patches of pod statuses by result: written, gone, refused or failed."}, []string{"result"}),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "readygate_podgate_probes_total", Help: "Questions to components on the node, by kind and answer."}, []string{"kind", "answer"}),
+			Name: "readygate_podgate_probes_total", Help: "Number of probes of components on the node by kind and answer."}, []string{"kind", "answer"}),
 		touches: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "readygate_podgate_latch_touches_total", Help: "Latch keys written again because the latch was still closed some seconds after its gate opened."}),
+			Name: "readygate_podgate_latch_touches_total", Help: "Number of latch keys written again because the latch was still closed some seconds after its gate opened."}),
 	}
 	registerer.MustRegister(m.readySeconds, m.componentSeconds, m.last, m.patches, m.probes, m.touches)
 	return m
@@ -60,7 +60,7 @@ func (m *Metrics) asked(probe podrule.Probe, answer podrule.Answer) {
 	m.probes.WithLabelValues(string(probe.Kind), map[bool]string{true: "yes", false: "no"}[answer.Yes]).Inc()
 }
 
-// ready measures a pod whose components have all said yes: how long each took, and who was last.
+// ready records a pod whose components are all ready: how long each took, and which was the last one.
 func (m *Metrics) ready(pod *corev1.Pod, v *podrule.Verdict, asked map[podrule.Probe]time.Time, now time.Time) {
 	since := podrule.SandboxSince(pod)
 	if since.IsZero() {
@@ -79,13 +79,13 @@ func (m *Metrics) ready(pod *corev1.Pod, v *podrule.Verdict, asked map[podrule.P
 	}
 }
 
-// collector counts the pods that wait, as of now.
+// collector counts the waiting pods at the time of the scrape.
 type collector struct{ agent *Agent }
 
 var (
-	waitingDesc = prometheus.NewDesc("readygate_podgate_waiting_pods", "Pods of the node whose gate or latch is closed.", []string{"rule"}, nil)
-	closedDesc  = prometheus.NewDesc("readygate_podgate_latch_closed_pods", "Pods of the node whose gate is open and whose latch is still closed; readygate_podgate_waiting_pods counts them too.", []string{"rule"}, nil)
-	lateDesc    = prometheus.NewDesc("readygate_podgate_late_pods", "Pods of the node that have waited for longer than the deadline of the rule.", []string{"rule"}, nil)
+	waitingDesc = prometheus.NewDesc("readygate_podgate_waiting_pods", "Number of pods of the node whose gate or latch is closed.", []string{"rule"}, nil)
+	closedDesc  = prometheus.NewDesc("readygate_podgate_latch_closed_pods", "Number of pods of the node whose gate is open and whose latch is still closed; included in readygate_podgate_waiting_pods.", []string{"rule"}, nil)
+	lateDesc    = prometheus.NewDesc("readygate_podgate_late_pods", "Number of pods of the node that have waited longer than deadlineSeconds of the rule.", []string{"rule"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -13,22 +13,22 @@ import (
 	"github.com/readygate/readygate/internal/program"
 )
 
-// Options configure the agent. NewOptions has the defaults; AddFlags lets the command line change them.
+// Options configure the agent. NewOptions returns the defaults; AddFlags adds the flags.
 type Options struct {
 	program.Options
-	// Node is the node whose pods the agent decides of, and Holder the agent's own name.
+	// Node is the node of the agent, and Holder the agent's name in the lease.
 	Node, Holder string
 	MetricsAddr  string
 	HealthAddr   string
-	// HostRoot is where the node's files are, e.g. /host; empty: where they are on the node.
+	// HostRoot is the directory where the node's file system is mounted, e.g. /host; empty: /.
 	HostRoot string
 	Workers  int
 
-	// Registry gets the metrics.
+	// Registry registers the metrics.
 	Registry *prometheus.Registry
 }
 
-// NewOptions are the defaults. The node and the holder come from the environment.
+// NewOptions returns the defaults. The node and the holder come from the environment.
 func NewOptions() *Options {
 	return &Options{
 		Node:        os.Getenv("NODE_NAME"),
@@ -40,22 +40,22 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags adds a flag for every option that a user may set.
+// AddFlags adds a flag per option.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
-	flags.StringVar(&o.Node, "node-name", o.Node, "Node whose pods the agent decides of. Empty: the variable NODE_NAME.")
-	flags.StringVar(&o.Holder, "holder", o.Holder, "Name of the agent in its lease. Empty: the variable POD_NAME, or the host's name.")
-	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint; 0: off. The agent is in the node's network: an address of the node can be reached by everybody who reaches the node.")
-	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0: off.")
-	flags.StringVar(&o.HostRoot, "host-root", o.HostRoot, "Directory under which the node's files are found, e.g. /host. Empty: where they are on the node.")
-	flags.IntVar(&o.Workers, "workers", o.Workers, "Pods that are looked at at the same time.")
+	flags.StringVar(&o.Node, "node-name", o.Node, "Name of the node whose pods the agent reconciles. Default: the environment variable NODE_NAME.")
+	flags.StringVar(&o.Holder, "holder", o.Holder, "Holder identity in the agent's lease. Default: the environment variable POD_NAME, or the host name.")
+	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", o.MetricsAddr, "Address of the metrics endpoint; 0 disables it. The agent uses the node's network: every client that can reach the node can reach an address of the node.")
+	flags.StringVar(&o.HealthAddr, "health-probe-bind-address", o.HealthAddr, "Address of /healthz and /readyz; 0 disables them.")
+	flags.StringVar(&o.HostRoot, "host-root", o.HostRoot, "Directory where the node's file system is mounted, e.g. /host. Empty: the root directory.")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent pod reconciles.")
 }
 
-// Validate names the first flag that cannot work, and a value that would.
+// Validate returns an error that names the first invalid flag and a valid value.
 func (o *Options) Validate() error {
 	switch {
 	case o.Node == "":
-		return errors.New("--node-name is empty: name the node, or set NODE_NAME from spec.nodeName")
+		return errors.New("--node-name is empty: set it, or set NODE_NAME from spec.nodeName")
 	case len(validation.IsDNS1123Subdomain(agents.Name(o.Node))) > 0:
 		return fmt.Errorf("--node-name is %q, must be the name of a node of at most 245 characters", o.Node)
 	case o.Workers < 1:

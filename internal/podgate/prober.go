@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// A component that says no is asked again after askFirst, then after half as long again each
-	// time, up to askLast; one that has said yes after askOn, if it may take that back.
+	// A component that is not ready is probed again after askFirst, then after 1.5 times the previous
+	// pause, up to askLast; a ready component after askOn, while the decision still names its probe.
 	askFirst = 100 * time.Millisecond
 	askLast  = time.Second
 	askOn    = 5 * time.Second
 
-	// asking is how many questions of a kind are asked at one time: files do not wait for pods that
-	// nobody reaches.
+	// asking is the maximum number of concurrent probes per kind, so that probes of unreachable pods do not
+	// delay probes of files.
 	asking = 64
 )
 
-// prober asks components about pods, each question on its own, so that one that is slow delays no
-// other. It is safe for concurrent use.
+// prober probes components, each probe in its own goroutine, so that a slow one does not delay
+// others. It is safe for concurrent use.
 type prober struct {
 	ask     func(context.Context, podrule.Probe) podrule.Answer
 	metrics *Metrics
-	// changed is called for pods of which an answer has changed.
+	// changed is called for a pod when an answer about it changes.
 	changed func(types.NamespacedName)
 	places  map[podrule.Kind]*semaphore.Weighted
 
-	ctx    context.Context //nolint:containedctx // that of all questions
+	ctx    context.Context //nolint:containedctx // the context of all probes
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
@@ -42,14 +42,14 @@ type prober struct {
 	pods map[types.NamespacedName]*questions
 }
 
-// questions are what is asked about one pod, in one sandbox of it: what was answered before does not
+// questions are the probes of one pod in one sandbox. Answers about an earlier sandbox do not
 // count.
 type questions struct {
 	of     string
 	probes map[podrule.Probe]*question
 }
 
-// sandboxOf tells a pod in one sandbox from others.
+// sandboxOf identifies a sandbox of a pod.
 func sandboxOf(pod *corev1.Pod) string {
 	return string(pod.UID) + " " + pod.Status.PodIP + " " + podrule.SandboxSince(pod).Format(time.RFC3339)
 }
@@ -58,7 +58,7 @@ type question struct {
 	cancel context.CancelFunc
 	answer podrule.Answer
 	known  bool
-	// yes is when it was first answered with yes.
+	// yes is the time of the first positive answer.
 	yes time.Time
 }
 
@@ -71,13 +71,13 @@ func newProber(ask func(context.Context, podrule.Probe) podrule.Answer, metrics 
 	return p
 }
 
-// stop ends all questions.
+// stop ends all probes.
 func (p *prober) stop() {
 	p.cancel()
 	p.all.Wait()
 }
 
-// answers are what is known of the pod in its sandbox. Of another pod of the same name nothing is.
+// answers returns the answers about a pod in its current sandbox; none for another pod of the same name.
 func (p *prober) answers(pod *corev1.Pod) podrule.Answers {
 	key, of := keyOf(pod), sandboxOf(pod)
 	return func(probe podrule.Probe) (podrule.Answer, bool) {
@@ -92,7 +92,7 @@ func (p *prober) answers(pod *corev1.Pod) podrule.Answers {
 	}
 }
 
-// want asks these questions about the pod from now on, and no others.
+// want starts the given probes of a pod and ends all others.
 func (p *prober) want(pod *corev1.Pod, probes []podrule.Probe) {
 	key, of := keyOf(pod), sandboxOf(pod)
 	p.mu.Lock()
@@ -121,7 +121,7 @@ func (p *prober) want(pod *corev1.Pod, probes []podrule.Probe) {
 	}
 }
 
-// end ends all questions but these, and forgets what was answered: who asks again is to hear it anew.
+// end ends all probes except the given ones, and drops their answers: a later probe starts again.
 func (q *questions) end(but []podrule.Probe) {
 	for probe, one := range q.probes {
 		if !slices.Contains(but, probe) {
@@ -131,7 +131,7 @@ func (q *questions) end(but []podrule.Probe) {
 	}
 }
 
-// forget ends all questions about a pod.
+// forget ends all probes of a pod.
 func (p *prober) forget(pod types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *prober) forget(pod types.NamespacedName) {
 	}
 }
 
-// times are when questions about a pod were first answered with yes.
+// times returns when the probes of a pod first succeeded.
 func (p *prober) times(pod types.NamespacedName) map[podrule.Probe]time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *prober) times(pod types.NamespacedName) map[podrule.Probe]time.Time {
 	return times
 }
 
-// pursue asks a question again and again.
+// pursue repeats a probe until the context ends.
 func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe podrule.Probe, q *question) {
 	rest, no := askFirst, 0
 	for {
@@ -188,7 +188,7 @@ func (p *prober) pursue(ctx context.Context, pod types.NamespacedName, probe pod
 	}
 }
 
-// once asks a question when there is a place; false if nobody wants to know any more.
+// once runs a probe when there is capacity; false if the context has ended.
 func (p *prober) once(ctx context.Context, probe podrule.Probe) (podrule.Answer, bool) {
 	places := p.places[probe.Kind]
 	if places.Acquire(ctx, 1) != nil {
@@ -196,10 +196,10 @@ func (p *prober) once(ctx context.Context, probe podrule.Probe) (podrule.Answer,
 	}
 	defer places.Release(1)
 	answer := p.ask(ctx, probe)
-	return answer, ctx.Err() == nil // what was cut off is no answer
+	return answer, ctx.Err() == nil // a cancelled probe has no answer
 }
 
-// heard keeps an answer, and says whether it changed anything.
+// heard records an answer and reports whether it changed.
 func (p *prober) heard(q *question, answer podrule.Answer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

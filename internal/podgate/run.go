@@ -45,7 +45,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // workers bound it
+	config.QPS = -1 // the number of workers limits it
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType, protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	api, err := kubernetes.NewForConfig(protobuf)
@@ -92,7 +92,7 @@ func (o *Options) run(ctx context.Context, api kubernetes.Interface, sources *So
 		if err := agent.start(running); err != nil {
 			return err
 		}
-		all.Go(func() error { // a lease is not written before the agent knows what it reports
+		all.Go(func() error { // not before the caches are synced
 			lease.Run(running)
 			return nil
 		})
@@ -116,7 +116,7 @@ func (o *Options) holder() string {
 	return name
 }
 
-// report is what the agent sees, for its lease.
+// report returns the agent's report for its lease.
 func report(agent *Agent) agents.Report {
 	report := agents.Report{Version: version.Version, Rules: map[types.UID]agents.RuleReport{}}
 	for rule, tally := range agent.Tallies() {
@@ -126,7 +126,7 @@ func report(agent *Agent) agents.Report {
 	return report
 }
 
-// health says that the agent lives, and whether it knows what it needs.
+// health serves /healthz, and /readyz, which succeeds when the caches are synced.
 func health(sources *Sources) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -140,14 +140,14 @@ func health(sources *Sources) http.Handler {
 	return mux
 }
 
-// serve serves at an address until the context ends; nowhere if the address is off.
+// serve serves at an address until the context ends. It returns at once if the address disables it.
 func serve(ctx context.Context, address string, handler http.Handler) error {
 	if address == "" || address == "0" {
 		return nil
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("%w; the agent is in the node's network, where another process may have that port: choose another one with the flags that end in -bind-address", err)
+		return fmt.Errorf("%w; podgate uses the node's network, where another process may use this port: choose another one with --metrics-bind-address or --health-probe-bind-address", err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })

@@ -23,18 +23,18 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Sources are what an agent watches: the pods of its node, the node, the rules, and the labels of
+// Sources are the watches of an agent: the pods of its node, the node, the rules, and the labels of
 // namespaces.
 type Sources struct {
 	Pods, node, rules, namespaces cache.SharedIndexInformer
 
-	// rulesClient lists and watches rules, also past the cache.
+	// rulesClient lists and watches rules, for the cache and without it.
 	rulesClient *cache.ListWatch
 
 	compiled atomic.Pointer[[]*podrule.Rule]
 }
 
-// NewSources watches for the agent of a node.
+// NewSources returns the sources of a node's agent, not started yet.
 func NewSources(config *rest.Config, api kubernetes.Interface, node string) (*Sources, error) {
 	rules, err := newRulesClient(config)
 	if err != nil {
@@ -79,7 +79,7 @@ func newRulesClient(config *rest.Config) (*cache.ListWatch, error) {
 	return cache.NewListWatchFromClient(client, "podreadinessrules", metav1.NamespaceAll, fields.Everything()), nil
 }
 
-// stripped is an object without what no decision needs.
+// stripped returns an object with only the fields that decisions need.
 func stripped(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -97,8 +97,8 @@ func stripped(obj any) (any, error) {
 	return obj, nil
 }
 
-// strip cuts a pod down to what decisions need. It is a new object: nothing of the large one is kept
-// alive.
+// strip returns a new pod with only the fields that decisions need, so that the full object can be garbage
+// collected.
 func strip(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -137,8 +137,8 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 	return kept
 }
 
-// gateWriters are the managed fields that name writers of gates that are True, for the event about a True
-// that another account has written.
+// gateWriters returns the managed fields of gates that are True, for the event about a gate
+// that another account has set to True.
 func gateWriters(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
 	var kept []metav1.ManagedFieldsEntry
 	for _, gate := range podrule.Ours(pod) {
@@ -151,8 +151,8 @@ func gateWriters(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
 	return kept
 }
 
-// start watches. It calls one for a pod that changed, and all for a change that concerns the pods of a namespace,
-// or of all. It returns when everything is known.
+// start starts the watches. It calls one for a changed pod, and all for a change that affects the pods of a namespace
+// or of all namespaces. It returns when the caches are synced.
 func (s *Sources) start(ctx context.Context, one func(types.NamespacedName), all func(in string)) error {
 	pod := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
@@ -181,17 +181,17 @@ func (s *Sources) start(ctx context.Context, one func(types.NamespacedName), all
 	return nil
 }
 
-// Synced says whether everything is known.
+// Synced returns an error unless all caches are synced.
 func (s *Sources) Synced() error {
 	for name, source := range map[string]cache.SharedIndexInformer{"pods": s.Pods, "the node": s.node, "namespaces": s.namespaces, "rules": s.rules} {
 		if !source.HasSynced() {
-			return fmt.Errorf("%s are not known yet", name)
+			return fmt.Errorf("the cache of %s is not synced yet", name)
 		}
 	}
 	return nil
 }
 
-// onChange calls f with the name of everything whose change matters, but for what is there at first.
+// onChange calls f with the name of an object after a relevant change, not for the initial list.
 func onChange(f func(name string)) cache.ResourceEventHandler {
 	changed := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
@@ -213,7 +213,7 @@ func onChange(f func(name string)) cache.ResourceEventHandler {
 	}
 }
 
-// sameBut says whether two objects differ in nothing but their version.
+// sameBut reports whether two versions of an object are equal in all relevant fields.
 func sameBut(before, after any) bool {
 	switch b := before.(type) {
 	case *corev1.Node:
@@ -236,10 +236,10 @@ func (s *Sources) compile() {
 	s.compiled.Store(&compiled)
 }
 
-// Rules are all rules, oldest first.
+// Rules returns all cached rules, oldest first.
 func (s *Sources) Rules() []*podrule.Rule { return *s.compiled.Load() }
 
-// LiveRules are all rules as the API server has them now.
+// LiveRules reads all rules from the API server.
 func (s *Sources) LiveRules(ctx context.Context) ([]*podrule.Rule, error) {
 	list, err := s.rulesClient.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Sources) LiveRules(ctx context.Context) ([]*podrule.Rule, error) {
 	return podrule.NewRules(objs), nil
 }
 
-// Namespace are the labels of a namespace; nil if it is not known.
+// Namespace returns the labels of a namespace; nil if it is not in the cache.
 func (s *Sources) Namespace(name string) map[string]string {
 	obj, ok, err := s.namespaces.GetStore().GetByKey(name)
 	if err != nil || !ok {
@@ -261,7 +261,7 @@ func (s *Sources) Namespace(name string) map[string]string {
 	return obj.(*metav1.PartialObjectMetadata).Labels
 }
 
-// nodeObject is the node; nil if it is not there.
+// nodeObject returns the node; nil if it does not exist.
 func (s *Sources) nodeObject() *corev1.Node {
 	for _, obj := range s.node.GetStore().List() {
 		return obj.(*corev1.Node)
@@ -269,7 +269,7 @@ func (s *Sources) nodeObject() *corev1.Node {
 	return nil
 }
 
-// NodeConditions are the conditions of the node.
+// NodeConditions returns the conditions of the node.
 func (s *Sources) NodeConditions() []corev1.NodeCondition {
 	if node := s.nodeObject(); node != nil {
 		return node.Status.Conditions
@@ -277,7 +277,7 @@ func (s *Sources) NodeConditions() []corev1.NodeCondition {
 	return nil
 }
 
-// Owner is the node as an owner; nil if it is not there.
+// Owner returns an owner reference to the node; nil if it does not exist.
 func (s *Sources) Owner() *metav1.OwnerReference {
 	node := s.nodeObject()
 	if node == nil {

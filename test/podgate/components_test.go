@@ -133,7 +133,7 @@ func (s *stage) scenes(h host, e *endpoint) map[string]scene {
 			then:      func(p *corev1.Pod) { h.write(p.Namespace+"_"+p.Name, `{"ips": ["`+address+`/32"]}`) },
 		},
 		"http": {
-			component: byHTTP("it", e.url+"/pods/{namespace}/{name}/{ip}"), why: "answered 503",
+			component: byHTTP("it", e.url+"/pods/{namespace}/{name}/{ip}"), why: "returned 503",
 			then: func(p *corev1.Pod) { e.ready.Store("/pods/"+p.Namespace+"/"+p.Name+"/"+address, true) },
 		},
 		"reach": {

@@ -130,7 +130,7 @@ func TestTheManagerMayOpenGatesAndNothingElse(t *testing.T) {
 		"the agent is gone":           {opening(gate, "True", v1alpha1.ReasonAgentGone, "always AgentGone"), ""},
 		"the components are ready":    {opening(gate, "True", v1alpha1.ReasonAllReady, "always RuleDeleted"), reasons},
 		"the gate is closed":          {opening(gate, "False", v1alpha1.ReasonRuleDeleted, "always RuleDeleted"), reasons},
-		"the latch is closed":         {opening(gate, "True", v1alpha1.ReasonRuleDeleted, "closed - - -"), "may open the latch for good, and not close it"},
+		"the latch is closed":         {opening(gate, "True", v1alpha1.ReasonRuleDeleted, "closed - - -"), "may open the latch permanently, and not close it"},
 		"the pod is said to be ended": {`{"status": {"phase": "Failed"}}`, "status.phase"},
 	} {
 		if err := try(t.Context(), s.Client, pod, tc.patch); err != nil {

@@ -10,24 +10,23 @@ import (
 	"github.com/readygate/readygate/internal/neterror"
 )
 
-// limit is how long a question may take, whatever the limit of who asks it is.
+// limit is the maximum duration of a probe, in addition to the caller's context.
 const limit = 2 * time.Second
 
-// Asker asks questions on this node. The zero value can be used, by many at a time.
+// Asker runs probes on this node. The zero value is ready to use, and safe for concurrent use.
 type Asker struct {
-	// Root is the directory that the files of the host are mounted under, e.g. /host. Empty: they
-	// are where the host has them.
+	// Root is the directory where the host's file system is mounted, e.g. /host. Empty: the root directory.
 	Root string
-	// Dial opens connections to pods. nil: as a net.Dialer does.
+	// Dial opens connections to pods. nil: a net.Dialer.
 	Dial DialFunc
 
-	looks looks
+	files fileChecks
 }
 
-// DialFunc opens a connection, as net.Dialer.DialContext does.
+// DialFunc opens a connection, like net.Dialer.DialContext.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Ask asks a question. An answer that comes after the context has ended is not one of the component.
+// Ask runs a probe. A result after the end of the context does not come from the component.
 func (a *Asker) Ask(ctx context.Context, p podrule.Probe) podrule.Answer {
 	if ctx.Err() != nil {
 		return no(givenUp)
@@ -36,25 +35,25 @@ func (a *Asker) Ask(ctx context.Context, p podrule.Probe) podrule.Answer {
 	defer cancel()
 	switch p.Kind {
 	case podrule.File:
-		return a.looks.ask(ctx, a.Root, p)
+		return a.files.ask(ctx, a.Root, p)
 	case podrule.HTTP:
 		return get(ctx, p.URL)
 	case podrule.Reach:
 		return reach(ctx, a.Dial, p.Address)
 	}
-	return no("this version does not know how to ask it")
+	return no("this version of podgate does not support the component")
 }
 
 var yes = podrule.Answer{Yes: true}
 
 func no(why string) podrule.Answer { return podrule.Answer{Why: why} }
 
-// givenUp are the words if who asked does not want to know any more.
-const givenUp = "the question was given up"
+// givenUp is the reason if the caller cancelled the probe.
+const givenUp = "the probe was cancelled"
 
-// words say why nobody answered within a time. If the question has ended, that is why, whatever the
-// error is then.
-func words(ctx context.Context, err error, within time.Duration) string {
+// explain returns the reason for a missing response. If the context has ended, the reason is the context's
+// error.
+func explain(ctx context.Context, err error, within time.Duration) string {
 	if ended := ctx.Err(); ended != nil {
 		err = ended
 	}

@@ -102,7 +102,7 @@ func dropped(ctx context.Context, network, _ string) (net.Conn, error) {
 func TestUnknownKindOfProbeFails(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []podrule.Kind{"", "telepathy", podrule.PodCondition} {
-		expect(t, asked(t, &probe.Asker{}, podrule.Probe{Kind: kind}), no("this version does not know how to ask it"))
+		expect(t, asked(t, &probe.Asker{}, podrule.Probe{Kind: kind}), no("this version of podgate does not support the component"))
 	}
 }
 
@@ -113,13 +113,13 @@ func TestCancelledCallerStartsNoProbe(t *testing.T) {
 	var times atomic.Int32
 	server := web(t, func(http.ResponseWriter, *http.Request) { times.Add(1) })
 	asker := &probe.Asker{Dial: dialling(&times, nil)}
-	probe.SetLook(asker, func(string, podrule.Probe) podrule.Answer { times.Add(1); return yes })
+	probe.SetCheckFile(asker, func(string, podrule.Probe) podrule.Answer { times.Add(1); return yes })
 	for _, p := range []podrule.Probe{
 		{Kind: podrule.File, Path: "/etc/hosts"},
 		{Kind: podrule.HTTP, URL: server.URL},
 		{Kind: podrule.Reach, Address: "10.0.0.7:9"},
 	} {
-		expect(t, asker.Ask(ctx, p), no("the question was given up"))
+		expect(t, asker.Ask(ctx, p), no("the probe was cancelled"))
 	}
 	if times.Load() != 0 {
 		t.Errorf("asked %d times", times.Load())
@@ -140,7 +140,7 @@ func TestCancellationEndsARunningProbe(t *testing.T) {
 		began <- struct{}{}
 		return dropped(ctx, network, address)
 	}}
-	probe.SetLook(asker, func(string, podrule.Probe) podrule.Answer {
+	probe.SetCheckFile(asker, func(string, podrule.Probe) podrule.Answer {
 		began <- struct{}{}
 		<-end
 		return yes
@@ -155,6 +155,6 @@ func TestCancellationEndsARunningProbe(t *testing.T) {
 			<-began
 			cancel(errors.New("nobody wants to know any more"))
 		}()
-		expect(t, asker.Ask(ctx, p), no("the question was given up"))
+		expect(t, asker.Ask(ctx, p), no("the probe was cancelled"))
 	}
 }

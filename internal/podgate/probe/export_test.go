@@ -2,14 +2,14 @@ package probe
 
 import "github.com/readygate/readygate/internal/core/podrule"
 
-// SetLook gives an asker another way to look at files.
-func SetLook(a *Asker, at func(root string, p podrule.Probe) podrule.Answer) { a.looks.at = at }
+// SetCheckFile replaces the function of an asker that checks files.
+func SetCheckFile(a *Asker, at func(root string, p podrule.Probe) podrule.Answer) { a.files.at = at }
 
-// MaxLooks is how many looks at files may not have ended.
-const MaxLooks = maxLooks
+// MaxPending is the maximum number of unfinished checks of files.
+const MaxPending = maxPending
 
-// FileWords say why a file cannot be looked at.
-var FileWords = fileWords
+// ExplainFile returns the reason why a file cannot be read.
+var ExplainFile = explainFile
 
-// OpenWithin opens a file where there is no better way.
+// OpenWithin opens a file without openat2.
 var OpenWithin = openWithin

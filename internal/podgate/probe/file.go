@@ -13,38 +13,38 @@ import (
 )
 
 const (
-	// maxFile is how much of a file is looked at.
+	// maxFile is the maximum number of bytes read of a file.
 	maxFile = 64 << 10
-	// maxShown is how much is shown of what a file should contain.
+	// maxShown is the maximum length of the expected content in a reason.
 	maxShown = 128
 )
 
 const notRegular = "not a regular file"
 
-// lookAt looks at a file. One that is there and contains the value, if one is asked for, says yes.
+// checkFile returns yes for a file that exists and contains the value, if one is required.
 //
-// It must be a regular file: a template that is filled with nothing may name the directory, which is
-// there for every pod; and a FIFO or a device has no content that would end.
-func lookAt(root string, p podrule.Probe) podrule.Answer {
+// It must be a regular file: a template with an empty value may name the directory, which exists
+// for every pod; and the content of a FIFO or a device never ends.
+func checkFile(root string, p podrule.Probe) podrule.Answer {
 	file, err := open(root, p.Path)
 	if err != nil {
-		return no(fileWords(root, p.Path, err))
+		return no(explainFile(root, p.Path, err))
 	}
 	defer file.Close() //nolint:errcheck // only read
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return no(fileWords(root, p.Path, err))
+		return no(explainFile(root, p.Path, err))
 	case !info.Mode().IsRegular():
 		return no(notRegular)
 	case p.Contains == "":
 		return yes
 	}
-	// One byte more than is looked at shows where a value at the end of that ends.
+	// One byte more shows whether a value at the limit ends there.
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	switch shown := text.Cut(p.Contains, maxShown); {
 	case err != nil:
-		return no(fileWords(root, p.Path, err))
+		return no(explainFile(root, p.Path, err))
 	case hasValue(content, p.Contains):
 		return yes
 	case len(content) > maxFile:
@@ -54,16 +54,16 @@ func lookAt(root string, p podrule.Probe) podrule.Answer {
 	}
 }
 
-// fileWords say why a file cannot be looked at.
-func fileWords(root, path string, err error) string {
+// explainFile returns the reason why a file cannot be read.
+func explainFile(root, path string, err error) string {
 	var failed *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && lacksDirectory(root, path):
-		return "no such directory: is podgate.hostPaths set?"
+		return "no such directory; check podgate.hostPaths"
 	case errors.Is(err, fs.ErrNotExist):
 		return "no such file"
 	case errors.Is(err, fs.ErrPermission):
-		return "permission denied: may the agent read it?"
+		return "permission denied; podgate must be able to read the file"
 	case errors.Is(err, syscall.ENXIO): // a socket
 		return notRegular
 	case errors.As(err, &failed):
@@ -72,11 +72,11 @@ func fileWords(root, path string, err error) string {
 	return "the file cannot be read"
 }
 
-// lacksDirectory says that even the directory of a file is missing, as where it is not mounted.
+// lacksDirectory reports whether the directory of a file is missing too, e.g. because it is not mounted.
 func lacksDirectory(root, path string) bool {
 	dir, err := open(root, filepath.Dir(path))
 	if err == nil {
-		_ = dir.Close() // that it was there is all
+		_ = dir.Close()
 	}
 	return errors.Is(err, fs.ErrNotExist)
 }

@@ -77,7 +77,7 @@ func TestFileProbeChecksExistenceAndContent(t *testing.T) {
 		"one that contains another":     {path: "/run/agent/web", contains: "10.0.0.8/32", want: no("the file does not contain 10.0.0.8/32")},
 		"one that contains nothing":     {path: "/run/agent/empty", contains: "10.0.0.7/32", want: no("the file does not contain 10.0.0.7/32")},
 		"one that is missing":           {path: "/run/agent/none", want: no("no such file")},
-		"one that is not mounted":       {path: "/run/other/none", want: no("no such directory: is podgate.hostPaths set?")},
+		"one that is not mounted":       {path: "/run/other/none", want: no("no such directory; check podgate.hostPaths")},
 		"a link to one":                 {path: "/run/agent/link", contains: "10.0.0.7/32", want: yes},
 		"a link to nothing":             {path: "/run/agent/dangling", want: no("no such file")},
 		"a link to itself":              {path: "/run/agent/loop", want: no("the file cannot be read: too many levels of symbolic links")},
@@ -118,7 +118,7 @@ func TestADeviceIsNoFile(t *testing.T) {
 func TestUnreadableFileReportsTheReason(t *testing.T) {
 	t.Parallel()
 	denied := &fs.PathError{Op: "open", Path: "/run/agent/web", Err: syscall.EACCES}
-	if got, want := probe.FileWords(t.TempDir(), "/run/agent/web", denied), "permission denied: may the agent read it?"; got != want {
+	if got, want := probe.ExplainFile(t.TempDir(), "/run/agent/web", denied), "permission denied; podgate must be able to read the file"; got != want {
 		t.Errorf("the words are %q, want %q", got, want)
 	}
 	if runtime.GOOS != "linux" {
@@ -130,7 +130,7 @@ func TestUnreadableFileReportsTheReason(t *testing.T) {
 // A root that is not there is as one in which nothing is mounted.
 func TestARootMayBeMissing(t *testing.T) {
 	t.Parallel()
-	expect(t, host{t, filepath.Join(t.TempDir(), "none")}.ask(t, "/run/agent/web", ""), no("no such directory: is podgate.hostPaths set?"))
+	expect(t, host{t, filepath.Join(t.TempDir(), "none")}.ask(t, "/run/agent/web", ""), no("no such directory; check podgate.hostPaths"))
 }
 
 // No more than 64 KiB are looked at, and a value does not end where that ends.
@@ -183,11 +183,11 @@ func TestAFileIsOpenedBelowTheRoot(t *testing.T) {
 func TestFileThatHangsIsReadOnlyOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const hangs = "the file system does not answer"
+		const hangs = "the file system does not respond"
 		var begun atomic.Int32
 		back := make(chan struct{})
 		asker := &probe.Asker{}
-		probe.SetLook(asker, func(_ string, p podrule.Probe) podrule.Answer {
+		probe.SetCheckFile(asker, func(_ string, p podrule.Probe) podrule.Answer {
 			if p.Path != "/good" {
 				begun.Add(1)
 				<-back
@@ -203,10 +203,10 @@ func TestFileThatHangsIsReadOnlyOnce(t *testing.T) {
 			t.Errorf("it was looked at %d times", begun.Load())
 		}
 		expect(t, ask("/good"), yes)
-		for i := range probe.MaxLooks {
+		for i := range probe.MaxPending {
 			expect(t, ask("/dead/"+strconv.Itoa(i)), no(hangs))
 		}
-		if begun.Load() != probe.MaxLooks {
+		if begun.Load() != probe.MaxPending {
 			t.Errorf("%d looks have not ended", begun.Load())
 		}
 		close(back)

@@ -15,24 +15,24 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// maxBody is how much of a body is read, and thrown away: who answers need not see it cut off.
+// maxBody is the maximum number of bytes read of a body and discarded, so that a server can finish a short response.
 const maxBody = 1 << 10
 
-// errElsewhere ends a question to another host: what answers there is not the component of this node.
+// errElsewhere rejects a probe of another host: it would not reach the component of this node.
 var errElsewhere = errors.New("the URL is not one of the node's localhost")
 
-// localhost asks the components of this node. Each question has a connection of its own: one that was
-// opened before proves less, and none is left. It takes no proxy from the environment.
+// localhost is the transport to the components of this node. Each probe opens and closes a connection: a connection
+// that is already open proves less. It uses no proxy of the environment.
 var localhost = &http.Transport{
 	DialContext:            (&net.Dialer{Timeout: limit, Control: onLocalhost}).DialContext,
-	TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only localhost can be dialled, and who is there has made its certificate itself
+	TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // dials only localhost, where certificates are usually self-signed
 	TLSHandshakeTimeout:    limit,
 	DisableKeepAlives:      true,
 	DisableCompression:     true,
 	MaxResponseHeaderBytes: 64 << 10,
 }
 
-// onLocalhost refuses to connect to any other machine, whatever a name stands for.
+// onLocalhost rejects connections to other machines. It checks the resolved address.
 func onLocalhost(_, address string, _ syscall.RawConn) error {
 	where, err := netip.ParseAddrPort(address)
 	if err != nil || !where.Addr().Unmap().IsLoopback() {
@@ -41,11 +41,11 @@ func onLocalhost(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// get gets a URL. A status of 200 to 299 says yes. Redirects are not followed: a round trip knows none.
+// get sends a GET request. A status of 200 to 299 is a yes. It does not follow redirects.
 func get(ctx context.Context, url string) podrule.Answer {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return no("the URL cannot be asked")
+		return no("the URL is not valid")
 	}
 	request.Header.Set("User-Agent", userAgent())
 	response, err := localhost.RoundTrip(request)
@@ -54,9 +54,9 @@ func get(ctx context.Context, url string) podrule.Answer {
 	case errors.Is(err, errElsewhere):
 		return no(errElsewhere.Error())
 	case errors.As(err, &port):
-		return no("the URL has no port that there is")
+		return no("the port of the URL is not valid")
 	case err != nil:
-		return no(words(ctx, err, limit))
+		return no(explain(ctx, err, limit))
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 	_, _ = io.CopyN(io.Discard, response.Body, maxBody)
@@ -64,9 +64,9 @@ func get(ctx context.Context, url string) podrule.Answer {
 	case 2:
 		return yes
 	case 3:
-		return no(fmt.Sprintf("answered %d, and redirects are not followed", status))
+		return no(fmt.Sprintf("returned %d, and podgate does not follow redirects", status))
 	default:
-		return no(fmt.Sprintf("answered %d", status))
+		return no(fmt.Sprintf("returned %d", status))
 	}
 }
 

@@ -30,9 +30,9 @@ func TestHTTPProbeResultFollowsTheStatusCode(t *testing.T) {
 	})
 	for code, want := range map[int]podrule.Answer{
 		200: yes, 204: yes, 299: yes,
-		300: no("answered 300, and redirects are not followed"),
-		304: no("answered 304, and redirects are not followed"),
-		400: no("answered 400"), 404: no("answered 404"), 500: no("answered 500"), 503: no("answered 503"),
+		300: no("returned 300, and podgate does not follow redirects"),
+		304: no("returned 304, and podgate does not follow redirects"),
+		400: no("returned 400"), 404: no("returned 404"), 500: no("returned 500"), 503: no("returned 503"),
 	} {
 		expect(t, got(t, server.URL+"/"+strconv.Itoa(code)), want)
 	}
@@ -67,7 +67,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 				w.WriteHeader(http.StatusFound)
 			}
 		})
-		expect(t, got(t, server.URL), no("answered 302, and redirects are not followed"))
+		expect(t, got(t, server.URL), no("returned 302, and podgate does not follow redirects"))
 		if times.Load() != 1 {
 			t.Errorf("to %q: asked %d times", to, times.Load())
 		}
@@ -103,10 +103,10 @@ func TestEndpointWithoutValidHTTPIsNotReady(t *testing.T) {
 		"http://" + refused(t):                         "connection refused",
 		"http://" + garbage.Addr().String():            "the answer is not HTTP",
 		strings.Replace(plain.URL, "http", "https", 1): "the answer is not TLS",
-		"http://127.0.0.1:99999":                       "the URL has no port that there is",
+		"http://127.0.0.1:99999":                       "the port of the URL is not valid",
 		"http://192.0.2.1:9099":                        "the URL is not one of the node's localhost",
 		"https://[2001:db8::1]:9099":                   "the URL is not one of the node's localhost",
-		"http://127.0.0.1:9099/%zz":                    "the URL cannot be asked",
+		"http://127.0.0.1:9099/%zz":                    "the URL is not valid",
 	} {
 		expect(t, got(t, url), no(why))
 	}

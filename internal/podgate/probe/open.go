@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openWithin opens a file below a root, where a link must not lead out of it, nor be absolute. It is
-// for systems that have no better way.
+// openWithin opens a file below a root. It rejects links that are absolute or lead out of the root. It is
+// for systems without openat2.
 func openWithin(root, path string) (*os.File, error) {
 	dir, err := os.OpenRoot(cmp.Or(root, "/"))
 	if err != nil {

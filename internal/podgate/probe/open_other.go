@@ -4,5 +4,5 @@ package probe
 
 import "os"
 
-// open opens a file to read, below root.
+// open opens a file below root for reading.
 func open(root, path string) (*os.File, error) { return openWithin(root, path) }

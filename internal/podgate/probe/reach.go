@@ -11,20 +11,20 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// reachLimit is how long a connection to a pod may take. A packet that is lost is sent again after a
-// second: the question is asked again as well.
+// reachLimit is the timeout of a connection to a pod. TCP retransmits a lost packet only after one
+// second, when the next probe starts anyway.
 const reachLimit = time.Second
 
-// reach opens a TCP connection to an address and closes it at once. Whoever accepts it was reached,
-// and who resets it was as well: nobody listens at the port, but packets go there and back.
+// reach opens a TCP connection to an address and closes it immediately. An accepted connection is a yes,
+// and so is a reset: no process listens on the port, but packets pass in both directions.
 //
-// An application that listens at the port sees a connection that ends without a word, as it does from
-// a TCP probe of the kubelet. A firewall that rejects with a reset, or says that the port is
-// unreachable, cannot be told from a pod: both look like a yes.
+// An application that listens on the port sees a connection that closes without data, like for
+// a TCP probe of the kubelet. Reach cannot distinguish a pod from a firewall that rejects with a reset or
+// port unreachable: both return yes.
 func reach(ctx context.Context, dial DialFunc, address string) podrule.Answer {
-	// Without a host a dialer tries this machine, which would answer.
+	// Without a host, a dialer connects to this machine, which would respond.
 	if where, err := netip.ParseAddrPort(address); err != nil || where.Addr().Unmap().IsUnspecified() || where.Port() == 0 {
-		return no("the pod has no address that can be tried")
+		return no("the pod has no usable address")
 	}
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
@@ -34,10 +34,10 @@ func reach(ctx context.Context, dial DialFunc, address string) podrule.Answer {
 	conn, err := dial(ctx, "tcp", address)
 	switch {
 	case err == nil:
-		_ = conn.Close() // that it was there is all
+		_ = conn.Close()
 		return yes
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET): // the second if it is accepted and reset before we look
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET): // ECONNRESET: accepted, then reset immediately
 		return yes
 	}
-	return no(words(ctx, err, reachLimit))
+	return no(explain(ctx, err, reachLimit))
 }

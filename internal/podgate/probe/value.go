@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// hasValue says whether the beginning of a content, as much as is looked at, contains a value as a
-// whole: 10.0.0.1/32 is neither in 110.0.0.1/32 nor in 10.0.0.1/320. The character before it and the
-// one after it must not be a letter, a digit, or one of ". : - _", which addresses and names are of.
-// A value that brings its own end, as a quote, may have anything beyond that.
+// hasValue reports whether the first maxFile bytes of a content contain a value as a
+// whole: 10.0.0.1/32 is neither in 110.0.0.1/32 nor in 10.0.0.1/320. The characters before and
+// after it must not be a letter, a digit, or one of ". : - _", which addresses and names consist of.
+// A value that starts or ends with another character, e.g. a quote, may have any neighbour there.
 func hasValue(content []byte, value string) bool {
 	looked := content[:min(len(content), maxFile)]
 	first, _ := utf8.DecodeRuneInString(value)
@@ -31,14 +31,14 @@ func hasValue(content []byte, value string) bool {
 	}
 }
 
-// ends says whether a value ends between its own edge and its neighbour. A slash is no end of its
-// own: what is left of {ipv6}/128 for a pod without such an address is in every such address.
+// ends reports whether a value ends between its first or last character and its neighbour. A slash does not end a
+// value: for a pod without an IPv6 address, {ipv6}/128 is /128, which every such address contains.
 func ends(edge, neighbour rune) bool {
 	return !ofValue(neighbour) || !ofValue(edge) && edge != '/'
 }
 
-// ofValue says that a character is one that values are of. What is no text counts as such: it may be
-// half of a letter.
+// ofValue reports whether values consist of such a character. An invalid byte counts too: it may be
+// a part of a letter.
 func ofValue(r rune) bool {
 	return r == utf8.RuneError || unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(".:-_", r)
 }

@@ -28,8 +28,8 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 	headers := func(h map[string]string) check.Spec { return http(check.HTTP{URL: fine, Headers: h}) }
 	for want, spec := range map[string]check.Spec{
 		`http is not set, nor is tcp, grpc, file, exec, cni or peers: set one of them, e.g. http: {url: "http://localhost:9099/readiness"}, or cni: {} for the default CNI directories`: {},
-		`exec is set together with http and tcp: set one of them, and add another entry to checks for each of the others`:                                                                  {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
-		`cni is set together with file and grpc and peers: set one of them, and add another entry to checks for each of the others`:                                                        {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
+		`exec is set together with http and tcp: set one of them, and add another entry to checks for each of the others`:                                                               {HTTP: &check.HTTP{}, TCP: &check.TCP{}, Exec: &check.Exec{}},
+		`cni is set together with file and grpc and peers: set one of them, and add another entry to checks for each of the others`:                                                     {CNI: &check.CNI{}, Peers: &check.Peers{}, File: &check.File{}, GRPC: &check.GRPC{}},
 
 		`http.url is ""` + noURL:                                                          http(check.HTTP{}),
 		`http.url is "localhost"` + noURL:                                                 http(check.HTTP{URL: "localhost"}),
@@ -51,13 +51,13 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 		`http.headers has the name "", must consist of letters, digits and dashes, e.g. X-Health-Token`:    headers(map[string]string{"": "x"}),
 		`http.headers has the name "X Y", must consist of letters, digits and dashes, e.g. X-Health-Token`: headers(map[string]string{"X Y": "x"}),
 		`http.headers has the name "X:", must consist of letters, digits and dashes, e.g. X-Health-Token`:  headers(map[string]string{"X:": "x", "Y:": "y"}),
-		`http.headers has an invalid value for X, must be one line of text`:                headers(map[string]string{"X": "a\r\nb"}),
-		`http.headers has an invalid value for Y, must be one line of text`:                headers(map[string]string{"Y": "\x01"}),
-		`http.headers has an invalid value for host, must be one line of text`:             headers(map[string]string{"host": "a b"}),
-		`http.headers has X-A and x-a, which are the same header: remove one of them`:                  headers(map[string]string{"X-A": "1", "x-a": "2"}),
+		`http.headers has an invalid value for X, must be one line of text`:                                headers(map[string]string{"X": "a\r\nb"}),
+		`http.headers has an invalid value for Y, must be one line of text`:                                headers(map[string]string{"Y": "\x01"}),
+		`http.headers has an invalid value for host, must be one line of text`:                             headers(map[string]string{"host": "a b"}),
+		`http.headers has X-A and x-a, which are the same header: remove one of them`:                      headers(map[string]string{"X-A": "1", "x-a": "2"}),
 
-		`http.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                                                           http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "ca.crt"}}),
-		`http.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: remove one of them`:                                 http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}),
+		`http.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                                                        http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "ca.crt"}}),
+		`http.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: remove one of them`:                             http(check.HTTP{URL: "https://localhost", TLS: check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}),
 		`http.url is "http://localhost", which does not use TLS: remove caFile, serverName and insecureSkipVerify, or begin with https://`: http(check.HTTP{URL: fine, TLS: check.TLS{ServerName: "x"}}),
 
 		`tcp.address is ""` + noAddress:                              {TCP: &check.TCP{}},
@@ -71,15 +71,15 @@ func TestAnErrorNamesTheFieldAndAValidValue(t *testing.T) {
 		`tcp.address is "[::1]:65536": the port is "65536"` + noPort: {TCP: &check.TCP{Address: "[::1]:65536"}},
 
 		`grpc.address is ""` + noAddress: {GRPC: &check.GRPC{}},
-		`grpc.address is "unix://agent.sock", must name an absolute path, e.g. unix:///run/agent.sock`:            {GRPC: &check.GRPC{Address: "unix://agent.sock"}},
-		`grpc.address is "a:x": the port is "x"` + noPort:                                                         {GRPC: &check.GRPC{Address: "a:x"}},
-		`grpc.tls.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                           {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "ca.crt"}}},
+		`grpc.address is "unix://agent.sock", must name an absolute path, e.g. unix:///run/agent.sock`:             {GRPC: &check.GRPC{Address: "unix://agent.sock"}},
+		`grpc.address is "a:x": the port is "x"` + noPort:                                                          {GRPC: &check.GRPC{Address: "a:x"}},
+		`grpc.tls.caFile is "ca.crt", must be an absolute path, e.g. /etc/agent/ca.crt`:                            {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "ca.crt"}}},
 		`grpc.tls.caFile is "/ca.crt", which has no effect because insecureSkipVerify is true: remove one of them`: {GRPC: &check.GRPC{Address: "a:1", TLS: &check.TLS{CAFile: "/ca.crt", InsecureSkipVerify: true}}},
 
-		`file.path is "", must be absolute, e.g. /var/lib/calico/nodename`:                            {File: &check.File{}},
-		`file.path is "x/y", must be absolute, e.g. /var/lib/calico/nodename`:                         {File: &check.File{Path: "x/y"}},
-		`file.newerThan is 0s, must be at least 1s, e.g. 5m`:                                          {File: &check.File{Path: "/x", NewerThan: check.For(0)}},
-		`file.newerThan is -5m0s, must be at least 1s, e.g. 5m`:                                       {File: &check.File{Path: "/x", NewerThan: check.For(-5 * time.Minute)}},
+		`file.path is "", must be absolute, e.g. /var/lib/calico/nodename`:                          {File: &check.File{}},
+		`file.path is "x/y", must be absolute, e.g. /var/lib/calico/nodename`:                       {File: &check.File{Path: "x/y"}},
+		`file.newerThan is 0s, must be at least 1s, e.g. 5m`:                                        {File: &check.File{Path: "/x", NewerThan: check.For(0)}},
+		`file.newerThan is -5m0s, must be at least 1s, e.g. 5m`:                                     {File: &check.File{Path: "/x", NewerThan: check.For(-5 * time.Minute)}},
 		`file.contains has 65537 bytes, must have at most 65536: the check reads no more of a file`: {File: &check.File{Path: "/x", Contains: strings.Repeat("x", 65537)}},
 		noCommand: {Exec: &check.Exec{}},
 		`exec.command[1] contains a zero byte, which an argument must not contain`: {Exec: &check.Exec{Command: []string{"x", "\x00"}}},

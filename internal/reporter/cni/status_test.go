@@ -42,7 +42,7 @@ func TestStatusIsThatOfThePlugins(t *testing.T) {
 	}{
 		"ready":                             {},
 		"ready, with junk on its output":    {does: action{Stdout: "junk", Stderr: "junk"}},
-		"cannot accept pods":                  {does: said(`{"code": 50, "msg": "no token", "details": "yet"}`), reason: cni.StatusNotReady, says: `plugin "fake" cannot take pods: no token; yet`},
+		"cannot accept pods":                {does: said(`{"code": 50, "msg": "no token", "details": "yet"}`), reason: cni.StatusNotReady, says: `plugin "fake" cannot accept pods: no token; yet`},
 		"limited connectivity":              {does: said(`{"code": 51, "msg": "no route"}`), reason: cni.StatusNotReady, says: `plugin "fake" has limited connectivity: no route`},
 		"another error":                     {does: said(`{"code": 7, "msg": "bad field"}`), reason: cni.StatusFailed, says: `STATUS of plugin "fake" failed: bad field`},
 		"an error without a code":           {does: said(`{"msg": "bad day"}`), reason: cni.StatusFailed, says: "bad day"},
