@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rights are what an account may do: in the whole cluster (""), and in namespaces.
+// rights are the RBAC rules of an account per namespace; the key "" stands for the whole cluster.
 type rights map[string][]rbacv1.PolicyRule
 
-// rightsOf follows the bindings of an account.
+// rightsOf collects the rules of all roles that are bound to an account.
 func rightsOf(t *testing.T, all objects, account string) rights {
 	t.Helper()
 	found := rights{}
@@ -40,7 +40,7 @@ func rightsOf(t *testing.T, all objects, account string) rights {
 	return found
 }
 
-// generated are the rights in a file that is made from the code.
+// generated reads the rules from a role file that is generated from the code.
 func generated(t *testing.T, file string) rights {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(chartDir(), "files", file))
@@ -58,7 +58,7 @@ func generated(t *testing.T, file string) rights {
 	return found
 }
 
-// TestAccountsMayDoWhatTheCodeNeeds, and nothing else.
+// TestAccountsMayDoWhatTheCodeNeeds: each account has exactly the rights that the code needs.
 func TestAccountsMayDoWhatTheCodeNeeds(t *testing.T) {
 	all := render(t, ci(t, "reporters")+withPodgate)
 	want := map[string]rights{
@@ -71,7 +71,7 @@ func TestAccountsMayDoWhatTheCodeNeeds(t *testing.T) {
 	}
 	for _, account := range each[*corev1.ServiceAccount](all) {
 		if got := rightsOf(t, all, account.Name); !reflect.DeepEqual(got, want[account.Name]) {
-			t.Errorf("%s may\n%v\nwant\n%v", account.Name, got, want[account.Name])
+			t.Errorf("%s has the rights\n%v\nwant\n%v", account.Name, got, want[account.Name])
 		}
 		delete(want, account.Name)
 	}
@@ -85,25 +85,25 @@ func TestAccountsMayDoWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// TestMetricsReaderRoleIsBoundOnlyToNamedReaders: nobody is one until the values name somebody.
+// TestMetricsReaderRoleIsBoundOnlyToNamedReaders: without names in the values, the role has no binding.
 func TestMetricsReaderRoleIsBoundOnlyToNamedReaders(t *testing.T) {
 	const role = "readygate-metrics-reader"
 	all := render(t, "")
 	want := []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}
 	if got := get[*rbacv1.ClusterRole](t, all, role).Rules; !reflect.DeepEqual(got, want) {
-		t.Errorf("a reader may %v", got)
+		t.Errorf("%s has the rules %v, want %v", role, got, want)
 	}
 	isReader := func(binding *rbacv1.ClusterRoleBinding) bool { return binding.RoleRef.Name == role }
 	if slices.ContainsFunc(each[*rbacv1.ClusterRoleBinding](all), isReader) {
-		t.Error("there is a reader though nobody named one")
+		t.Errorf("%s is bound, but the values name no reader", role)
 	}
 	binding := get[*rbacv1.ClusterRoleBinding](t, render(t, ci(t, "full")), role)
 	if want := (rbacv1.Subject{Kind: "ServiceAccount", Name: "prometheus-k8s", Namespace: "monitoring"}); len(binding.Subjects) != 1 || binding.Subjects[0] != want {
-		t.Errorf("readers are %v", binding.Subjects)
+		t.Errorf("%s is bound to %v, want %v", role, binding.Subjects, want)
 	}
 	for _, obj := range render(t, ci(t, "small")) {
 		if strings.Contains(client.ObjectKeyFromObject(obj).Name, "metrics") {
-			t.Errorf("%s is there though metrics are off", obj.GetName())
+			t.Errorf("%s is rendered with metrics.enabled false", obj.GetName())
 		}
 	}
 }

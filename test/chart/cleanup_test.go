@@ -17,7 +17,7 @@ import (
 
 func jobs(all objects) []*batchv1.Job { return each[*batchv1.Job](all) }
 
-// cleanupOptions are the arguments of the clean-up, as it reads them.
+// cleanupOptions parses the arguments of the cleanup Job as the cleanup does.
 func cleanupOptions(t *testing.T, job *batchv1.Job) *uninstall.Options {
 	t.Helper()
 	args := job.Spec.Template.Spec.Containers[0].Args
@@ -28,32 +28,32 @@ func cleanupOptions(t *testing.T, job *batchv1.Job) *uninstall.Options {
 	flags := pflag.NewFlagSet("cleanup", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	if err := flags.Parse(args[1:]); err != nil {
-		t.Fatalf("the clean-up does not take %v: %v", args, err)
+		t.Fatalf("the cleanup rejects the arguments %v: %v", args, err)
 	}
 	return options
 }
 
-// TestCleanupHasTheOptionsOfTheInstallation and ends before Helm loses its patience.
+// TestCleanupHasTheOptionsOfTheInstallation: the cleanup ends before the default timeout of Helm.
 func TestCleanupHasTheOptionsOfTheInstallation(t *testing.T) {
 	all := render(t, ci(t, "reporters")+withPodgate)
 	job := get[*batchv1.Job](t, all, "readygate-cleanup")
 	options := cleanupOptions(t, job)
 	if options.Namespace != namespace || options.Deployment != get[*appsv1.Deployment](t, all, "readygate-manager").Name || options.Rules != "keep" {
-		t.Errorf("the clean-up is started with %+v", options)
+		t.Errorf("the cleanup is started with %+v", options)
 	}
 	want := []string{"cilium.io/AgentReady", "example.com/PodNetworkReady", "flannel.example.com/NetworkReady", "nvidia.com/DriverReady", "nvidia.com/ToolkitReady"}
 	if !slices.Equal(options.Conditions, want) {
-		t.Errorf("it removes %v, want %v", options.Conditions, want)
+		t.Errorf("the cleanup removes the conditions %v, want %v", options.Conditions, want)
 	}
 	wantFound(t, all, options.Reporters, func(name string) bool { return strings.HasPrefix(name, "readygate-reporter-") })
 	wantFound(t, all, options.Agents, func(name string) bool { return name == "readygate-podgate" })
 	deadline := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
 	if options.Timeout >= deadline || deadline >= 5*time.Minute {
-		t.Errorf("it has %v, its Job %v, Helm 5m", options.Timeout, deadline)
+		t.Errorf("timeouts: cleanup %v, its Job %v, Helm 5m; want each shorter than the next", options.Timeout, deadline)
 	}
 }
 
-// The manager and the clean-up wait for controllers in the same namespaces, and by default in the one that the flag has.
+// The manager and the cleanup wait for controllers in the same namespaces. The default is that of the flag.
 func TestManagerAndCleanupHaveTheSamePeers(t *testing.T) {
 	for values, want := range map[string][]string{
 		"":                                  leadership.DefaultPeerNamespaces(),
@@ -63,16 +63,16 @@ func TestManagerAndCleanupHaveTheSamePeers(t *testing.T) {
 		all := render(t, values)
 		options := cleanupOptions(t, get[*batchv1.Job](t, all, "readygate-cleanup"))
 		if !slices.Equal(options.Peers, want) {
-			t.Errorf("%q: the clean-up has %q, want %q", values, options.Peers, want)
+			t.Errorf("%q: the cleanup has the peer namespaces %q, want %q", values, options.Peers, want)
 		}
 		arg := "--leader-election-peer-namespaces=" + strings.Join(want, ",")
 		if args := get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, arg) {
-			t.Errorf("%q: %q is not in %q", values, arg, args)
+			t.Errorf("%q: the manager has the arguments %q, want %q", values, args, arg)
 		}
 	}
 }
 
-// wantFound checks that labels select the DaemonSets that are wanted, and their pods, and nothing else.
+// wantFound checks that a label selector selects exactly the wanted DaemonSets and their pods.
 func wantFound(t *testing.T, all objects, text string, want func(name string) bool) {
 	t.Helper()
 	selector, err := labels.Parse(text)
@@ -81,52 +81,52 @@ func wantFound(t *testing.T, all objects, text string, want func(name string) bo
 	}
 	for _, set := range each[*appsv1.DaemonSet](all) {
 		if selector.Matches(labels.Set(set.Labels)) != want(set.Name) || selector.Matches(labels.Set(set.Spec.Template.Labels)) != want(set.Name) {
-			t.Errorf("it finds %s with %s: %v", set.Name, text, !want(set.Name))
+			t.Errorf("the selector %s: selects the DaemonSet %s or its pods: %v, want %v", text, set.Name, !want(set.Name), want(set.Name))
 		}
 	}
 	if selector.Matches(labels.Set(get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Labels)) {
-		t.Errorf("it finds the manager with %s", text)
+		t.Errorf("the selector %s selects the manager", text)
 	}
 }
 
-// TestCleanupRunsWhereTheManagerDoes: also where every node is held and no network works.
+// TestCleanupRunsWhereTheManagerDoes: the cleanup also runs while all nodes are held and no pod network works.
 func TestCleanupRunsWhereTheManagerDoes(t *testing.T) {
 	all := pods(render(t, ci(t, "proxyless")))
 	job, manager := all["readygate-cleanup"], all["readygate-manager"]
 	if job.HostNetwork != manager.HostNetwork || job.DNSPolicy != manager.DNSPolicy || job.Containers[0].Image != manager.Containers[0].Image {
-		t.Errorf("the clean-up is %v", job)
+		t.Errorf("the pod of the cleanup is %v, want network, DNS policy and image of the manager", job)
 	}
 }
 
-// TestCleanupIsAHook that leaves nothing behind if all went well.
+// TestCleanupIsAHook: Helm removes the cleanup and its rights after it has succeeded.
 func TestCleanupIsAHook(t *testing.T) {
 	seen := 0
 	for _, obj := range render(t, "") {
 		if strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
-			continue // limits the account before it exists, and bothers nobody
+			continue // limits the account before it exists, and no other account
 		}
 		hook := obj.GetAnnotations()["helm.sh/hook"]
 		if strings.HasPrefix(obj.GetName(), "readygate-cleanup") != (hook == "pre-delete") {
-			t.Errorf("%s %s is a hook: %q", kindOf(obj), obj.GetName(), hook)
+			t.Errorf("%s %s has the hook annotation %q", kindOf(obj), obj.GetName(), hook)
 		}
 		if hook == "" {
 			continue
 		}
 		seen++
 		if obj.GetAnnotations()["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
-			t.Errorf("%s stays", kindOf(obj))
+			t.Errorf("%s is kept after the hook succeeded", kindOf(obj))
 		}
-		// Its rights are there before it starts.
+		// Helm creates the rights before the Job.
 		if want := map[bool]string{true: "0", false: "-1"}[kindOf(obj) == "Job"]; obj.GetAnnotations()["helm.sh/hook-weight"] != want {
 			t.Errorf("the weight of %s is %s, want %s", kindOf(obj), obj.GetAnnotations()["helm.sh/hook-weight"], want)
 		}
 	}
 	if seen != 6 {
-		t.Errorf("there are %d hooks", seen)
+		t.Errorf("the chart renders %d hooks, want 6", seen)
 	}
 }
 
-// TestCleanupFollowsTheCRDs: where they go, so do the rules.
+// TestCleanupFollowsTheCRDs: the cleanup deletes the rules if the uninstallation deletes the CRDs.
 func TestCleanupFollowsTheCRDs(t *testing.T) {
 	for values, want := range map[string]string{"": "keep", "crds: {keep: false}": "delete", "crds: {keep: false, install: false}": "keep"} {
 		if got := cleanupOptions(t, jobs(render(t, values))[0]).Rules; got != want {
@@ -134,6 +134,6 @@ func TestCleanupFollowsTheCRDs(t *testing.T) {
 		}
 	}
 	if len(jobs(render(t, "cleanup: {enabled: false}"))) > 0 {
-		t.Error("there is a clean-up though it is off")
+		t.Error("the cleanup is rendered with cleanup.enabled false")
 	}
 }

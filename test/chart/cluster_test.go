@@ -26,7 +26,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// emptyCluster is a control plane that has never heard of Readygate.
+// emptyCluster starts a control plane without any object of Readygate.
 func emptyCluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: testenv.Binaries()})
@@ -44,7 +44,7 @@ func emptyCluster(t *testing.T) *testenv.Cluster {
 	return c
 }
 
-// helm is a Helm that uses a cluster.
+// helm runs a Helm binary against a cluster.
 type helm struct {
 	binary, kubeconfig string
 }
@@ -61,12 +61,12 @@ func helmOf(t *testing.T, c *testenv.Cluster, binary string) helm {
 // try installs, upgrades, rolls back or uninstalls the release.
 func (h helm) try(t *testing.T, verb, values string, args ...string) error {
 	t.Helper()
-	_, err := h.tell(t, verb, values, args...)
+	_, err := h.runVerb(t, verb, values, args...)
 	return err
 }
 
-// tell is try that also returns what Helm printed.
-func (h helm) tell(t *testing.T, verb, values string, args ...string) (string, error) {
+// runVerb is try that also returns the output of Helm.
+func (h helm) runVerb(t *testing.T, verb, values string, args ...string) (string, error) {
 	t.Helper()
 	command := []string{verb, release, "--namespace", namespace}
 	if verb == "install" || verb == "upgrade" {
@@ -83,17 +83,17 @@ func (h helm) run(t *testing.T, verb, values string, args ...string) {
 	h.output(t, verb, values, args...)
 }
 
-// output is what Helm printed, which must have worked.
+// output returns the output of Helm and fails the test if Helm fails.
 func (h helm) output(t *testing.T, verb, values string, args ...string) string {
 	t.Helper()
-	out, err := h.tell(t, verb, values, args...)
+	out, err := h.runVerb(t, verb, values, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// TestInstallUpgradeAndUninstall with both Helms, on a cluster each.
+// TestInstallUpgradeAndUninstall runs Helm 4 and Helm 3, each on a cluster of its own.
 func TestInstallUpgradeAndUninstall(t *testing.T) {
 	t.Parallel()
 	for _, binary := range helms {
@@ -102,11 +102,11 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 			c := emptyCluster(t)
 			h := helmOf(t, c, binary)
 			h.run(t, "install", ci(t, "reporters"))
-			t.Run("the manager may do what it needs, and an upgrade keeps its policy", func(t *testing.T) { upgradeKeepsPolicyForNodes(t, c, h) })
-			t.Run("the manager may do nothing else", func(t *testing.T) { managerIsLimited(t, c) })
+			t.Run("the manager has the rights it needs, and an upgrade keeps its policy", func(t *testing.T) { upgradeKeepsPolicyForNodes(t, c, h) })
+			t.Run("the manager has no other rights", func(t *testing.T) { managerIsLimited(t, c) })
 			t.Run("a reporter may report its condition", func(t *testing.T) { reporterIsLimited(t, c) })
 			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsPolicyForPods(t, c, h) })
-			t.Run("switched off while there are rules for pods", func(t *testing.T) { warnsOfPodRules(t, c, h) })
+			t.Run("podgate is disabled while PodReadinessRules exist", func(t *testing.T) { warnsOfPodRules(t, c, h) })
 			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", noMonitors) })
 			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstallRelease(t, c, h) })
 			t.Run("install again", func(t *testing.T) { h.run(t, "install", "") })
@@ -114,7 +114,7 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 	}
 }
 
-// noMonitors switches off what needs CRDs of others.
+// noMonitors disables the objects that need the CRDs of the Prometheus Operator.
 const noMonitors = "monitoring.serviceMonitor.enabled=false,monitoring.podMonitor.enabled=false,monitoring.prometheusRule.enabled=false"
 
 func policyForNodesOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
@@ -126,8 +126,8 @@ func policyForNodesOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdm
 	return &taintNewNodes
 }
 
-// cover runs a manager until the API server holds the nodes of a new rule at their creation, and
-// those of an old one no more.
+// cover runs a manager until the API server taints new nodes of the rule name, and no longer those of the deleted rule
+// without.
 func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
 	_, stop, err := c.RunManager()
@@ -142,9 +142,9 @@ func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.Nod
 		if err := c.Client.Delete(t.Context(), testenv.Rule(without)); err != nil {
 			t.Fatal(err)
 		}
-		testenv.Eventually(t, "the rule "+without+" to go", func(ctx context.Context) error {
+		testenv.Eventually(t, "deletion of the rule "+without, func(ctx context.Context) error {
 			if err := c.Client.Get(ctx, types.NamespacedName{Name: without}, &v1alpha1.NodeReadinessRule{}); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("it is there: %v", err)
+				return fmt.Errorf("the rule exists: %v", err)
 			}
 			return nil
 		})
@@ -156,15 +156,15 @@ func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.Nod
 	return rule
 }
 
-// upgradeKeepsPolicyForNodes: the manager fills the policy, with the rights that the chart gives it. No
-// manager runs during the upgrades, so nobody repairs what they break.
+// upgradeKeepsPolicyForNodes: the manager writes the policy with the rights that the chart grants. No
+// manager runs during the upgrades, so none can write the policy again.
 func upgradeKeepsPolicyForNodes(t *testing.T, c *testenv.Cluster, h helm) {
 	previous := ""
 	for _, name := range []string{"first", "second", "third"} {
 		rule := cover(t, c, name, previous)
 		before := policyForNodesOf(t, c)
 		if !admission.ReadTaintNewNodes(&before.Spec).Covers(rule.UID) {
-			t.Fatalf("the policy does not speak of the rule: %v", before.Spec)
+			t.Fatalf("the policy does not contain the rule: %v", before.Spec)
 		}
 		h.run(t, "upgrade", ci(t, "reporters"), "--set", "manager.podAnnotations.upgrade="+name)
 		if after := policyForNodesOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
@@ -173,7 +173,7 @@ func upgradeKeepsPolicyForNodes(t *testing.T, c *testenv.Cluster, h helm) {
 		node := testenv.Node("new-"+name, testenv.Pool(name))
 		c.Create(t, node)
 		if !testenv.HasTaint(node, testenv.TaintKey(name)) {
-			t.Errorf("a node is created with the taints %v after the upgrade", node.Spec.Taints)
+			t.Errorf("after the upgrade a node is created with the taints %v", node.Spec.Taints)
 		}
 		previous = name
 	}
@@ -188,7 +188,7 @@ func policyForPodsOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmi
 	return gates
 }
 
-// podRule is a rule for pods that waits for their nodes to reach them.
+// podRule is a PodReadinessRule that requires the node to reach the pod.
 func podRule(name string) *podv1alpha1.PodReadinessRule {
 	return &podv1alpha1.PodReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -196,7 +196,7 @@ func podRule(name string) *podv1alpha1.PodReadinessRule {
 	}
 }
 
-// upgradeKeepsPolicyForPods: what a manager has written into the policy stays, with no manager to repair it.
+// upgradeKeepsPolicyForPods: an upgrade keeps what a manager has written into the policy. No manager runs meanwhile.
 func upgradeKeepsPolicyForPods(t *testing.T, c *testenv.Cluster, h helm) {
 	h.run(t, "upgrade", ci(t, "podgate"))
 	rule := podRule("gated")
@@ -213,24 +213,24 @@ func upgradeKeepsPolicyForPods(t *testing.T, c *testenv.Cluster, h helm) {
 	}
 }
 
-// warnsOfPodRules: podgate can be switched off, and what that means for rules that are there is said.
+// warnsOfPodRules: Helm warns if an upgrade disables podgate while PodReadinessRules exist.
 func warnsOfPodRules(t *testing.T, c *testenv.Cluster, h helm) {
 	if out := h.output(t, "upgrade", "", "--set", "podgate.enabled=false"); strings.Contains(out, "podgate.enabled is false, but") {
-		t.Errorf("it warns of rules that do not exist:\n%s", out)
+		t.Errorf("Helm warns about rules that do not exist:\n%s", out)
 	}
 	rule := podRule("left")
 	if err := c.Client.Create(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	if out := h.output(t, "upgrade", "", "--set", "podgate.enabled=false"); !strings.Contains(out, "podgate.enabled is false, but there are rules for pods: left.") {
-		t.Errorf("it does not warn of the rule:\n%s", out)
+		t.Errorf("Helm does not warn about the rule:\n%s", out)
 	}
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// managerIsLimited by the policy that the chart installs with the rights.
+// managerIsLimited: the policy that the chart installs rejects other writes of the manager.
 func managerIsLimited(t *testing.T, c *testenv.Cluster) {
 	c.Create(t, testenv.Node("foreign", nil))
 	manager := c.As(t, testenv.ManagerUser)
@@ -241,7 +241,7 @@ func managerIsLimited(t *testing.T, c *testenv.Cluster) {
 	})
 }
 
-// reporterIsLimited to its condition on its node, as a pod of the DaemonSet would be.
+// reporterIsLimited: with the token of a pod of the DaemonSet, only its condition on its node can be written.
 func reporterIsLimited(t *testing.T, c *testenv.Cluster) {
 	const account, node = "readygate-reporter-cilium", "reported"
 	c.Create(t, testenv.Node(node, nil))
@@ -260,38 +260,38 @@ func reporterIsLimited(t *testing.T, c *testenv.Cluster) {
 		return wantRefused(report(ctx, "example.com/Other"), "cilium.io/AgentReady")
 	})
 	if err := report(t.Context(), "cilium.io/AgentReady"); err != nil {
-		t.Errorf("the reporter may not report: %v", err)
+		t.Errorf("the reporter cannot write its condition: %v", err)
 	}
 }
 
-// wantRefused says what is wrong with an answer that should be a refusal with these words.
+// wantRefused returns an error unless err is a rejection that contains these words.
 func wantRefused(err error, words string) error {
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), words) {
 		return nil
 	}
-	return fmt.Errorf("it was answered: %v", err)
+	return fmt.Errorf("got %v, want a rejection with %q", err, words)
 }
 
-// uninstallRelease without the clean-up, which needs a node to run on.
+// uninstallRelease skips the cleanup, which needs a node to run on.
 func uninstallRelease(t *testing.T, c *testenv.Cluster, h helm) {
 	h.run(t, "uninstall", "", "--no-hooks")
 	for _, name := range []string{v1alpha1.CRDName, podv1alpha1.CRDName} {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &crd); err != nil {
-			t.Errorf("the CRD %s did not stay: %v", name, err)
+			t.Errorf("the CRD %s is not kept: %v", name, err)
 		}
 	}
 	var policies admissionv1.ValidatingAdmissionPolicyList
 	if err := c.Client.List(t.Context(), &policies, client.MatchingLabels{admission.PartOfLabel: admission.PartOf}); err != nil || len(policies.Items) > 0 {
-		t.Errorf("%d policies stay: %v", len(policies.Items), err)
+		t.Errorf("%d policies are left: %v", len(policies.Items), err)
 	}
 }
 
-// takeOver are the flags with which a Helm takes objects of others. Helm 4 applies on the server's
-// side, where who owned a field before must be overruled.
+// takeOver are the flags with which Helm takes over existing objects. Helm 4 uses server-side apply and must also
+// force the conflicts with the former field managers.
 var takeOver = map[string][]string{"helm": {"--take-ownership", "--force-conflicts"}, "helm3": {"--take-ownership"}}
 
-// TestTakeOverACluster that has the CRD of another controller of these rules, and rules.
+// TestTakeOverACluster: the cluster has the CRD of another controller of these rules, and a rule.
 func TestTakeOverACluster(t *testing.T) {
 	t.Parallel()
 	c := emptyCluster(t)
@@ -314,19 +314,19 @@ func TestTakeOverACluster(t *testing.T) {
 			})
 			h := helmOf(t, c, binary)
 			if err := h.try(t, "install", ""); err == nil || !strings.Contains(err.Error(), v1alpha1.CRDName) {
-				t.Errorf("without being told to, Helm takes what is another's: %v", err)
+				t.Errorf("without %v Helm takes over the CRD of another controller: %v", takeOver[binary], err)
 			}
 			h.run(t, "install", "", takeOver[binary]...)
 			if err := c.Client.Get(t.Context(), types.NamespacedName{Name: "theirs"}, &v1alpha1.NodeReadinessRule{}); err != nil {
-				t.Errorf("the rule is gone: %v", err)
+				t.Errorf("the rule is lost: %v", err)
 			}
 			h.run(t, "uninstall", "", "--no-hooks")
 			if err := c.Client.Delete(t.Context(), &foreign); err != nil {
 				t.Fatal(err)
 			}
-			testenv.Eventually(t, "the CRD to go", func(ctx context.Context) error {
+			testenv.Eventually(t, "deletion of the CRD", func(ctx context.Context) error {
 				if err := c.Client.Get(ctx, client.ObjectKeyFromObject(&foreign), &foreign); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("it is there: %v", err)
+					return fmt.Errorf("the CRD exists: %v", err)
 				}
 				return nil
 			})

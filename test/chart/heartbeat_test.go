@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// agedRules are the rules of the examples that limit the age of a condition, by their file.
+// agedRules are the rules of the examples that set maxAge, by file.
 func agedRules(t *testing.T) map[string]*v1alpha1.NodeReadinessRule {
 	t.Helper()
 	found := map[string]*v1alpha1.NodeReadinessRule{}
@@ -44,7 +44,7 @@ func agedRules(t *testing.T) map[string]*v1alpha1.NodeReadinessRule {
 	return found
 }
 
-// late is what lint says of the heartbeats of the chart's reporter for this rule.
+// late returns the findings of lint about the heartbeat of the chart's reporter for this rule.
 func late(t *testing.T, file string, rule *v1alpha1.NodeReadinessRule, heartbeat string) []string {
 	t.Helper()
 	var values strings.Builder
@@ -64,25 +64,25 @@ func late(t *testing.T, file string, rule *v1alpha1.NodeReadinessRule, heartbeat
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said []string
+	var found []string
 	for _, finding := range report.Findings {
 		if finding.Severity == lint.Warning && finding.Object == "DaemonSet/readygate-reporter-examples" {
-			said = append(said, finding.Message)
+			found = append(found, finding.Message)
 		}
 	}
-	return said
+	return found
 }
 
-// TestReporterHeartbeatsAreFrequentEnough for the rules of the examples as they are, with the heartbeat that a
-// reporter has when the values name none. Where it is too seldom, lint says so.
+// TestReporterHeartbeatsAreFrequentEnough: the default heartbeat of the chart's reporters fits the rules of the
+// examples. Lint reports a heartbeat that is too infrequent.
 func TestReporterHeartbeatsAreFrequentEnough(t *testing.T) {
 	for file, rule := range agedRules(t) {
 		t.Run(rule.Name, func(t *testing.T) {
-			if said := late(t, file, rule, ""); len(said) > 0 {
-				t.Errorf("the heartbeat of the chart's reporter does not fit:\n%s", strings.Join(said, "\n"))
+			if found := late(t, file, rule, ""); len(found) > 0 {
+				t.Errorf("the heartbeat of the chart's reporter is too infrequent:\n%s", strings.Join(found, "\n"))
 			}
-			if said := late(t, file, rule, "  heartbeatPeriod: 10h\n"); len(said) == 0 || !strings.Contains(said[0], "every 10h0m0s, and rule") {
-				t.Errorf("of a heartbeat that is too seldom lint says only %q", said)
+			if found := late(t, file, rule, "  heartbeatPeriod: 10h\n"); len(found) == 0 || !strings.Contains(found[0], "every 10h0m0s, and rule") {
+				t.Errorf("for a heartbeat that is too infrequent lint reports only %q", found)
 			}
 		})
 	}

@@ -36,8 +36,8 @@ const (
 
 func chartDir() string { return filepath.Join(testenv.Root(), "charts", "readygate") }
 
-// inputs looks at the files that other processes read for these tests: if one changes, no test
-// result is still valid.
+// inputs reads the metadata of the files that other processes read for these tests, so that Go runs the tests
+// again if one of them changes.
 var inputs = sync.OnceValue(func() error {
 	look := func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {
@@ -49,7 +49,7 @@ var inputs = sync.OnceValue(func() error {
 		filepath.WalkDir(filepath.Join(testenv.Root(), "hack", "chart"), look))
 })
 
-// tool is the path of a binary that make helm builds.
+// tool returns the path of a binary that make helm builds.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	if err := inputs(); err != nil {
@@ -62,11 +62,11 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// registryValues names the registry, which has no default; the values of a test come after it.
+// registryValues sets the registry, which has no default. The values of a test override it.
 const registryValues = "testdata/registry-values.yaml"
 
-// runHelm runs a Helm with these values and returns what it printed. It has no configuration
-// and no cluster but those in env.
+// runHelm runs a Helm binary with these values and returns its output. Helm has no configuration
+// and no cluster except those in env.
 func runHelm(t testing.TB, binary, values string, env []string, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
@@ -84,7 +84,7 @@ func runHelm(t testing.TB, binary, values string, env []string, args ...string) 
 	return stdout.String(), nil
 }
 
-// rendered are the results of template, by its arguments: many tests render the chart with the same values.
+// rendered caches the results of template by its arguments: many tests render the chart with the same values.
 var rendered sync.Map
 
 type rendering struct {
@@ -117,7 +117,7 @@ func render(t testing.TB, values string, args ...string) objects {
 	return decode(t, text)
 }
 
-// ci is the content of a file of values that the chart is checked with.
+// ci returns the content of a values file of charts/readygate/ci.
 func ci(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(chartDir(), "ci", name+"-values.yaml"))
@@ -129,8 +129,8 @@ func ci(t testing.TB, name string) string {
 
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
-// decode reads objects, and fails for a field that their type does not have. Those of the
-// Prometheus Operator have no type here.
+// decode decodes objects and fails on a field that their type does not have. Objects of the
+// Prometheus Operator are unstructured.
 func decode(t testing.TB, text string) objects {
 	t.Helper()
 	var all objects
@@ -161,7 +161,7 @@ func decode(t testing.TB, text string) objects {
 	}
 }
 
-// get is the object of this type and name.
+// get returns the object of this type and name.
 func get[T client.Object](t testing.TB, all objects, name string) T {
 	t.Helper()
 	for _, obj := range all {
@@ -174,7 +174,7 @@ func get[T client.Object](t testing.TB, all objects, name string) T {
 	return none
 }
 
-// each are all objects of this type.
+// each returns all objects of this type.
 func each[T client.Object](all objects) []T {
 	var found []T
 	for _, obj := range all {
@@ -185,7 +185,7 @@ func each[T client.Object](all objects) []T {
 	return found
 }
 
-// names are kind, namespace and name of each object.
+// names returns kind, namespace and name of each object.
 func (o objects) names() []string {
 	names := make([]string, 0, len(o))
 	for _, obj := range o {

@@ -1,6 +1,5 @@
-// Package chart tests the chart: what it renders, as the types of the API see it, and what
-// happens when Helm 3 and Helm 4 install and upgrade it on a real API server. There is no
-// kubelet, so nothing runs here: that is for the tests on real nodes.
+// Package chart_test tests the chart: the rendered objects, decoded as API types, and how Helm 3 and Helm 4
+// install and upgrade it on a real API server. No kubelet runs, so no pod starts; test/e2e covers that.
 package chart_test
 
 import (
@@ -21,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // what fails, a test says
+	log.SetLogger(logr.Discard()) // the tests report failures
 	klog.SetLogger(logr.Discard())
 	if err := errors.Join(apiextensionsv1.AddToScheme(scheme.Scheme), v1alpha1.AddToScheme(scheme.Scheme), podv1alpha1.AddToScheme(scheme.Scheme)); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -22,7 +22,7 @@ func managerOf(t *testing.T, values string) *appsv1.Deployment {
 	return get[*appsv1.Deployment](t, render(t, values), "readygate-manager")
 }
 
-// TestManagerOnTheNetworkOfTheNode: it must work before the network of pods does.
+// TestManagerOnTheNetworkOfTheNode: the manager must work before the pod network does.
 func TestManagerOnTheNetworkOfTheNode(t *testing.T) {
 	deployment := managerOf(t, "")
 	pod := deployment.Spec.Template.Spec
@@ -36,10 +36,10 @@ func TestManagerOnTheNetworkOfTheNode(t *testing.T) {
 	}
 	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
 		if probe.HTTPGet.Host != "127.0.0.1" || port(container, probe.HTTPGet.Port.StrVal) != 9446 {
-			t.Errorf("kubelet asks %v", probe.HTTPGet)
+			t.Errorf("the kubelet probes %v", probe.HTTPGet)
 		}
 	}
-	// With as many nodes as replicas there is no place for a further one: ports are the node's.
+	// The ports are those of the node: a node that runs a replica has no free port for a second one.
 	if update := deployment.Spec.Strategy.RollingUpdate; update.MaxSurge.IntValue() != 0 || update.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("the rollout is %v", update)
 	}
@@ -53,24 +53,24 @@ func TestManagerOnTheNetworkOfPods(t *testing.T) {
 		t.Errorf("hostNetwork is %v and dnsPolicy %s", pod.HostNetwork, pod.DNSPolicy)
 	}
 	if options := parse(t, container.Args); options.HealthAddr != ":9446" {
-		t.Errorf("health is at %s, where no kubelet reaches it", options.HealthAddr)
+		t.Errorf("the health endpoint listens on %s, where the kubelet cannot reach it", options.HealthAddr)
 	}
 	if container.LivenessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" || container.ReadinessProbe.HTTPGet.Host != "" {
-		t.Errorf("kubelet asks %v and %v", container.LivenessProbe.HTTPGet, container.ReadinessProbe.HTTPGet)
+		t.Errorf("the kubelet probes %v and %v", container.LivenessProbe.HTTPGet, container.ReadinessProbe.HTTPGet)
 	}
 	if update := deployment.Spec.Strategy.RollingUpdate; update.MaxSurge.IntValue() != 1 || update.MaxUnavailable.IntValue() != 0 {
 		t.Errorf("the rollout is %v", update)
 	}
 }
 
-// parse reads the arguments as the manager does.
+// parse parses the arguments as the manager does.
 func parse(t *testing.T, args []string) *manager.Options {
 	t.Helper()
 	options := manager.NewOptions()
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
-		t.Fatalf("the manager does not take %v: %v", args, err)
+		t.Fatalf("the manager rejects the arguments %v: %v", args, err)
 	}
 	options.MetricsCerts = "" // a directory of the pod
 	if err := options.Validate(); err != nil {
@@ -112,12 +112,12 @@ func TestManagerAcceptsItsRenderedArguments(t *testing.T) {
 		t.Errorf("the image is %s", image)
 	}
 	if slices.ContainsFunc(managerOf(t, "metrics: {enabled: false}").Spec.Template.Spec.Containers[0].Args, func(arg string) bool { return strings.HasPrefix(arg, "--metrics") }) {
-		t.Error("metrics are served though they are off")
+		t.Error("the manager serves metrics with metrics.enabled false")
 	}
 }
 
-// TestPodsUseTheConfiguredAddressOfTheAPIServer: before a CNI that replaces kube-proxy, no Service leads there. The
-// reporter on the network of pods finds it as usual.
+// TestPodsUseTheConfiguredAddressOfTheAPIServer: until a CNI that replaces kube-proxy runs, no Service routes to the
+// API server. A reporter on the pod network uses the Service.
 func TestPodsUseTheConfiguredAddressOfTheAPIServer(t *testing.T) {
 	want := []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST", Value: "api.example.com"}, {Name: "KUBERNETES_SERVICE_PORT", Value: "443"}}
 	for owner, pod := range pods(render(t, ci(t, "proxyless"))) {
@@ -128,27 +128,27 @@ func TestPodsUseTheConfiguredAddressOfTheAPIServer(t *testing.T) {
 			}
 		}
 		if pod.HostNetwork != reflect.DeepEqual(got, want) || !pod.HostNetwork && got != nil {
-			t.Errorf("%s (hostNetwork %v) looks for the API server at %v", owner, pod.HostNetwork, got)
+			t.Errorf("%s (hostNetwork %v) has the API server address %v", owner, pod.HostNetwork, got)
 		}
 	}
 }
 
-// TestADrainIsNeverBlocked, also not with one replica.
+// TestADrainIsNeverBlocked: the disruption budget allows a drain, also with one replica.
 func TestADrainIsNeverBlocked(t *testing.T) {
 	all := render(t, "manager: {replicas: 1}")
 	budget := get[*policyv1.PodDisruptionBudget](t, all, "readygate-manager")
 	if budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 {
-		t.Errorf("the budget is %v", budget.Spec)
+		t.Errorf("the PodDisruptionBudget is %v", budget.Spec)
 	}
 	if !fits(budget.Spec.Selector.MatchLabels, get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Labels) {
-		t.Errorf("the budget is for %v", budget.Spec.Selector)
+		t.Errorf("the PodDisruptionBudget selects %v", budget.Spec.Selector)
 	}
 	if len(each[*policyv1.PodDisruptionBudget](render(t, ci(t, "small")))) > 0 {
-		t.Error("there is a budget though it is off")
+		t.Error("a PodDisruptionBudget is rendered although the values disable it")
 	}
 }
 
-// TestCRDsAreThoseOfTheAPI, and stay when the release goes, unless that is switched off.
+// TestCRDsAreThoseOfTheAPI: Helm keeps the CRDs when it uninstalls the release, unless crds.keep is false.
 func TestCRDsAreThoseOfTheAPI(t *testing.T) {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -157,12 +157,12 @@ func TestCRDsAreThoseOfTheAPI(t *testing.T) {
 	for values, policy := range map[string]string{"": "keep", "crds: {keep: false}": ""} {
 		all := render(t, values)
 		if found := each[*apiextensionsv1.CustomResourceDefinition](all); len(found) != len(definitions) {
-			t.Errorf("with %q there are %d CRDs, want %d", values, len(found), len(definitions))
+			t.Errorf("with %q the chart renders %d CRDs, want %d", values, len(found), len(definitions))
 		}
 		for _, want := range definitions {
 			got := get[*apiextensionsv1.CustomResourceDefinition](t, all, want.Name)
 			if !reflect.DeepEqual(got.Spec, want.Spec) {
-				t.Errorf("with %q the CRD %s is not that of the API", values, want.Name)
+				t.Errorf("with %q the CRD %s differs from that of api/crds", values, want.Name)
 			}
 			if got.Annotations["helm.sh/resource-policy"] != policy {
 				t.Errorf("with %q the CRD %s has the annotations %v", values, want.Name, got.Annotations)
@@ -170,6 +170,6 @@ func TestCRDsAreThoseOfTheAPI(t *testing.T) {
 		}
 	}
 	if found := each[*apiextensionsv1.CustomResourceDefinition](render(t, "crds: {install: false}")); len(found) > 0 {
-		t.Error("there is a CRD though it is off")
+		t.Error("a CRD is rendered with crds.install false")
 	}
 }

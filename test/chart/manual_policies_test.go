@@ -18,11 +18,11 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// byAnAdministrator switches to policies that an administrator applies.
+// byAnAdministrator selects policies that an administrator applies.
 const byAnAdministrator = "policies.managed=false"
 
-// TestAManagerThatDoesNotManagePoliciesHasNoRightTo, knows it, and gets no policy that would replace the
-// administrator's.
+// TestAManagerThatDoesNotManagePoliciesHasNoRightTo: the manager has the flag for it, and the chart renders no policy
+// that would replace the administrator's.
 func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 	for _, managed := range []bool{true, false} {
 		all := render(t, withPodgate, "--set", fmt.Sprintf("policies.managed=%v", managed))
@@ -30,11 +30,11 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 			return slices.Contains(rule.Resources, "mutatingadmissionpolicies") && slices.Contains(rule.Verbs, "update")
 		})
 		if updates != managed {
-			t.Errorf("managed %v: the manager may update policies: %v", managed, updates)
+			t.Errorf("policies.managed %v: the role of the manager allows updates of policies: %v", managed, updates)
 		}
 		args := get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Spec.Containers[0].Args
 		if told := slices.Contains(args, "--manage-policies=false"); told == managed {
-			t.Errorf("managed %v: the arguments are %v", managed, args)
+			t.Errorf("policies.managed %v: the manager has the arguments %v", managed, args)
 		}
 		wantPolicies(t, all, admission.ManagerNamespace, admission.TaintNewNodesBinding(), admission.GateNewPodsBinding())
 		var names []string
@@ -47,13 +47,13 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 			want = []string{admission.GateNewPodsName, admission.TaintNewNodesName, admission.TolerationsName}
 		}
 		if !slices.Equal(names, want) {
-			t.Errorf("managed %v: the policies are %v, want %v", managed, names, want)
+			t.Errorf("policies.managed %v: the chart renders the policies %v, want %v", managed, names, want)
 		}
 	}
 }
 
-// TestHelmKeepsPoliciesThatAnAdministratorApplied, whether the release installed them first or not. The
-// manager's token can update them exactly while it manages them.
+// TestHelmKeepsPoliciesThatAnAdministratorApplied: Helm keeps them, whether the release installed them first or not.
+// The manager's token can update them only while policies.managed is true.
 func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 	t.Parallel()
 	for _, binary := range helms {
@@ -74,7 +74,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 			admin.ApplyPolicies(t)
 			taintNewNodes, gates := policyForNodesOf(t, c), policyForPodsOf(t, c)
 			if !admission.ReadTaintNewNodes(&taintNewNodes.Spec).Covers(rule.UID) || len(admission.ReadGateNewPods(latchOf(t, c))(&gates.Spec).Texts()) != 1 {
-				t.Fatalf("the policies lack the rules: %v %v", taintNewNodes.Spec, gates.Spec)
+				t.Fatalf("the policies do not contain the rules: %v %v", taintNewNodes.Spec, gates.Spec)
 			}
 			keeps := func(what string) {
 				t.Helper()
@@ -89,10 +89,10 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 			keeps("an upgrade")
 			wantUpdates(t, c, false)
 			h.run(t, "upgrade", values, takeOver[binary]...)
-			keeps("the manager manages them")
+			keeps("an upgrade to policies.managed=true")
 			wantUpdates(t, c, true)
 			h.run(t, "upgrade", values, "--set", byAnAdministrator)
-			keeps("the administrator again")
+			keeps("an upgrade to policies.managed=false")
 			wantUpdates(t, c, false)
 			h.run(t, "upgrade", values, "--set", byAnAdministrator+",manager.podAnnotations.upgrade=last")
 			keeps("another upgrade")
@@ -101,7 +101,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 	}
 }
 
-// latchOf is the latch that the chart tells the manager of.
+// latchOf returns the latch that the chart configures for the manager.
 func latchOf(t *testing.T, c *testenv.Cluster) admission.Latch {
 	t.Helper()
 	var manager appsv1.Deployment
@@ -118,7 +118,7 @@ func latchOf(t *testing.T, c *testenv.Cluster) admission.Latch {
 	return admission.Latch{}
 }
 
-// wantUpdates waits until a token of the manager can update the policies, or cannot.
+// wantUpdates waits until a token of the manager can, or cannot, update the policies.
 func wantUpdates(t *testing.T, c *testenv.Cluster, may bool) {
 	t.Helper()
 	config := *c.Config
@@ -128,7 +128,7 @@ func wantUpdates(t *testing.T, c *testenv.Cluster, may bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, fmt.Sprintf("the manager may update policies: %v", may), func(ctx context.Context) error {
+	testenv.Eventually(t, fmt.Sprintf("updates of policies by the manager are allowed: %v", may), func(ctx context.Context) error {
 		for _, obj := range []client.Object{policyForNodesOf(t, c), policyForPodsOf(t, c)} {
 			if err := as.Update(ctx, obj, client.DryRunAll); (err == nil) != may || !may && !apierrors.IsForbidden(err) {
 				return fmt.Errorf("updating %s: %w", obj.GetName(), err)

@@ -26,7 +26,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// monitor is an object of the Prometheus Operator.
+// monitor returns an object of the Prometheus Operator.
 func monitor(t *testing.T, all objects, kind, name string) map[string]any {
 	t.Helper()
 	for _, obj := range each[*unstructured.Unstructured](all) {
@@ -38,7 +38,7 @@ func monitor(t *testing.T, all objects, kind, name string) map[string]any {
 	return nil
 }
 
-// TestMonitorsFindWhatTheyScrape by labels and the name of a port.
+// TestMonitorsFindWhatTheyScrape: the labels and the port name of each monitor match what the chart renders.
 func TestMonitorsFindWhatTheyScrape(t *testing.T) {
 	all := render(t, ci(t, "full"))
 	for kind, test := range map[string]struct {
@@ -52,24 +52,24 @@ func TestMonitorsFindWhatTheyScrape(t *testing.T) {
 		object := monitor(t, all, kind, test.name)
 		selector, _, err := unstructured.NestedStringMap(object, "spec", "selector", "matchLabels")
 		if err != nil || len(selector) == 0 || !fits(selector, test.labels) {
-			t.Errorf("the %s selects %v, there is %v", kind, selector, test.labels)
+			t.Errorf("the %s selects %v, the scraped object has %v", kind, selector, test.labels)
 		}
 		endpoints, _, _ := unstructured.NestedSlice(object, "spec", test.endpoints)
 		endpoint := endpoints[0].(map[string]any)
 		if !slices.ContainsFunc(test.port, func(port corev1.ContainerPort) bool { return port.Name == endpoint["port"] }) {
-			t.Errorf("the %s scrapes the port %v, there is %v", kind, endpoint["port"], test.port)
+			t.Errorf("the %s scrapes the port %v, the container has %v", kind, endpoint["port"], test.port)
 		}
-		// The alerts know the jobs by these names.
+		// The alerts select the jobs by these names.
 		if job := endpoint["relabelings"].([]any)[0].(map[string]any); job["targetLabel"] != "job" || job["replacement"] != test.job {
-			t.Errorf("the %s calls the job %v", kind, job)
+			t.Errorf("the %s sets the job label by %v", kind, job)
 		}
 	}
 	if found := each[*unstructured.Unstructured](render(t, "")); len(found) > 0 {
-		t.Errorf("%s is there though nobody asked", found[0].GetName())
+		t.Errorf("%s is rendered by default", found[0].GetName())
 	}
 }
 
-// TestAlertsFireWhenTheyShould runs Prometheus' own tests of rules.
+// TestAlertsFireWhenTheyShould runs the unit tests of the alerts with promtool.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	out, err := exec.Command(tool(t, "promtool"), "test", "rules", filepath.Join(chartDir(), "files", "alerts_test.yaml")).CombinedOutput()
 	if err != nil {
@@ -82,7 +82,7 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// TestAlertsDescribeWhatToDo, and are as Prometheus takes them after the chart has rendered them.
+// TestAlertsDescribeWhatToDo: promtool also accepts the alerts as the chart renders them.
 func TestAlertsDescribeWhatToDo(t *testing.T) {
 	rendered, err := yaml.Marshal(monitor(t, render(t, ci(t, "full")), "PrometheusRule", "readygate")["spec"])
 	if err != nil {
@@ -117,18 +117,18 @@ func TestAlertsDescribeWhatToDo(t *testing.T) {
 				t.Errorf("%s has no test", one.Alert)
 			}
 			if one.Alert == "ReadygateNodesHeldLong" && one.For != "10m" {
-				t.Errorf("heldFor is 10m, and %s waits for %s", one.Alert, one.For)
+				t.Errorf("heldFor is 10m, but %s has for: %s", one.Alert, one.For)
 			}
 			wantMetrics(t, one.Alert, one.Expr)
 		}
 	}
 }
 
-// TestDashboardShowsMetricsThatExist.
+// TestDashboardShowsMetricsThatExist: a program of Readygate serves each metric of the dashboard.
 func TestDashboardShowsMetricsThatExist(t *testing.T) {
 	config := get[*corev1.ConfigMap](t, render(t, "monitoring: {dashboard: {enabled: true}}"), "readygate-dashboard")
 	if config.Labels["grafana_dashboard"] != "1" {
-		t.Errorf("Grafana does not find it by %v", config.Labels)
+		t.Errorf("the labels %v lack that by which Grafana finds the dashboard", config.Labels)
 	}
 	var dashboard struct {
 		Panels []struct {
@@ -144,7 +144,7 @@ func TestDashboardShowsMetricsThatExist(t *testing.T) {
 	ids := map[int]bool{}
 	for _, panel := range dashboard.Panels {
 		if ids[panel.ID] || panel.Title == "" || (panel.Type != "row") != (len(panel.Targets) > 0) {
-			t.Errorf("panel %d %q: its number is not its own, or it has no title or nothing to show", panel.ID, panel.Title)
+			t.Errorf("panel %d %q has a duplicate ID, no title, or no query", panel.ID, panel.Title)
 		}
 		ids[panel.ID] = true
 		for _, target := range panel.Targets {
@@ -152,16 +152,16 @@ func TestDashboardShowsMetricsThatExist(t *testing.T) {
 		}
 	}
 	if len(ids) < 10 {
-		t.Errorf("there are %d panels", len(ids))
+		t.Errorf("the dashboard has %d panels", len(ids))
 	}
 }
 
-// metricName finds names of metrics in an expression: what has an underscore and is no function.
+// metricName matches metric names in an expression: names with an underscore that are not functions.
 var metricName = regexp.MustCompile(`\b(?:up|[a-z]+_[a-z_]+)\b(?:\s*\()?`)
 
 var functions = []string{"histogram_quantile", "max_over_time", "__rate_interval", "rate_interval"}
 
-// wantMetrics checks that an expression names metrics that something serves.
+// wantMetrics checks that a program of Readygate serves the metrics in an expression.
 func wantMetrics(t *testing.T, where, expr string) {
 	t.Helper()
 	found := 0
@@ -172,7 +172,7 @@ func wantMetrics(t *testing.T, where, expr string) {
 		}
 		found++
 		if !served(t)[name] {
-			t.Errorf("%s: nobody serves %s", where, name)
+			t.Errorf("%s: no program serves the metric %s", where, name)
 		}
 	}
 	if found == 0 {
@@ -182,8 +182,8 @@ func wantMetrics(t *testing.T, where, expr string) {
 
 var described = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// served are the names of all metrics that a manager, a reporter or podgate serves, and those that
-// Prometheus makes itself.
+// served returns the names of all metrics of the manager, the reporter and podgate, and those that
+// Prometheus adds.
 func served(t *testing.T) map[string]bool {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -209,7 +209,7 @@ func served(t *testing.T) map[string]bool {
 	return names
 }
 
-// reporterMetrics are those of docs/reference/reporter.md, which are written by hand in the code, too.
+// reporterMetrics reads the metrics from the source of the reporter, which writes them without a client library.
 func reporterMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testenv.Root(), "internal", "reporter", "metrics.go"))

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// notes are what Helm prints after an installation.
+// notes returns what Helm prints after an installation.
 func notes(t *testing.T, values string) string {
 	t.Helper()
 	out, err := runHelm(t, "helm", values, nil, "install", release, chartDir(), "--namespace", namespace, "-f", "-", "--dry-run=client")
@@ -25,61 +25,61 @@ func notes(t *testing.T, values string) string {
 	return notes
 }
 
-// TestNotesWarn of what a user may not have meant, and of nothing else.
+// TestNotesWarn: the notes warn about values with an effect that users may not expect, and about nothing else.
 func TestNotesWarn(t *testing.T) {
 	const (
-		noReporter, noNetwork, noPlace, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
-		switchedOff, noPolicy                            = "taintNewNodes.enabled is false", "has no MutatingAdmissionPolicy"
-		byHand                                           = "policies.managed is false"
-		noGates, noPodgate                               = "podgate.enabled is true, but", "podgate.enabled is false, but"
+		noReporter, noNetwork, noTolerations, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
+		untainted, noPolicy                                    = "taintNewNodes.enabled is false", "has no MutatingAdmissionPolicy"
+		unmanaged                                              = "policies.managed is false"
+		noGates, noPodgate                                     = "podgate.enabled is true, but", "podgate.enabled is false, but"
 	)
 	for values, want := range map[string][]string{
 		"":                       {noReporter},
 		"reporters: [" + a + "]": {},
 		withPodgate:              {noReporter},
 		ci(t, "full"):            {noNetwork},
-		ci(t, "small"):           {noReporter, switchedOff, noCRD, noCleanup},
+		ci(t, "small"):           {noReporter, untainted, noCRD, noCleanup},
 
-		"policies: {managed: false}":                                  {noReporter, byHand},
-		"policies: {managed: false}\ntaintNewNodes: {enabled: false}": {noReporter, switchedOff},
+		"policies: {managed: false}":                                  {noReporter, unmanaged},
+		"policies: {managed: false}\ntaintNewNodes: {enabled: false}": {noReporter, untainted},
 
-		"manager: {tolerations: []}": {noReporter, noPlace},
-		"manager: {tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}": {noReporter, noPlace},
-		"manager: {tolerations: [{operator: Exists, effect: NoSchedule}]}":                         {noReporter, noPlace},
+		"manager: {tolerations: []}": {noReporter, noTolerations},
+		"manager: {tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}": {noReporter, noTolerations},
+		"manager: {tolerations: [{operator: Exists, effect: NoSchedule}]}":                         {noReporter, noTolerations},
 		"manager: {tolerations: [{key: a, value: b}, {operator: Exists}]}":                         {noReporter},
 	} {
 		out := notes(t, values)
-		for _, warning := range []string{noReporter, noNetwork, noPlace, noCRD, noCleanup, switchedOff, noPolicy, byHand, noGates, noPodgate} {
+		for _, warning := range []string{noReporter, noNetwork, noTolerations, noCRD, noCleanup, untainted, noPolicy, unmanaged, noGates, noPodgate} {
 			if strings.Contains(out, warning) != slices.Contains(want, warning) {
-				t.Errorf("with %q: it warns %q: %v", values, warning, !slices.Contains(want, warning))
+				t.Errorf("with %q: the notes contain the warning %q: %v", values, warning, !slices.Contains(want, warning))
 			}
 		}
 		if check := "kubectl -n " + namespace + " rollout status deployment/readygate-manager"; !strings.Contains(out, check) {
-			t.Errorf("with %q: it does not say how to see whether the manager runs", values)
+			t.Errorf("with %q: the notes do not show how to check that the manager runs", values)
 		}
 	}
 }
 
-// TestNotesCanBePasted: a shell hands kubectl the rules, and does not wait for their end.
+// TestNotesCanBePasted: a shell passes the rules to kubectl and does not wait for more input.
 func TestNotesCanBePasted(t *testing.T) {
 	out := notes(t, ci(t, "reporters")+withPodgate)
 	forNodes, out, _ := strings.Cut(out, "kubectl get nrr")
 	forPods, _, _ := strings.Cut(out, "kubectl get prr")
 	rule := get[*v1alpha1.NodeReadinessRule](t, pasted(t, forNodes), "network")
 	if rule.Spec.Conditions[0].Type != "cilium.io/AgentReady" {
-		t.Errorf("the rule waits for %s", rule.Spec.Conditions[0].Type)
+		t.Errorf("the rule requires %s", rule.Spec.Conditions[0].Type)
 	}
 	if podrule.NewRule(get[*podv1alpha1.PodReadinessRule](t, pasted(t, forPods), "network")).Components[0].Kind != podrule.Reach {
-		t.Errorf("the rule for pods is not that of the notes:\n%s", forPods)
+		t.Errorf("the PodReadinessRule does not require reach:\n%s", forPods)
 	}
 }
 
-// pasted is what a shell hands kubectl to apply.
+// pasted returns what a shell passes to kubectl apply.
 func pasted(t *testing.T, text string) objects {
 	t.Helper()
 	from := strings.Index(text, "kubectl apply")
 	if from < 0 {
-		t.Fatalf("it does not say what is next:\n%s", text)
+		t.Fatalf("the notes contain no kubectl apply:\n%s", text)
 	}
 	out, err := exec.CommandContext(t.Context(), "bash", "-c", "kubectl() { cat; }\n"+text[from:]).CombinedOutput()
 	if err != nil {
