@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// TestPlainManifestsApply: install.yaml is all that kubectl needs, and uninstall.yaml adds the
-// clean-up to it.
+// TestPlainManifestsApply: kubectl installs with install.yaml only; uninstall.yaml adds the
+// cleanup to it.
 func TestPlainManifestsApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func TestPlainManifestsApply(t *testing.T) {
 		}
 		texts[name] = string(data)
 		if strings.Contains(texts[name], "helm.sh") || strings.Contains(texts[name], "Helm") {
-			t.Errorf("%s speaks of Helm", name)
+			t.Errorf("%s mentions Helm", name)
 		}
 	}
 	installed, cleanup := decode(t, texts["install.yaml"]), decode(t, texts["uninstall.yaml"])
@@ -40,10 +40,10 @@ func TestPlainManifestsApply(t *testing.T) {
 		t.Errorf("the first object is %s %s", kindOf(first), first.GetName())
 	}
 	if len(jobs(installed)) > 0 {
-		t.Error("install.yaml runs the clean-up")
+		t.Error("install.yaml contains the cleanup Job")
 	}
 	if get[*batchv1.Job](t, cleanup, "readygate-cleanup").Namespace != namespace {
-		t.Error("the clean-up is elsewhere")
+		t.Errorf("the cleanup Job is not in the namespace %s", namespace)
 	}
 
 	c := emptyCluster(t)
@@ -56,18 +56,18 @@ func TestPlainManifestsApply(t *testing.T) {
 	applyKeepsPolicyForNodes(t, c, k, filepath.Join(dir, "install.yaml"))
 }
 
-// applyKeepsPolicyForNodes: the policy that a manager has filled is not emptied by applying the file
-// again, unless somebody forces it; everything else is applied.
+// applyKeepsPolicyForNodes: applying the file again without --force-conflicts keeps the policy that a manager has
+// written, and applies everything else.
 func applyKeepsPolicyForNodes(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file string) {
 	cover(t, c, "rule", "")
 	before := policyForNodesOf(t, c)
 	k.Run(t, "-n", namespace, "delete", "poddisruptionbudget", "readygate-manager")
 	out, err := k.Output(t.Context(), "apply", "--server-side", "-f", file)
 	if err == nil || !strings.Contains(out, "conflicts with \"chart.test\"") {
-		t.Errorf("applying over rules: %v, %s", err, out)
+		t.Errorf("apply over the manager's policy: %v, %s; want a conflict", err, out)
 	}
 	if after := policyForNodesOf(t, c); !reflect.DeepEqual(after.Spec, before.Spec) {
-		t.Errorf("the policy is now %v", after.Spec)
+		t.Errorf("apply has changed the policy to\n%v\nfrom\n%v", after.Spec, before.Spec)
 	}
 	k.Run(t, "-n", namespace, "get", "poddisruptionbudget", "readygate-manager")
 }

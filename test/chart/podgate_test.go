@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/podgate"
 )
 
-// withPodgate switches podgate on, and withoutPodgate off whatever the values say: it has one namespace.
+// withPodgate enables podgate; withoutPodgate overrides the values, for tests in other namespaces than podgate's.
 const (
 	withPodgate    = "podgate: {enabled: true}\n"
 	withoutPodgate = "podgate.enabled=false"
@@ -27,7 +27,7 @@ func podgateOf(t *testing.T, values string) *appsv1.DaemonSet {
 	return get[*appsv1.DaemonSet](t, render(t, values), admission.PodgateAccount)
 }
 
-// agentOptions are the arguments of podgate, as it reads them.
+// agentOptions parses the arguments of podgate as podgate does.
 func agentOptions(t *testing.T, set *appsv1.DaemonSet) *podgate.Options {
 	t.Helper()
 	args := set.Spec.Template.Spec.Containers[0].Args
@@ -35,7 +35,7 @@ func agentOptions(t *testing.T, set *appsv1.DaemonSet) *podgate.Options {
 	flags := pflag.NewFlagSet("podgate", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
-		t.Fatalf("podgate does not take %v: %v", args, err)
+		t.Fatalf("podgate rejects the arguments %v: %v", args, err)
 	}
 	options.Node = "n1" // a variable of the pod
 	if err := options.Validate(); err != nil {
@@ -44,21 +44,21 @@ func agentOptions(t *testing.T, set *appsv1.DaemonSet) *podgate.Options {
 	return options
 }
 
-// TestPodgateIsOff until it is switched on: no agent, no gates, and no latch for the manager.
+// TestPodgateIsOff: by default the chart renders no agent and no gates, and configures no latch for the manager.
 func TestPodgateIsOff(t *testing.T) {
 	all := render(t, "")
 	for _, obj := range all {
 		if name := obj.GetName(); strings.HasPrefix(name, admission.GateNewPodsName) || strings.HasPrefix(name, admission.PodgateAccount) && !strings.HasPrefix(kindOf(obj), "ValidatingAdmissionPolicy") {
-			t.Errorf("%s %s is there though podgate is off", kindOf(obj), name)
+			t.Errorf("%s %s is rendered with podgate.enabled false", kindOf(obj), name)
 		}
 	}
 	if image := parse(t, pods(all)["readygate-manager"].Containers[0].Args).LatchImage; image != "" {
-		t.Errorf("the manager puts the latch %s into pods", image)
+		t.Errorf("the manager adds the latch %s to pods", image)
 	}
 }
 
-// TestPodgateOnTheNetworkOfTheNode: that is where components answer, and where a pod is reached from.
-// Nobody but the node reaches the agent, unless the values say so.
+// TestPodgateOnTheNetworkOfTheNode: podgate probes components and pods from the node's network.
+// By default its own endpoints are reachable only from the node.
 func TestPodgateOnTheNetworkOfTheNode(t *testing.T) {
 	set := podgateOf(t, withPodgate)
 	pod, container := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0]
@@ -71,35 +71,35 @@ func TestPodgateOnTheNetworkOfTheNode(t *testing.T) {
 	}
 	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
 		if probe.HTTPGet.Path != path || probe.HTTPGet.Host != "127.0.0.1" || port(container, probe.HTTPGet.Port.StrVal) != 9478 {
-			t.Errorf("kubelet asks %v", probe.HTTPGet)
+			t.Errorf("the kubelet probes %v", probe.HTTPGet)
 		}
 	}
 	if len(container.Ports) != 1 || len(pod.Volumes) > 0 {
-		t.Errorf("it has the ports %v and sees %v", container.Ports, pod.Volumes)
+		t.Errorf("podgate has the ports %v and the volumes %v", container.Ports, pod.Volumes)
 	}
 	for name, field := range map[string]string{"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"} {
 		if !slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == name && env.ValueFrom.FieldRef.FieldPath == field }) {
-			t.Errorf("the agent does not know %s: %v", name, container.Env)
+			t.Errorf("podgate lacks the variable %s: %v", name, container.Env)
 		}
 	}
 }
 
-// TestPodgateRunsOnEveryNode, and is replaced on some of them at a time.
+// TestPodgateRunsOnEveryNode: an update replaces podgate on 10% of the nodes at a time.
 func TestPodgateRunsOnEveryNode(t *testing.T) {
 	set := podgateOf(t, withPodgate)
 	pod := set.Spec.Template.Spec
 	if want := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}; !reflect.DeepEqual(pod.Tolerations, want) || pod.PriorityClassName != "system-node-critical" {
-		t.Errorf("it tolerates %v and has the priority class %q", pod.Tolerations, pod.PriorityClassName)
+		t.Errorf("podgate tolerates %v and has the priority class %q", pod.Tolerations, pod.PriorityClassName)
 	}
 	if want := map[string]string{corev1.LabelOSStable: "linux"}; !reflect.DeepEqual(pod.NodeSelector, want) || pod.Affinity != nil {
-		t.Errorf("it runs on %v, %v", pod.NodeSelector, pod.Affinity)
+		t.Errorf("podgate has the node selector %v and the affinity %v", pod.NodeSelector, pod.Affinity)
 	}
 	if update := set.Spec.UpdateStrategy; update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxUnavailable.String() != "10%" {
 		t.Errorf("the rollout is %v", update)
 	}
 }
 
-// hostMounts are the paths of the node that a pod sees below /host.
+// hostMounts returns the paths of the node that are mounted below /host.
 func hostMounts(t *testing.T, pod corev1.PodSpec) []string {
 	t.Helper()
 	var paths []string
@@ -121,18 +121,18 @@ func hostMounts(t *testing.T, pod corev1.PodSpec) []string {
 	return paths
 }
 
-// TestPodgateMountsItsDirectories of the node, read only, and no others.
+// TestPodgateMountsItsDirectories: podgate mounts only the paths of podgate.hostPaths, read-only.
 func TestPodgateMountsItsDirectories(t *testing.T) {
 	set := podgateOf(t, ci(t, "podgate"))
 	if got := hostMounts(t, set.Spec.Template.Spec); !slices.Equal(got, []string{"/var/run/calico"}) {
-		t.Errorf("it sees %v", got)
+		t.Errorf("podgate mounts %v", got)
 	}
 	if root := agentOptions(t, set).HostRoot; root != "/host" {
-		t.Errorf("it looks for them in %q", root)
+		t.Errorf("--host-root is %q, want /host", root)
 	}
 }
 
-// TestPodgateTakesEveryValue that can be given to it.
+// TestPodgateTakesEveryValue: each value of podgate has its effect.
 func TestPodgateTakesEveryValue(t *testing.T) {
 	all := render(t, ci(t, "full"))
 	set := get[*appsv1.DaemonSet](t, all, admission.PodgateAccount)
@@ -142,13 +142,13 @@ func TestPodgateTakesEveryValue(t *testing.T) {
 		t.Errorf("the image is %s, %s, %v", container.Image, container.ImagePullPolicy, pod.ImagePullSecrets)
 	}
 	if latch := parse(t, pods(all)["readygate-manager"].Containers[0].Args).LatchImage; latch != image {
-		t.Errorf("the latch is in %s", latch)
+		t.Errorf("the image of the latch is %s", latch)
 	}
 	if options.HealthAddr != "127.0.0.1:9578" || options.MetricsAddr != ":9577" || options.Workers != 32 || port(container, "metrics") != 9577 {
 		t.Errorf("podgate is started with %v, its ports are %v", container.Args, container.Ports)
 	}
 	if got := hostMounts(t, pod); !slices.Equal(got, []string{"/var/run/calico", "/run/agent"}) || *pod.Volumes[1].HostPath.Type != corev1.HostPathDirectory {
-		t.Errorf("it sees %v", pod.Volumes)
+		t.Errorf("podgate mounts %v", pod.Volumes)
 	}
 	if security := container.SecurityContext; *security.RunAsUser != 0 || *security.RunAsNonRoot || !*security.ReadOnlyRootFilesystem {
 		t.Errorf("the security context is %v", security)
@@ -157,23 +157,23 @@ func TestPodgateTakesEveryValue(t *testing.T) {
 		len(pod.Tolerations) != 1 || pod.Tolerations[0].Key != "example.com/gpu" || pod.NodeSelector["example.com/pool"] != "workers" || pod.Affinity == nil ||
 		!slices.Contains(container.Env, corev1.EnvVar{Name: "GODEBUG", Value: "madvdontneed=1"}) ||
 		set.Spec.Template.Labels["example.com/pod"] != "yes" || set.Spec.Template.Annotations["example.com/pod"] != "yes" {
-		t.Errorf("some value is not in %v", set.Spec)
+		t.Errorf("a value has no effect in %v", set.Spec)
 	}
 }
 
-// TestGatesNeedPodgateAndTheAPI: without the policy for nodes, pods are gated all the same.
+// TestGatesNeedPodgateAndTheAPI: the policy for pods does not depend on taintNewNodes.
 func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
 	for name, test := range map[string]struct {
 		values string
 		args   []string
 		want   bool
 	}{
-		"switched on":                       {withPodgate, nil, true},
-		"switched off":                      {"podgate: {enabled: false}", nil, false},
-		"without the policy for nodes":      {withPodgate + "taintNewNodes: {enabled: false}", nil, true},
+		"enabled":                           {withPodgate, nil, true},
+		"disabled":                          {"podgate: {enabled: false}", nil, false},
+		"taintNewNodes disabled":            {withPodgate + "taintNewNodes: {enabled: false}", nil, true},
 		"an old version":                    {withPodgate, []string{"--kube-version", "v1.35.9"}, false},
-		"the policy for nodes all the same": {withPodgate + "taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.35.9"}, false},
-		"an old one of a vendor":            {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, false},
+		"an old version with taintNewNodes": {withPodgate + "taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.35.9"}, false},
+		"an old version of a vendor":        {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,32 +187,32 @@ func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
 	}
 }
 
-// TestMonitorOfPodgate is there where its metrics can be reached, with reporters or without.
+// TestMonitorOfPodgate: the PodMonitor is rendered if podgate exposes its metrics, with and without reporters.
 func TestMonitorOfPodgate(t *testing.T) {
 	const on = "monitoring: {podMonitor: {enabled: true}}\n"
 	all := render(t, on+"podgate: {enabled: true, metrics: {expose: true}}")
 	object := monitor(t, all, "PodMonitor", admission.PodgateAccount)
 	selector, _, err := unstructured.NestedStringMap(object, "spec", "selector", "matchLabels")
 	if err != nil || len(selector) == 0 || !fits(selector, get[*appsv1.DaemonSet](t, all, admission.PodgateAccount).Spec.Template.Labels) {
-		t.Errorf("it selects %v: %v", selector, err)
+		t.Errorf("the PodMonitor selects %v: %v", selector, err)
 	}
 	endpoints, _, _ := unstructured.NestedSlice(object, "spec", "podMetricsEndpoints")
 	endpoint := endpoints[0].(map[string]any)
 	if name, _ := endpoint["port"].(string); port(pods(all)[admission.PodgateAccount].Containers[0], name) != 9477 {
-		t.Errorf("it scrapes %v", endpoints)
+		t.Errorf("the PodMonitor scrapes %v", endpoints)
 	}
-	// The alerts know the job by this name, and tell the node.
+	// The alerts select the job by this name and show the node.
 	want := []any{
 		map[string]any{"targetLabel": "job", "replacement": "readygate-podgate"},
 		map[string]any{"targetLabel": "node", "sourceLabels": []any{"__meta_kubernetes_pod_node_name"}},
 	}
 	if !reflect.DeepEqual(endpoint["relabelings"], want) {
-		t.Errorf("it names what it scrapes by %v", endpoint["relabelings"])
+		t.Errorf("the PodMonitor relabels by %v, want %v", endpoint["relabelings"], want)
 	}
 	if found := each[*unstructured.Unstructured](all); len(found) != 1 {
-		t.Errorf("there are %d monitors, want that of podgate alone", len(found))
+		t.Errorf("the chart renders %d monitors, want only that of podgate", len(found))
 	}
 	if found := each[*unstructured.Unstructured](render(t, on+withPodgate+"reporters: ["+a+"]")); len(found) != 1 || found[0].GetName() != "readygate-reporters" {
-		t.Errorf("metrics that nobody reaches are scraped: %v", found)
+		t.Errorf("the chart renders %v, want no monitor for metrics that are not exposed", found)
 	}
 }

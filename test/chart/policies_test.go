@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// wantPolicies checks that these objects are rendered just as Go makes them, in a namespace.
+// wantPolicies checks that these objects are rendered exactly as Go builds them, for a namespace.
 func wantPolicies(t *testing.T, all objects, in string, want ...runtime.Object) {
 	t.Helper()
 	for _, obj := range want {
@@ -34,7 +34,7 @@ func wantPolicies(t *testing.T, all objects, in string, want ...runtime.Object) 
 	}
 }
 
-// moved is an object that Go makes for the usual namespace as it would be for another.
+// moved converts an object that Go builds for the default namespace to another namespace.
 func moved(t *testing.T, obj client.Object, to string) client.Object {
 	t.Helper()
 	data, err := json.Marshal(obj)
@@ -49,8 +49,8 @@ func moved(t *testing.T, obj client.Object, to string) client.Object {
 	return other
 }
 
-// TestPoliciesAreThoseOfTheCode in any namespace, also one that YAML takes for a number. The one that gives
-// pods their gates comes with podgate, which has one namespace.
+// TestPoliciesAreThoseOfTheCode: in any namespace, also one that YAML reads as a number. The policy that gates
+// pods is installed with podgate, which has one namespace.
 func TestPoliciesAreThoseOfTheCode(t *testing.T) {
 	for _, in := range []string{admission.ManagerNamespace, "elsewhere", "123"} {
 		values, want := withPodgate, admission.Installed()
@@ -72,18 +72,18 @@ func TestPoliciesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// TestTolerationsDoNotDependOnTaintNewNodes: whoever has nodes created without taints has DaemonSets all the
-// same. Where the API is missing, neither can be.
+// TestTolerationsDoNotDependOnTaintNewNodes: DaemonSets need tolerations also if nodes are created without taints.
+// Without the MutatingAdmissionPolicy API the chart renders neither policy.
 func TestTolerationsDoNotDependOnTaintNewNodes(t *testing.T) {
 	wantPolicies(t, render(t, "", "--set", "taintNewNodes.enabled=false"), admission.ManagerNamespace, admission.Tolerations(), admission.TolerationsBinding())
 	for _, obj := range render(t, withPodgate, "--kube-version", "1.35.0") {
 		if strings.HasPrefix(kindOf(obj), "Mutating") {
-			t.Errorf("%s %s is rendered for a cluster that does not know such things", kindOf(obj), obj.GetName())
+			t.Errorf("%s %s is rendered for a cluster without this API", kindOf(obj), obj.GetName())
 		}
 	}
 }
 
-// TestReportersAreLimited to their conditions, by the policies of the code.
+// TestReportersAreLimited: the policies of the code limit each reporter to its conditions.
 func TestReportersAreLimited(t *testing.T) {
 	for _, in := range []string{admission.ManagerNamespace, "elsewhere", "123"} {
 		all := render(t, ci(t, "reporters"), "--namespace", in)
@@ -99,7 +99,7 @@ func TestReportersAreLimited(t *testing.T) {
 	}
 }
 
-// TestProtectionsAreOff until they are switched on.
+// TestProtectionsAreOff: the optional protections have no binding by default.
 func TestProtectionsAreOff(t *testing.T) {
 	const reporter = "reporters: [" + a + "]\n"
 	reserved := admission.Reporter{Namespace: namespace, Account: "readygate-reporter-a", Types: []string{"example.com/A"}}
@@ -107,23 +107,23 @@ func TestProtectionsAreOff(t *testing.T) {
 		admission.CompletionsBinding(), reserved.Reserved(), reserved.ReservedBinding(), admission.ReservedGates(), admission.ReservedGatesBinding())
 	for _, binding := range each[*admissionv1.ValidatingAdmissionPolicyBinding](render(t, reporter)) {
 		if binding.Spec.PolicyName == admission.CompletionsName || binding.Spec.PolicyName == reserved.Reserved().Name || binding.Spec.PolicyName == admission.ReservedGatesName {
-			t.Errorf("%s is bound though nobody asked", binding.Spec.PolicyName)
+			t.Errorf("%s has a binding by default", binding.Spec.PolicyName)
 		}
 	}
 }
 
-// TestHoldRecordsAreProtected unless the values say otherwise.
+// TestHoldRecordsAreProtected: the policy has a binding unless protections.holds is false.
 func TestHoldRecordsAreProtected(t *testing.T) {
 	wantPolicies(t, render(t, ""), namespace, admission.Holds(), admission.HoldsBinding())
 	for _, binding := range each[*admissionv1.ValidatingAdmissionPolicyBinding](render(t, "protections: {holds: false}")) {
 		if binding.Spec.PolicyName == admission.HoldsName {
-			t.Errorf("%s is bound though it is switched off", binding.Spec.PolicyName)
+			t.Errorf("%s has a binding with protections.holds false", binding.Spec.PolicyName)
 		}
 	}
 }
 
-// TestTaintNewNodesPolicyWhereTheClusterHasTheAPI, unless the values say otherwise. A cluster tells Helm
-// its kinds; without a cluster the version decides.
+// TestTaintNewNodesPolicyWhereTheClusterHasTheAPI: by default the policy is rendered if the cluster serves the API.
+// Helm reads the served kinds from the cluster; without a cluster the Kubernetes version decides.
 func TestTaintNewNodesPolicyWhereTheClusterHasTheAPI(t *testing.T) {
 	const group = "admissionregistration.k8s.io/v1/"
 	for name, test := range map[string]struct {
@@ -131,16 +131,16 @@ func TestTaintNewNodesPolicyWhereTheClusterHasTheAPI(t *testing.T) {
 		args   []string
 		want   bool
 	}{
-		"a new version":              {"", []string{"--kube-version", "v1.36.0"}, true},
-		"a vendor's version":         {"", []string{"--kube-version", "v1.36.2-eks-1"}, true},
-		"an old version":             {"", []string{"--kube-version", "v1.35.9"}, false},
-		"a cluster with the API":     {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy," + group + "MutatingAdmissionPolicy"}, true},
-		"a cluster without the API":  {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy"}, false},
-		"switched on":                {"taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.30.0"}, true},
-		"switched on on the shell":   {"", []string{"--kube-version", "v1.30.0", "--set-string", "taintNewNodes.enabled=true"}, true},
-		"switched off":               {"taintNewNodes: {enabled: false}", []string{"--kube-version", "v1.37.0"}, false},
-		"switched off in the shell":  {"", []string{"--set", "taintNewNodes.enabled=false"}, false},
-		"the oldest version we take": {"", []string{"--kube-version", "v1.30.0"}, false},
+		"a new version":             {"", []string{"--kube-version", "v1.36.0"}, true},
+		"a vendor's version":        {"", []string{"--kube-version", "v1.36.2-eks-1"}, true},
+		"an old version":            {"", []string{"--kube-version", "v1.35.9"}, false},
+		"a cluster with the API":    {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy," + group + "MutatingAdmissionPolicy"}, true},
+		"a cluster without the API": {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy"}, false},
+		"enabled":                   {"taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.30.0"}, true},
+		"enabled by --set-string":   {"", []string{"--kube-version", "v1.30.0", "--set-string", "taintNewNodes.enabled=true"}, true},
+		"disabled":                  {"taintNewNodes: {enabled: false}", []string{"--kube-version", "v1.37.0"}, false},
+		"disabled by --set":         {"", []string{"--set", "taintNewNodes.enabled=false"}, false},
+		"the oldest version":        {"", []string{"--kube-version", "v1.30.0"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

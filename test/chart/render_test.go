@@ -13,11 +13,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// sets are the files of values that the chart is checked with.
+// sets returns the names of the values files in charts/readygate/ci.
 func sets(t *testing.T) []string {
 	files, err := filepath.Glob(filepath.Join(chartDir(), "ci", "*-values.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no values to check the chart with: %v", err)
+		t.Fatalf("no values files in charts/readygate/ci: %v", err)
 	}
 	names := make([]string, 0, len(files))
 	for _, file := range files {
@@ -26,7 +26,7 @@ func sets(t *testing.T) []string {
 	return names
 }
 
-// TestBothHelmsRenderTheSame objects, which the API's types can take word for word.
+// TestBothHelmsRenderTheSame: Helm 3 and Helm 4 render equal objects, without fields that the API types lack.
 func TestBothHelmsRenderTheSame(t *testing.T) {
 	for _, name := range sets(t) {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestBothHelmsRenderTheSame(t *testing.T) {
 	}
 }
 
-// TestLint: both Helms find nothing to complain about.
+// TestLint: helm lint of both versions reports nothing.
 func TestLint(t *testing.T) {
 	for _, name := range sets(t) {
 		for _, binary := range helms {
@@ -66,13 +66,13 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// wantOncePerName: a second object of a name would replace the first.
+// wantOncePerName checks that no object is rendered twice: the second would replace the first.
 func wantOncePerName(t *testing.T, all objects) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, name := range all.names() {
 		if seen[name] {
-			t.Errorf("%s is there twice", name)
+			t.Errorf("%s is rendered twice", name)
 		}
 		seen[name] = true
 	}
@@ -84,8 +84,7 @@ var clusterScoped = []string{
 	"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
 }
 
-// TestEverythingIsLabelledAndInItsNamespace, whatever the namespace is called: also one that
-// YAML takes for a number.
+// TestEverythingIsLabelledAndInItsNamespace: also in a namespace that YAML reads as a number or as null.
 func TestEverythingIsLabelledAndInItsNamespace(t *testing.T) {
 	for _, other := range []string{"elsewhere", "123", "null"} {
 		for _, name := range sets(t) {
@@ -98,25 +97,25 @@ func TestEverythingIsLabelledAndInItsNamespace(t *testing.T) {
 					t.Errorf("%s: %s %s is in the namespace %q, want %q", name, kindOf(obj), obj.GetName(), obj.GetNamespace(), want)
 				}
 				if obj.GetLabels()["app.kubernetes.io/part-of"] != "readygate" {
-					t.Errorf("%s: %s %s does not say that it is part of readygate", name, kindOf(obj), obj.GetName())
+					t.Errorf("%s: %s %s lacks the label app.kubernetes.io/part-of: readygate", name, kindOf(obj), obj.GetName())
 				}
 			}
 		}
 	}
 }
 
-// TestNothingNamesAnotherNamespace: texts that were generated for the usual one are changed.
+// TestNothingNamesAnotherNamespace: generated files name the default namespace, and the chart replaces it.
 func TestNothingNamesAnotherNamespace(t *testing.T) {
 	text, err := template(t, "helm", ci(t, "full"), "--namespace", "elsewhere", "--set", withoutPodgate)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if at := strings.Index(text, namespace); at >= 0 {
-		t.Errorf("the usual namespace is left in: …%s…", text[max(0, at-100):min(len(text), at+100)])
+		t.Errorf("the default namespace is left in: …%s…", text[max(0, at-100):min(len(text), at+100)])
 	}
 }
 
-// pods are the templates of all pods, by the name of what makes them.
+// pods returns the pod specs of all Deployments, DaemonSets and Jobs by their name.
 func pods(all objects) map[string]corev1.PodSpec {
 	found := map[string]corev1.PodSpec{}
 	for _, one := range each[*appsv1.Deployment](all) {
@@ -131,7 +130,7 @@ func pods(all objects) map[string]corev1.PodSpec {
 	return found
 }
 
-// TestPodsHaveMinimalPrivileges on their node, but for the reporter with a canary.
+// TestPodsHaveMinimalPrivileges: all pods except the reporter with a canary run with the least privileges.
 func TestPodsHaveMinimalPrivileges(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"default", "reporters", "proxyless"} {
@@ -146,20 +145,20 @@ func TestPodsHaveMinimalPrivileges(t *testing.T) {
 			}
 			if *container.AllowPrivilegeEscalation || !*container.ReadOnlyRootFilesystem || container.RunAsUser != nil ||
 				!slices.Equal(container.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(container.Capabilities.Add) > 0 {
-				t.Errorf("%s: the container of %s may do more than it needs: %v", name, owner, container)
+				t.Errorf("%s: the container of %s has more privileges than it needs: %v", name, owner, container)
 			}
 			if pod.Containers[0].Resources.Requests.Memory().IsZero() || pod.Containers[0].Resources.Limits.Memory().IsZero() {
-				t.Errorf("%s: %s has no request or limit of memory", name, owner)
+				t.Errorf("%s: %s has no memory request or limit", name, owner)
 			}
 		}
 	}
 	if seen < 8 {
-		t.Fatalf("saw only %d pods", seen)
+		t.Fatalf("found only %d pods", seen)
 	}
 }
 
-// TestPodsStartWhereEveryNodeIsHeld: they are what releases nodes. Those that need not be on a
-// certain node leave one that is lost; the first toleration that fits says when.
+// TestPodsStartWhereEveryNodeIsHeld: Readygate's pods must start on held nodes to release them. Pods that can run on
+// any node are evicted from an unreachable one; the first matching toleration sets the delay.
 func TestPodsStartWhereEveryNodeIsHeld(t *testing.T) {
 	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
 	lost := corev1.Toleration{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](30)}
@@ -180,7 +179,7 @@ func TestPodsStartWhereEveryNodeIsHeld(t *testing.T) {
 	}
 }
 
-// TestSelectorsFitTheirPods, and the pods of nothing else.
+// TestSelectorsFitTheirPods: each selector selects only the pods of its own object.
 func TestSelectorsFitTheirPods(t *testing.T) {
 	all := render(t, ci(t, "reporters")+withPodgate)
 	labels := map[string]map[string]string{}
@@ -194,7 +193,7 @@ func TestSelectorsFitTheirPods(t *testing.T) {
 	for owner, selector := range selectors {
 		for pod, has := range labels {
 			if fits(selector, has) != (owner == pod) {
-				t.Errorf("the selector %v of %s and the labels %v of %s", selector, owner, has, pod)
+				t.Errorf("the selector %v of %s and the labels %v of %s: unexpected match or mismatch", selector, owner, has, pod)
 			}
 		}
 	}
@@ -215,7 +214,7 @@ func fits(selector, labels map[string]string) bool {
 	return true
 }
 
-// TestPodsDoNotRestartForANewChart that brings nothing new for them.
+// TestPodsDoNotRestartForANewChart: a new chart version alone changes no pod template.
 func TestPodsDoNotRestartForANewChart(t *testing.T) {
 	changed := t.TempDir()
 	if err := os.CopyFS(changed, os.DirFS(chartDir())); err != nil {
@@ -236,7 +235,7 @@ func TestPodsDoNotRestartForANewChart(t *testing.T) {
 	}
 	before, after := render(t, values), decode(t, text)
 	if get[*appsv1.Deployment](t, before, "readygate-manager").Labels["helm.sh/chart"] == get[*appsv1.Deployment](t, after, "readygate-manager").Labels["helm.sh/chart"] {
-		t.Fatal("both are the same chart")
+		t.Fatal("both charts have the same version")
 	}
 	for _, one := range each[*appsv1.DaemonSet](before) {
 		if !reflect.DeepEqual(one.Spec, get[*appsv1.DaemonSet](t, after, one.Name).Spec) {

@@ -18,17 +18,17 @@ func daemonSet(t *testing.T, all objects, name string) *appsv1.DaemonSet {
 	return get[*appsv1.DaemonSet](t, all, "readygate-reporter-"+name)
 }
 
-// configOf is the configuration of a reporter, as the reporter itself reads it.
+// configOf parses the configuration of a reporter as the reporter does.
 func configOf(t *testing.T, all objects, name string) *reporter.Config {
 	t.Helper()
 	config, err := reporter.ParseConfig([]byte(get[*corev1.ConfigMap](t, all, "readygate-reporter-"+name).Data["config.yaml"]))
 	if err != nil {
-		t.Fatalf("the reporter %s does not take its configuration: %v", name, err)
+		t.Fatalf("the reporter %s rejects its configuration: %v", name, err)
 	}
 	return config
 }
 
-// environment is what a reporter reads of its variables.
+// environment parses the environment variables of a reporter as the reporter does.
 func environment(t *testing.T, set *appsv1.DaemonSet) reporter.Environment {
 	t.Helper()
 	env, err := reporter.ReadEnvironment(func(name string) string {
@@ -40,12 +40,12 @@ func environment(t *testing.T, set *appsv1.DaemonSet) reporter.Environment {
 		return ""
 	})
 	if err != nil {
-		t.Fatalf("%s does not take its variables: %v", set.Name, err)
+		t.Fatalf("%s rejects its variables: %v", set.Name, err)
 	}
 	return env
 }
 
-// TestReportersTakeTheirConfiguration in every set of values, with every kind of check.
+// TestReportersTakeTheirConfiguration: the values files together use every kind of check.
 func TestReportersTakeTheirConfiguration(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, name := range sets(t) {
@@ -62,14 +62,14 @@ func TestReportersTakeTheirConfiguration(t *testing.T) {
 		}
 	}
 	if len(kinds) != 7 {
-		t.Errorf("the sets of values have checks of the kinds %v only", kinds)
+		t.Errorf("the values files have only checks of the kinds %v", kinds)
 	}
 	if config := configOf(t, render(t, ci(t, "full")), "everything"); config.HeartbeatPeriod.Minutes() != 2 || *config.Checks[0].FailureThreshold != 4 {
 		t.Errorf("the configuration is %+v", config)
 	}
 }
 
-// TestReporterOfAHealthEndpoint is as small as that of the guides.
+// TestReporterOfAHealthEndpoint: a reporter that probes an endpoint has the requests and limits of the guides.
 func TestReporterOfAHealthEndpoint(t *testing.T) {
 	set := daemonSet(t, render(t, ci(t, "reporters")), "cilium")
 	pod, container := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0]
@@ -80,20 +80,20 @@ func TestReporterOfAHealthEndpoint(t *testing.T) {
 	if !pod.HostNetwork || pod.PriorityClassName != "system-node-critical" {
 		t.Errorf("hostNetwork is %v, the priority class %s", pod.HostNetwork, pod.PriorityClassName)
 	}
-	// On the network of the node nobody but the node reaches its metrics, unless they are exposed.
+	// On the node's network the metrics are reachable only from the node, unless they are exposed.
 	if env := environment(t, set); env.MetricsAddr != "127.0.0.1:9445" || len(container.Ports) > 0 {
 		t.Errorf("metrics are at %s, ports %v", env.MetricsAddr, container.Ports)
 	}
 	node := slices.IndexFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == reporter.NodeName })
 	if node < 0 || container.Env[node].ValueFrom.FieldRef.FieldPath != "spec.nodeName" {
-		t.Errorf("the reporter does not know its node: %v", container.Env)
+		t.Errorf("the reporter lacks the name of its node: %v", container.Env)
 	}
 	if len(pod.Volumes) != 1 {
-		t.Errorf("it sees %v", pod.Volumes)
+		t.Errorf("the reporter mounts %v", pod.Volumes)
 	}
 }
 
-// TestReporterWithPeers is found by the Services that its check names.
+// TestReporterWithPeers: the Services that its check names select the reporter.
 func TestReporterWithPeers(t *testing.T) {
 	all := render(t, ci(t, "reporters"))
 	set := daemonSet(t, all, "network")
@@ -107,36 +107,36 @@ func TestReporterWithPeers(t *testing.T) {
 		t.Errorf("the probe is %v", container.ReadinessProbe)
 	}
 	if env := environment(t, set); env.MetricsAddr != ":9445" || set.Spec.Template.Spec.HostNetwork {
-		t.Errorf("peers do not reach %s", env.MetricsAddr)
+		t.Errorf("peers cannot reach the address %s", env.MetricsAddr)
 	}
 	if len(each[*corev1.Service](all)) != 3 {
-		t.Error("there are other Services than those of the peers and the manager's metrics")
+		t.Error("the chart renders other Services than those of the peers and the manager's metrics")
 	}
 }
 
-// TestReporterWithACanary may do what a container runtime does, and sees what plugins need.
+// TestReporterWithACanary: the reporter has the capabilities to run CNI plugins, and mounts the paths that they need.
 func TestReporterWithACanary(t *testing.T) {
 	pod := daemonSet(t, render(t, ci(t, "reporters")), "flannel").Spec.Template.Spec
 	container, security := pod.Containers[0], pod.Containers[0].SecurityContext
 	if !pod.HostNetwork || *security.RunAsUser != 0 || *security.RunAsNonRoot || security.AppArmorProfile.Type != corev1.AppArmorProfileTypeUnconfined ||
 		!*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) ||
 		!slices.Equal(security.Capabilities.Add, []corev1.Capability{"SYS_ADMIN", "NET_ADMIN", "NET_RAW"}) {
-		t.Errorf("the canary may do %v", security)
+		t.Errorf("the canary has the security context %v", security)
 	}
-	// The API refuses false beside SYS_ADMIN.
+	// The API server rejects allowPrivilegeEscalation: false together with SYS_ADMIN.
 	if security.AllowPrivilegeEscalation != nil {
 		t.Error("allowPrivilegeEscalation is set")
 	}
 	want := map[string]bool{"/etc/cni/net.d": true, "/opt/cni/bin": true, "/run/flannel": true, "/var/lib/cni": false, "/var/lib/readygate/canary": false}
 	if got := mounts(pod); !reflect.DeepEqual(got, want) {
-		t.Errorf("it sees %v, want %v (true: read only)", got, want)
+		t.Errorf("the reporter mounts %v, want %v (true: read-only)", got, want)
 	}
 	if container.Resources.Limits.Memory().String() != "64Mi" || !container.Resources.Limits.Cpu().IsZero() {
 		t.Errorf("the resources are %v", container.Resources)
 	}
 }
 
-// mounts are the paths of the node that a pod sees at the same path, and whether read only.
+// mounts returns the paths of the node that are mounted at the same path, and whether they are read-only.
 func mounts(pod corev1.PodSpec) map[string]bool {
 	found := map[string]bool{}
 	for _, volume := range pod.Volumes {
@@ -149,7 +149,7 @@ func mounts(pod corev1.PodSpec) map[string]bool {
 	return found
 }
 
-// TestReporterMountsAPathOnce, though two checks and the values name it.
+// TestReporterMountsAPathOnce: two checks and the values name the same path.
 func TestReporterMountsAPathOnce(t *testing.T) {
 	pod := daemonSet(t, render(t, `reporters:
 - name: a
@@ -160,11 +160,11 @@ func TestReporterMountsAPathOnce(t *testing.T) {
 `), "a").Spec.Template.Spec
 	want := map[string]bool{"/etc/cni/net.d": false, "/opt/cni/bin": true, "/var/lib/cni": false, "/run/canary": false}
 	if got := mounts(pod); !reflect.DeepEqual(got, want) || len(pod.Volumes) != len(want)+1 {
-		t.Errorf("it sees %v in %d volumes, want %v (true: read only)", got, len(pod.Volumes), want)
+		t.Errorf("the reporter mounts %v in %d volumes, want %v (true: read-only)", got, len(pod.Volumes), want)
 	}
 }
 
-// TestReporterTakesEveryValue that can be given to it.
+// TestReporterTakesEveryValue: each value of a reporter has its effect.
 func TestReporterTakesEveryValue(t *testing.T) {
 	set := daemonSet(t, render(t, ci(t, "full")), "everything")
 	pod, container := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0]
@@ -181,20 +181,20 @@ func TestReporterTakesEveryValue(t *testing.T) {
 	}
 	want := map[string]bool{"/etc/kubernetes/cni/net.d": true, "/usr/libexec/cni": true, "/opt/agent": true, "/run/agent": false}
 	if got := mounts(pod); !reflect.DeepEqual(got, want) {
-		t.Errorf("it sees %v, want %v (true: read only)", got, want)
+		t.Errorf("the reporter mounts %v, want %v (true: read-only)", got, want)
 	}
-	// false is a value, too.
+	// An explicit false is kept.
 	if security := container.SecurityContext; *security.ReadOnlyRootFilesystem || *security.RunAsUser != 0 || *security.AllowPrivilegeEscalation {
 		t.Errorf("the security context is %v", security)
 	}
 	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType || pod.PriorityClassName != "system-cluster-critical" ||
 		pod.Tolerations[0].Key != "example.com/gpu" || pod.NodeSelector["example.com/pool"] != "workers" || pod.Affinity == nil ||
 		!slices.Contains(container.Args, "--log-level=debug") || set.Spec.Template.Labels["example.com/pod"] != "yes" || set.Spec.Template.Annotations["example.com/pod"] != "yes" {
-		t.Errorf("some value is not in %v", set.Spec)
+		t.Errorf("a value has no effect in %v", set.Spec)
 	}
 }
 
-// TestReportersAcceptEmptyValues as given, and not as left out: the defaults would be more.
+// TestReportersAcceptEmptyValues: an empty value is kept and does not select the default.
 func TestReportersAcceptEmptyValues(t *testing.T) {
 	values := "reporters: [{name: a, tolerations: [], nodeSelector: {}, priorityClassName: '', checks: [{conditionType: A, file: {path: /run/a}}]}]"
 	for owner, pod := range pods(render(t, values)) {
@@ -204,14 +204,14 @@ func TestReportersAcceptEmptyValues(t *testing.T) {
 	}
 }
 
-// TestReportersRestartWhenTheirChecksChange, and only theirs.
+// TestReportersRestartWhenTheirChecksChange: other reporters keep their pod template.
 func TestReportersRestartWhenTheirChecksChange(t *testing.T) {
 	before := render(t, ci(t, "reporters"))
 	after := render(t, strings.Replace(ci(t, "reporters"), "interval: 15s", "interval: 16s", 1))
 	for _, set := range each[*appsv1.DaemonSet](before) {
 		same := reflect.DeepEqual(set.Spec.Template, get[*appsv1.DaemonSet](t, after, set.Name).Spec.Template)
 		if same == (set.Name == "readygate-reporter-cilium") {
-			t.Errorf("%s: the same template: %v", set.Name, same)
+			t.Errorf("%s: the pod template is unchanged: %v", set.Name, same)
 		}
 	}
 }

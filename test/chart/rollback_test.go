@@ -17,11 +17,11 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// rollbackFlags are what a Helm needs to write over the manager's policy.
+// rollbackFlags are the flags with which Helm overwrites the policy that the manager has written.
 var rollbackFlags = map[string][]string{"helm": {"--force-conflicts"}}
 
-// TestRollbackWhileAManagerRuns: Helm writes the policy for new nodes as it was before there were rules,
-// and the manager puts it right.
+// TestRollbackWhileAManagerRuns: Helm restores the policy for new nodes without rules, and the manager writes
+// the rules again.
 func TestRollbackWhileAManagerRuns(t *testing.T) {
 	t.Parallel()
 	for _, binary := range helms {
@@ -34,7 +34,7 @@ func TestRollbackWhileAManagerRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = stop() }) // how it ended is not the question
+			t.Cleanup(func() { _ = stop() }) // the result does not matter
 			rules := []*v1alpha1.NodeReadinessRule{covered(t, c, "first")}
 			h.run(t, "upgrade", "", "--set", "manager.podAnnotations.revision=second")
 			rules = append(rules, covered(t, c, "second"))
@@ -55,7 +55,7 @@ func TestRollbackWhileAManagerRuns(t *testing.T) {
 	}
 }
 
-// covered makes a rule, and returns it when nodes are created with the taint by it.
+// covered creates a rule and returns it when the API server taints new nodes for it.
 func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
 	if err := c.Client.Create(t.Context(), testenv.Rule(name)); err != nil {
@@ -64,7 +64,7 @@ func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadin
 	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
 }
 
-// wantRolledBack looks for what the upgrade had brought.
+// wantRolledBack checks that the annotation of the upgrade is removed.
 func wantRolledBack(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	var manager appsv1.Deployment
@@ -76,20 +76,20 @@ func wantRolledBack(t *testing.T, c *testenv.Cluster) {
 	}
 }
 
-// repaired says what is wrong with a policy that Helm has written, and the manager after it.
+// repaired returns an error until Helm and then the manager have written the policy.
 func repaired(taintNewNodes *admissionv1.MutatingAdmissionPolicy, before int64, rules []*v1alpha1.NodeReadinessRule) error {
 	if taintNewNodes.Generation < before+2 {
-		return fmt.Errorf("its generation was %d and is %d, so not both have written it", before, taintNewNodes.Generation)
+		return fmt.Errorf("generation %d, was %d: Helm and the manager have not both written the policy", taintNewNodes.Generation, before)
 	}
 	for _, rule := range rules {
 		if !admission.ReadTaintNewNodes(&taintNewNodes.Spec).Covers(rule.UID) {
-			return fmt.Errorf("it lacks the rule %s: %v", rule.Name, taintNewNodes.Spec)
+			return fmt.Errorf("the policy lacks the rule %s: %v", rule.Name, taintNewNodes.Spec)
 		}
 	}
 	return nil
 }
 
-// wantCreatedHeld makes a node of the rule once the API server has seen the policy.
+// wantCreatedHeld checks that a new node of the rule has the taint once the API server enforces the policy.
 func wantCreatedHeld(t *testing.T, c *testenv.Cluster, rule string) {
 	t.Helper()
 	created := func(ctx context.Context, options ...client.CreateOption) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// TestUninstallAgain when no node took the clean-up: docs/how-to/uninstall.md says how to go on.
+// TestUninstallAgain: no node could run the cleanup. docs/how-to/uninstall.md describes the next steps.
 func TestUninstallAgain(t *testing.T) {
 	t.Parallel()
 	for _, binary := range helms {
@@ -29,7 +29,7 @@ func TestUninstallAgain(t *testing.T) {
 
 			job := cleanupHangs(t, c, h)
 			if err := h.try(t, "upgrade", ""); err == nil || !strings.Contains(err.Error(), "no deployed releases") {
-				t.Errorf("an upgrade of what is being uninstalled: %v", err)
+				t.Errorf("upgrade of a release that is being uninstalled: %v", err)
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- h.try(t, "uninstall", "") }()
@@ -42,12 +42,12 @@ func TestUninstallAgain(t *testing.T) {
 			cleanupHangs(t, c, h)
 			stopHalfWay(t, c)
 			h.run(t, "rollback", "", append(rollbackFlags[binary], "1")...)
-			h.run(t, "upgrade", "image: {registry: mended.example.com}")
+			h.run(t, "upgrade", "image: {registry: fixed.example.com}")
 			wantWhole(t, c)
 			h.run(t, "uninstall", "", "--no-hooks")
 			wantGone(t, c, managerDeployment(), cleanupAccount())
 			if err := c.Client.Delete(t.Context(), cleanupJob(), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-				t.Errorf("the Job is all that is left: %v", err)
+				t.Errorf("after the uninstallation: %v; want only the Job left", err)
 			}
 			h.run(t, "install", "")
 		})
@@ -66,33 +66,33 @@ func cleanupAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "readygate-cleanup"}}
 }
 
-// cleanupHangs installs the release and uninstalls it in vain: nothing runs the Job, which is
-// returned. Nothing else of the release has gone.
+// cleanupHangs installs the release and fails to uninstall it: no node runs the Job, which is
+// returned. All other objects of the release are left.
 func cleanupHangs(t *testing.T, c *testenv.Cluster, h helm) *batchv1.Job {
 	t.Helper()
 	h.run(t, "install", "")
 	if err := h.try(t, "uninstall", "", "--timeout", "2s"); err == nil {
-		t.Fatal("the release is uninstalled without a clean-up")
+		t.Fatal("the release is uninstalled although the cleanup did not run")
 	}
 	job := cleanupJob()
 	for _, obj := range []client.Object{job, managerDeployment()} {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			t.Fatalf("after an uninstallation that failed: %v", err)
+			t.Fatalf("after the failed uninstallation: %v", err)
 		}
 	}
 	return job
 }
 
-// complete does what the nodes and the controller of Jobs do, to a Job that is not this old one.
+// complete sets the Job that replaces the old one to Complete, as a kubelet and the Job controller would.
 func complete(t *testing.T, c *testenv.Cluster, old types.UID) {
 	t.Helper()
-	testenv.Eventually(t, "another Job to be there", func(ctx context.Context) error {
+	testenv.Eventually(t, "a new cleanup Job", func(ctx context.Context) error {
 		job := cleanupJob()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 			return err
 		}
 		if job.UID == old {
-			return errors.New("it is the old one")
+			return errors.New("the Job is the old one")
 		}
 		now := metav1.Now()
 		job.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1, Conditions: []batchv1.JobCondition{
@@ -103,7 +103,7 @@ func complete(t *testing.T, c *testenv.Cluster, old types.UID) {
 	})
 }
 
-// stopHalfWay does what a clean-up does before it could fail.
+// stopHalfWay performs the steps of a cleanup that then fails.
 func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
@@ -115,7 +115,7 @@ func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 	}
 }
 
-// wantWhole looks for what stopHalfWay has taken away.
+// wantWhole checks that what stopHalfWay has removed is restored.
 func wantWhole(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	policyForNodesOf(t, c)
@@ -123,8 +123,8 @@ func wantWhole(t *testing.T, c *testenv.Cluster) {
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil {
 		t.Fatal(err)
 	}
-	if *manager.Spec.Replicas == 0 || !strings.HasPrefix(manager.Spec.Template.Spec.Containers[0].Image, "mended.example.com/") {
-		t.Errorf("%d replicas of %s are to run", *manager.Spec.Replicas, manager.Spec.Template.Spec.Containers[0].Image)
+	if *manager.Spec.Replicas == 0 || !strings.HasPrefix(manager.Spec.Template.Spec.Containers[0].Image, "fixed.example.com/") {
+		t.Errorf("the manager has %d replicas of %s", *manager.Spec.Replicas, manager.Spec.Template.Spec.Containers[0].Image)
 	}
 }
 
@@ -132,7 +132,7 @@ func wantGone(t *testing.T, c *testenv.Cluster, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
-			t.Errorf("%T %s is there: %v", obj, obj.GetName(), err)
+			t.Errorf("%T %s exists: %v", obj, obj.GetName(), err)
 		}
 	}
 }
