@@ -115,7 +115,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"a context that is not":     {[]string{"status", "--server", "https://127.0.0.1:1", "--context", "x"}, "", 1, "", `context "x" does not exist`},
 		"a selector that is none":   {[]string{"nodes", "-l", "a in"}, "", 2, "", "--selector"},
 		"version":                   {[]string{"version", "--client"}, "", 0, "Client: dev", ""},
-		"version without a cluster": {[]string{"version"}, "", 0, "Manager: not seen: no cluster is configured", ""},
+		"version without a cluster": {[]string{"version"}, "", 0, "Manager: could not be read: no cluster is configured", ""},
 		"flags of kubectl":          {[]string{"options"}, "", 0, "--kubeconfig", ""},
 		"completion":                {[]string{"completion", "bash"}, "", 0, "kubectl-readiness", ""},
 		"completion by kubectl":     {[]string{"completion", "kubectl"}, "", 0, `exec kubectl readiness __complete "$@"`, ""},

@@ -40,7 +40,7 @@ Ctrl-C stops the command.`,
 			return err
 		}
 		for _, unseen := range fleet.Snapshot().Unseen {
-			_, _ = fmt.Fprintln(s.ErrOut, "not seen: "+terminal.Clean(unseen))
+			_, _ = fmt.Fprintln(s.ErrOut, "could not be read: "+terminal.Clean(unseen))
 		}
 		url := "http://" + listener.Addr().String() + "/"
 		_, _ = fmt.Fprintf(s.Out, "Dashboard: %s (Ctrl-C stops it)\n", url)

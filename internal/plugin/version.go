@@ -44,7 +44,7 @@ func (s *session) version() *cobra.Command {
 			case v.Manager != "":
 				lines = append(lines, "Manager: "+terminal.Clean(v.Manager))
 			case v.NotSeen != "":
-				lines = append(lines, "Manager: not seen: "+terminal.Clean(v.NotSeen))
+				lines = append(lines, "Manager: could not be read: "+terminal.Clean(v.NotSeen))
 			}
 			return lines
 		})

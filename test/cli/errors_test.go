@@ -13,7 +13,7 @@ func TestErrorWithoutReadPermissionNamesTheNeededVerbs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, verb := range [][]string{{"status"}, {"nodes"}, {"watch"}, {"ui", "--open=false"}, {"why", "worker-1"}} {
 				answer := u.readiness(t, verb...)
-				answer.expect(t, 1, "error: cannot ", "you may not: ask for a role that can get, list and watch")
+				answer.expect(t, 1, "error: cannot ", "permission denied: ask for a role that can get, list and watch")
 				if answer.stdout != "" {
 					t.Errorf("%v wrote %q", verb, answer.stdout)
 				}
@@ -35,7 +35,7 @@ func TestErrorsWithoutTheCRDAndWithoutAnAPIServer(t *testing.T) {
 	u := admin(t, c)
 	c.Create(t, testenv.Node("worker-1", nil))
 	for _, verb := range [][]string{{"status"}, {"nodes"}, {"watch"}, {"ui", "--open=false"}, {"why", "worker-1"}} {
-		u.readiness(t, verb...).expect(t, 1, "error: ", "this cluster has no NodeReadinessRule: install Readygate, or choose another cluster with --context")
+		u.readiness(t, verb...).expect(t, 1, "error: ", "this cluster does not serve NodeReadinessRules: install Readygate, or select another cluster with --context")
 	}
 	if err := cp.KillAPIServer(); err != nil {
 		t.Fatal(err)

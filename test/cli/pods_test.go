@@ -70,7 +70,7 @@ func TestPodsThatWait(t *testing.T) {
 		u.readiness(t, "why", "pod/"+name+"-waits").expect(t, 0, "has waited 3m", "missing  policy, pod condition a.b/programmed: the pod has no condition a.b/programmed", "node "+name+" has no agent", "No agent has renewed a Lease for node "+name, "podgate.enabled=true")
 		u.readiness(t, "why", name+"-waits").expect(t, 1, `error: there is no node "`+name+`-waits"`, "if it is a pod: kubectl readiness why pod/"+name+"-waits, with -n for its namespace")
 		u.readiness(t, "why", "pods", name+"-other", "-n", "default").expect(t, 0, "no rule selects default/"+name+"-other")
-		u.readiness(t, "why", "pod/nobody").expect(t, 1, `error: there is no pod "nobody" in namespace "default"`, "kubectl get pods -n default")
+		u.readiness(t, "why", "pod/missing").expect(t, 1, `error: there is no pod "missing" in namespace "default"`, "kubectl get pods -n default")
 	})
 	t.Run("status", func(t *testing.T) {
 		u.readiness(t, "status").expect(t, 0, "UNGATED", name, podv1alpha1.DefaultGate, name+" is ")
@@ -87,7 +87,7 @@ func TestPodsThatWait(t *testing.T) {
 	})
 	t.Run("with few rights", func(t *testing.T) {
 		reader := reader(t, c, "pods", "nodes", "nodereadinessrules")
-		reader.readiness(t, "status").expect(t, 0, "Not seen: rules of pods: cannot list podreadinessrules: you may not")
-		reader.readiness(t, "pods", "-n", "default").expect(t, 1, "error: cannot list podreadinessrules", "you may not: ask for a role")
+		reader.readiness(t, "status").expect(t, 0, "Could not be read: PodReadinessRules: cannot list podreadinessrules: permission denied")
+		reader.readiness(t, "pods", "-n", "default").expect(t, 1, "error: cannot list podreadinessrules", "permission denied: ask for a role")
 	})
 }

@@ -61,15 +61,15 @@ func TestEveryVerbWithTheLeastRights(t *testing.T) {
 		u.readiness(t, "nodes", "-l", "pool=nobody").expect(t, 0, "No node has these labels")
 	})
 	t.Run("why", func(t *testing.T) {
-		u.readiness(t, "why", held).expect(t, 0, held+" is held", "by rule "+rule, testenv.Condition+" is False, must be True", "What to do", "Not seen", "events of the node", "you may not")
+		u.readiness(t, "why", held).expect(t, 0, held+" is held", "by rule "+rule, testenv.Condition+" is False, must be True", "What to do", "Could not be read", "events of the node", "permission denied")
 		u.readiness(t, "why", "node/"+released).expect(t, 0, released+" is released")
-		u.readiness(t, "why", "nobody").expect(t, 1, `error: there is no node "nobody"`, "kubectl get nodes")
+		u.readiness(t, "why", "missing").expect(t, 1, `error: there is no node "missing"`, "kubectl get nodes")
 		var explanation view.Explanation
 		u.readiness(t, "why", held, "-o", "json").parse(t, &explanation)
 		if explanation.State != noderule.Held || len(explanation.Chapters) != 1 || len(explanation.Unseen) != 1 {
 			t.Errorf("got %+v", explanation)
 		}
-		if admin := admin(t, c).readiness(t, "why", held); !strings.Contains(admin.stdout, "Events") || strings.Contains(admin.stdout, "Not seen") {
+		if admin := admin(t, c).readiness(t, "why", held); !strings.Contains(admin.stdout, "Events") || strings.Contains(admin.stdout, "Could not be read") {
 			t.Errorf("somebody who may see events does not:\n%s", admin.stdout)
 		}
 	})
@@ -81,8 +81,8 @@ func TestEveryVerbWithTheLeastRights(t *testing.T) {
 		u.readiness(t, "simulate", "-f", other).expect(t, 0, "other-"+rule, held, released, "EVICTIONS", "from 2 nodes", "example.com/Other is not reported, must be True")
 	})
 	t.Run("version", func(t *testing.T) {
-		u.readiness(t, "version").expect(t, 0, "Client: dev", "Manager: not seen", "you may not")
-		admin(t, c).readiness(t, "version").expect(t, 0, "Manager: not seen: there is no Deployment readygate-manager in namespace readygate-system", "--namespace")
+		u.readiness(t, "version").expect(t, 0, "Client: dev", "Manager: could not be read", "permission denied")
+		admin(t, c).readiness(t, "version").expect(t, 0, "Manager: could not be read: there is no Deployment readygate-manager in namespace readygate-system", "--namespace")
 		labels := map[string]string{"app.kubernetes.io/version": "v1.2.3"}
 		c.Create(t, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "readygate-manager", Namespace: "default", Labels: labels},

@@ -42,7 +42,7 @@ func TestALostConnectionIsShownAndComesBack(t *testing.T) {
 	p.until("the banner to go", `!document.getElementById("banner").checkVisibility()`)
 	p.until("what happened meanwhile", `document.querySelectorAll("#tiles > button").length === 30 && `+tile("worker-31"))
 	if !value[bool](p, `window.first === document.querySelector("#tiles > button")`) {
-		t.Error("tiles were made anew")
+		t.Error("tiles were recreated")
 	}
 }
 
@@ -54,7 +54,7 @@ func TestALostClusterIsShownAndComesBack(t *testing.T) {
 	banner, state := `document.getElementById("banner")`, `document.getElementById("connection-text").textContent`
 	p.until("no banner", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)
 	fleet.Disconnected("nodes", bomb, time.Now())
-	p.until("the banner", banner+`.checkVisibility() && `+banner+`.textContent.startsWith("The cluster has not answered since ") && `+state+` === "Cluster lost"`)
+	p.until("the banner", banner+`.checkVisibility() && `+banner+`.textContent.startsWith("The cluster has not responded since ") && `+state+` === "Cluster lost"`)
 	p.harmless(bomb)
 	fleet.Connected("nodes")
 	p.until("the banner to go", `!`+banner+`.checkVisibility() && `+state+` === "Live"`)

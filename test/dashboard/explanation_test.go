@@ -20,19 +20,19 @@ func TestExplanationShowsEverythingThatIsKnown(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet, Explanation: func(ctx context.Context, node string) (view.Explanation, error) {
 		explanation, _ := fleet.Explanation(ctx, node)
 		explanation.Chapters[0].Requirements[0].Writer = "flannel-agent"
-		explanation.Chapters[0].Refused = "denied by a policy of somebody"
+		explanation.Chapters[0].Refused = "denied by a policy"
 		explanation.Events = []view.Event{{At: now.Add(-time.Minute), Reason: "TaintAdded", Note: "Taint added", Count: 3}}
-		explanation.Unseen = []string{"events of the node: you may not"}
+		explanation.Unseen = []string{"events of the node: permission denied"}
 		return explanation, nil
 	}}), 1280, 800)
 	p.run(tile("worker-1") + ".click()")
 	p.until("the explanation", panel+`.querySelector(".headline")`)
 	text := value[string](p, panel+".innerText")
 	for _, want := range []string{
-		"worker-1 is held for 30m by rule network", "WHAT TO DO", "Look at that component on this node:", "This rule holds this node. Held since 30m ago.",
-		"readiness.k8s.io/network:NoSchedule · continuous", "Refused: denied by a policy of somebody",
+		"worker-1 is held for 30m by rule network", "WHAT TO DO", "Check that component on this node:", "This rule holds this node. Held since 30m ago.",
+		"readiness.k8s.io/network:NoSchedule · continuous", "Rejected: denied by a policy",
 		network + " is False, must be True", "NoRoute: no route to 10.0.0.1", "since 4m", "written by flannel-agent",
-		"TaintAdded (3 times)", "COULD NOT BE SEEN", "events of the node: you may not", "Ready is True, joined 30m ago",
+		"TaintAdded (3 times)", "COULD NOT BE READ", "events of the node: permission denied", "Ready is True, joined 30m ago",
 	} {
 		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
 			t.Errorf("the explanation lacks %q:\n%s", want, text)

@@ -99,7 +99,7 @@ func TestFiltersShowOnlyMatchingNodes(t *testing.T) {
 	p.run(`document.getElementById("search").value = ""; document.getElementById("search").dispatchEvent(new Event("input"))`)
 	p.run(`document.querySelector(".number[data-state=NotSelected]").click()`)
 	is("none", 0)
-	p.until("words for it", `document.getElementById("nothing").checkVisibility() && document.getElementById("nothing").textContent === "No node is like that."`)
+	p.until("words for it", `document.getElementById("nothing").checkVisibility() && document.getElementById("nothing").textContent === "No node matches the filter."`)
 
 	fleet.Put(joined("alone", time.Now()).Node)
 	is("the one that no rule selects", 1)
@@ -137,7 +137,7 @@ func TestPageIsUsableWithAScreenReader(t *testing.T) {
 	}
 	for _, want := range []string{
 		"heading: Readygate", "main: ", "region: Nodes", "group: Nodes", "button: worker-1, held", "button: worker-2, released", "button: 2 held", "button: 18 released",
-		"searchbox: Filter by name, rule or what is missing", "region: Rules", "region: Time to readiness", "table: Nodes by time to readiness",
+		"searchbox: Filter by name, rule or missing requirement", "region: Rules", "region: Time to readiness", "table: Nodes by time to readiness",
 		"region: Over time", "image: most held: 2 at", "dialog: worker-1", "heading: What to do", "button: Close", "status: ", "link: Skip to the nodes",
 	} {
 		if !slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, want) }) {

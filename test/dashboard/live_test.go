@@ -43,7 +43,7 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 	p.until("its explanation", panel+`.open && `+panel+`.querySelector(".headline")`)
 	text := value[string](p, panel+".innerText")
 	for _, want := range []string{
-		name + " is held for", "by rule " + name, testenv.Condition + " is False, must be True", "Look at that component on this node",
+		name + " is held for", "by rule " + name, testenv.Condition + " is False, must be True", "Check that component on this node",
 		"kubectl get pods -A -o wide --field-selector spec.nodeName=" + name, "This rule holds this node", "since", "TaintAdded",
 	} {
 		if !strings.Contains(text, want) {

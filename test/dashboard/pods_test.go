@@ -54,7 +54,7 @@ func TestPodsThatWaitAreShown(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
 	card := `document.getElementById("pods")`
 	if value[bool](p, card+`.checkVisibility()`) {
-		t.Error("a cluster without rules of pods has a table of pods")
+		t.Error("a cluster without PodReadinessRules has a table of pods")
 	}
 
 	fleet.Put(podRule())
@@ -80,7 +80,7 @@ func TestPodsThatWaitAreShown(t *testing.T) {
 	p.run(`document.querySelector("[data-pod='shop/web-1']").click()`)
 	p.until("the explanation", panel+`.open && `+panel+`.querySelector(".headline")?.textContent.includes("shop/web-1 has waited 3m")`)
 	explanation := strings.ToLower(value[string](p, panel+".innerText"))
-	for _, want := range []string{"what to do", "component policy has not said yes", "this gate is closed for 3m", "rule pod-network", "policy, pod condition policy.example.com/programmed", "on node worker-1"} {
+	for _, want := range []string{"what to do", "component policy is not ready", "this gate is closed for 3m", "rule pod-network", "policy, pod condition policy.example.com/programmed", "on node worker-1"} {
 		if !strings.Contains(explanation, want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, explanation)
 		}

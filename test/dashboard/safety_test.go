@@ -83,8 +83,8 @@ func TestExplanationNamesTheActiveSafetyField(t *testing.T) {
 	p := open(t, serve(t, dashboard.Options{Fleet: guarded()}), 1280, 800)
 	for name, wants := range map[string][]string{
 		"worker-1": {"stuck", "held for longer than the rule's progressdeadlineseconds"},
-		"worker-3": {"limited", "would hold this node, but leaves it released", "(maxunavailable 0)"},
-		"worker-4": {"(minreadyseconds)", "if its requirements stay met, it is released at "},
+		"worker-3": {"limited", "would hold this node, but leaves it released", "maxunavailable (0) is reached"},
+		"worker-4": {"(minreadyseconds)", "if its requirements remain met, the node is released at "},
 	} {
 		p.run(tile(name) + ".click()")
 		p.until("the explanation of "+name, `document.getElementById("panel-heading").textContent === "`+name+`" && `+panel+`.querySelector(".chapter")`)

@@ -135,8 +135,8 @@ func TestFollowingNeedsWatchPermission(t *testing.T) {
 	lister(t, c, "half", "nodereadinessrules")
 	lister(t, c, "nearly", "nodereadinessrules", "nodes")
 	for user, want := range map[string]string{
-		"blind": "you may list but not watch nodereadinessrules: ask for a role",
-		"half":  "you may list but not watch nodes: ask for a role",
+		"blind": "permission to watch nodereadinessrules is missing: ask for a role",
+		"half":  "permission to watch nodes is missing: ask for a role",
 	} {
 		testenv.Eventually(t, "what "+user+" is told", func(ctx context.Context) error {
 			ctx, stop := context.WithTimeout(ctx, 10*time.Second) // not for ever
@@ -153,7 +153,7 @@ func TestFollowingNeedsWatchPermission(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return wantText(strings.Join(fleet.Snapshot().Unseen, " "), "you may list but not watch pods")
+		return wantText(strings.Join(fleet.Snapshot().Unseen, " "), "permission to watch pods is missing")
 	})
 }
 

@@ -35,11 +35,11 @@ func guard(next http.Handler) http.Handler {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			header.Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET and HEAD: this page changes nothing", http.StatusMethodNotAllowed)
+			http.Error(w, "the dashboard is read-only: use GET or HEAD", http.StatusMethodNotAllowed)
 		case !slices.Contains(hosts, hostname(r.Host)):
-			http.Error(w, "ask for localhost or 127.0.0.1: this page is for the machine that serves it", http.StatusMisdirectedRequest)
+			http.Error(w, "the dashboard serves only this machine: use localhost or 127.0.0.1", http.StatusMisdirectedRequest)
 		case !ofOurPage(r):
-			http.Error(w, "only the page itself may ask for this", http.StatusForbidden)
+			http.Error(w, "cross-site requests are not allowed", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -81,7 +81,7 @@ func (s *Server) Handler() http.Handler {
 func Listen(port int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve the dashboard on port %d: choose another port, or 0 for any that is free: %w", port, err)
+		return nil, fmt.Errorf("listening on port %d: %w; use another port, or 0 for a free port", port, err)
 	}
 	return listener, nil
 }

@@ -19,7 +19,7 @@ func TestListeningIsOnLoopbackOnly(t *testing.T) {
 	if !address.IP.IsLoopback() || address.Port == 0 {
 		t.Errorf("listens on %v", address)
 	}
-	if _, err := dashboard.Listen(address.Port); err == nil || !strings.Contains(err.Error(), "choose another port, or 0") {
+	if _, err := dashboard.Listen(address.Port); err == nil || !strings.Contains(err.Error(), "use another port, or 0") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }

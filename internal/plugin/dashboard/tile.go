@@ -74,9 +74,9 @@ func (t *tile) explain(s view.Standing) {
 	case noderule.CauseMinReady:
 		t.Until = max(t.Until, seconds(s.Until))
 	case noderule.CauseNotReady:
-		t.Causes = append(t.Causes, s.Rule+" holds it while it is not Ready: it may come back from a reboot")
+		t.Causes = append(t.Causes, s.Rule+" holds the node while it is not Ready: it may return from a reboot")
 	case noderule.CauseDeadline:
-		t.Causes = append(t.Causes, s.Rule+" released it by the deadline")
+		t.Causes = append(t.Causes, s.Rule+" released it at the deadline")
 	case noderule.CauseDependency:
 		t.Causes = append(t.Causes, s.Rule+" waits for rule "+s.WaitsFor)
 	}

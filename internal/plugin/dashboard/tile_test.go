@@ -71,7 +71,7 @@ func TestTileShowsTheActiveSafetyField(t *testing.T) {
 				r.Spec.ProgressDeadlineSeconds, r.Spec.OnDeadline = ptr.To[int32](60), v1alpha1.DeadlineRelease
 			},
 			node: noted(unconditional("a"), v1alpha1.MemoryPrefix, `{"rule":"network","expired":"`+long+`"}`),
-			want: known{state: "Released", missing: []string{unreported}, causes: []string{"network released it by the deadline"}},
+			want: known{state: "Released", missing: []string{unreported}, causes: []string{"network released it at the deadline"}},
 		},
 		"limited": {
 			change: func(r *v1alpha1.NodeReadinessRule) {
@@ -97,7 +97,7 @@ func TestTileShowsTheActiveSafetyField(t *testing.T) {
 				r.Spec.EnforcementMode, r.Spec.BootstrapScope = v1alpha1.EnforcementModeBootstrapOnly, v1alpha1.BootstrapScopeBoot
 			},
 			node: noted(saying(holdSince(long, `,"boot":"b","armed":true,"beats":{"example.com/NetworkReady":"`+met.UTC().Format(time.RFC3339)+` True"}`), corev1.ConditionTrue, met), v1alpha1.CompletedPrefix, `{"boot-id":"b","rule-name":"network"}`),
-			want: known{state: "Held", causes: []string{"network holds it while it is not Ready: it may come back from a reboot"}},
+			want: known{state: "Held", causes: []string{"network holds the node while it is not Ready: it may return from a reboot"}},
 		},
 		"a rule that waits for another": {
 			change: func(*v1alpha1.NodeReadinessRule) {},

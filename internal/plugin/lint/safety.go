@@ -25,7 +25,7 @@ func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
 			"check first: kubectl readiness simulate -f "+at.file)
 	case rule.MaxUnavailable == nil:
 		r.add(Error, at, "spec.maxUnavailable", "is absent, but NoExecute evicts: with enforcementMode continuous, a reporter that fails on all nodes would evict the pods of all nodes at once",
-			"set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which keeps running pods")
+			"set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which does not evict pods")
 		r.Findings[len(r.Findings)-1].unsafe = true
 	default:
 		r.add(Info, at, "spec.taint.effect", fmt.Sprintf("NoExecute evicts: up to %s of the nodes in use lose their pods while their conditions are not met", rule.MaxUnavailable),

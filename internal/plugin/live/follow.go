@@ -69,7 +69,7 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	}
 	go func() { _ = informers.Start(ctx) }() // ends with the context
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil, errors.Join(errors.New("the cluster did not answer"), ctx.Err())
+		return nil, errors.Join(errors.New("the cluster did not respond"), ctx.Err())
 	}
 	f.filled()
 	return f, nil
@@ -116,7 +116,7 @@ func (s *Source) mayFollow(ctx context.Context, list client.ObjectList, what str
 		watch.Stop()
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may list but not watch %s: ask for a role that can get, list and watch them (%w)", what, err)
+		return fmt.Errorf("permission to watch %s is missing: ask for a role that can get, list and watch them (%w)", what, err)
 	case apierrors.IsResourceExpired(err):
 		return nil
 	}

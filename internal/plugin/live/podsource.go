@@ -46,7 +46,7 @@ func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen [
 	case notInstalled(err):
 		return []view.PodRule{}, nil, nil
 	case apierrors.IsForbidden(err):
-		return []view.PodRule{}, []string{fmt.Sprintf("rules of pods: %v", err)}, nil
+		return []view.PodRule{}, []string{fmt.Sprintf("PodReadinessRules: %v", err)}, nil
 	case err != nil:
 		return nil, nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Source) namespaces(ctx context.Context, only string) (labels map[string
 		}
 	}
 	if err != nil {
-		unseen = []string{fmt.Sprintf("labels of namespaces, by which rules select: %v", err)}
+		unseen = []string{fmt.Sprintf("labels of namespaces, which rules select by: %v", err)}
 	}
 	return labels, unseen, nil
 }
@@ -185,7 +185,7 @@ func (s *Source) placeOf(ctx context.Context, pod *corev1.Pod, now time.Time) (p
 	miss := func(what string, err error) { unseen = append(unseen, fmt.Sprintf("%s: %v", what, err)) }
 	var err error
 	if place.Namespace, err = s.namespace(ctx, pod.Namespace); err != nil {
-		miss("labels of the namespace, by which rules select", err)
+		miss("labels of the namespace, which rules select by", err)
 	}
 	if pod.Spec.NodeName == "" {
 		return place, unseen

@@ -103,9 +103,9 @@ func (s *Source) get(ctx context.Context, kind string, key client.ObjectKey, int
 	case !apierrors.IsNotFound(err):
 		return cannot("get "+kind+" "+strings.TrimPrefix(key.String(), "/"), err)
 	case key.Namespace == "":
-		return fmt.Errorf("there is no %s %q: kubectl get %ss shows those that are there: %w", kind, key.Name, kind, err)
+		return fmt.Errorf("there is no %s %q: kubectl get %ss lists those that exist: %w", kind, key.Name, kind, err)
 	}
-	return fmt.Errorf("there is no %s %q in namespace %q: kubectl get %ss -n %s shows those that are there: %w", kind, key.Name, key.Namespace, kind, key.Namespace, err)
+	return fmt.Errorf("there is no %s %q in namespace %q: kubectl get %ss -n %s lists those that exist: %w", kind, key.Name, key.Namespace, kind, key.Namespace, err)
 }
 
 // list reads objects page by page. What names them in errors; items takes out of a page what is kept of it.
@@ -143,13 +143,13 @@ func cannot(what string, err error) error {
 func inWords(what string, err error) error {
 	switch {
 	case notInstalled(err) && strings.Contains(strings.ToLower(what+err.Error()), "podreadinessrule"):
-		return fmt.Errorf("this cluster has no PodReadinessRule: install Readygate, upgrade it, or choose another cluster with --context (%w)", err)
+		return fmt.Errorf("this cluster does not serve PodReadinessRules: install or upgrade Readygate, or select another cluster with --context (%w)", err)
 	case notInstalled(err):
-		return fmt.Errorf("this cluster has no NodeReadinessRule: install Readygate, or choose another cluster with --context (%w)", err)
+		return fmt.Errorf("this cluster does not serve NodeReadinessRules: install Readygate, or select another cluster with --context (%w)", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not: ask for a role that can get, list and watch it (%w)", err)
+		return fmt.Errorf("permission denied: ask for a role that can get, list and watch it (%w)", err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the cluster does not know you: log in again (%w)", err)
+		return fmt.Errorf("authentication failed: log in again (%w)", err)
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func (s *Source) manager(ctx context.Context, namespace string) (*appsv1.Deploym
 	var deployment appsv1.Deployment
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: managerName}, &deployment)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no Deployment %s in namespace %s: name its namespace with --namespace (%w)", managerName, namespace, err)
+		return nil, fmt.Errorf("there is no Deployment %s in namespace %s: set the manager's namespace with --namespace (%w)", managerName, namespace, err)
 	}
 	return &deployment, cannot("get Deployment "+managerName, err)
 }

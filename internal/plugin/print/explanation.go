@@ -20,7 +20,7 @@ func Explanation(s view.Explanation, now time.Time) Lines {
 	lines.node(s, now)
 	lines.events(s.Events, now)
 	lines.list("What to do", s.Next)
-	lines.list("Not seen", s.Unseen)
+	lines.list("Could not be read", s.Unseen)
 	return lines
 }
 

@@ -35,7 +35,7 @@ func TestNodeExplanation(t *testing.T) {
 			{At: ago(2), Type: corev1.EventTypeWarning, Reason: "WriteRefused", Note: "policy says no", Count: 3},
 		},
 		Next:   []string{"Check that component.", "Uncordon it."},
-		Unseen: []string{"pods: you may not"},
+		Unseen: []string{"pods: permission denied"},
 	}
 	compare(t, print.Explanation(explanation, noon), `
 w-1 is held for 20m by rule network.
@@ -65,8 +65,8 @@ What to do
   - Check that component.
   - Uncordon it.
 
-Not seen
-  - pods: you may not
+Could not be read
+  - pods: permission denied
 `)
 }
 

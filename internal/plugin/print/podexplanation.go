@@ -23,7 +23,7 @@ func PodExplanation(s view.PodExplanation, now time.Time) Lines {
 	lines.pod(s, now)
 	lines.events(s.Events, now)
 	lines.list("What to do", s.Next)
-	lines.list("Not seen", s.Unseen)
+	lines.list("Could not be read", s.Unseen)
 	return lines
 }
 

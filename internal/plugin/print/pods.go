@@ -33,7 +33,7 @@ func Pods(pods view.Pods, wide bool, now time.Time) Lines {
 	}
 	lines.add("%s", podTally(pods.Count))
 	for _, unseen := range pods.Unseen {
-		lines.add("Not seen: %s", unseen)
+		lines.add("Could not be read: %s", unseen)
 	}
 	return lines
 }

@@ -47,9 +47,9 @@ shop        web-2   w-3    Open            networking.kubernetes.io/pod-network-
 			t.Errorf("%q is missing in %q", words, wide[i])
 		}
 	}
-	compare(t, print.Pods(view.Pods{Unseen: []string{"agents: you may not"}}, false, noon), `
+	compare(t, print.Pods(view.Pods{Unseen: []string{"agents: permission denied"}}, false, noon), `
 0 pods that rules select: 0 waiting, 0 open, 0 ungated
-Not seen: agents: you may not
+Could not be read: agents: permission denied
 `)
 }
 
@@ -76,7 +76,7 @@ func TestStatus(t *testing.T) {
 	compare(t, print.Status(nil, pods, []string{"rules: \x1b[2J"}, false, noon), `
 NAME   GATE       GATED   OPEN   WAITING   UNGATED   STANDING   AGE
 path   a.b/path   0       0      0         0         Enforced   5m
-Not seen: rules: [2J
+Could not be read: rules: [2J
 `)
 	if lines := print.Status(nil, nil, nil, false, noon); len(lines) != 1 || !strings.HasPrefix(lines[0], "No rules.") {
 		t.Errorf("got %q", lines)
@@ -105,7 +105,7 @@ func TestPodExplanation(t *testing.T) {
 		OtherGates: []string{"a.b/lb"},
 		Events:     []view.Event{{At: ago(1), Type: corev1.EventTypeWarning, Reason: "NetworkNotReady", Note: "waiting for policy"}},
 		Next:       []string{"Check it."},
-		Unseen:     []string{"events of the pod: you may not"},
+		Unseen:     []string{"events of the pod: permission denied"},
 	}
 	compare(t, print.PodExplanation(explanation, noon), `
 shop/web has waited 3m for policy (x).
@@ -139,8 +139,8 @@ Events
 What to do
   - Check it.
 
-Not seen
-  - events of the pod: you may not
+Could not be read
+  - events of the pod: permission denied
 `)
 }
 

@@ -23,7 +23,7 @@ func Status(rules []view.Rule, podRules []view.PodRule, unseen []string, wide bo
 		lines.below(PodRules(podRules, wide, now))
 	}
 	for _, what := range unseen {
-		lines.add("Not seen: %s", what)
+		lines.add("Could not be read: %s", what)
 	}
 	return lines
 }

@@ -80,7 +80,7 @@ type Event struct {
 	Count  int32     `json:"count,omitempty"`
 }
 
-// Explanation is the whole explanation of the node. What could not be seen is part of it.
+// Explanation is the whole explanation of the node. What could not be read is part of it.
 func (b *Book) Explanation(obj *corev1.Node, events []corev1.Event, unseen []string, now time.Time) Explanation {
 	explanation := Explanation{
 		Node: b.Node(obj, now), Unseen: unseen,

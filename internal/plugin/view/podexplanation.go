@@ -55,7 +55,7 @@ type GateChapter struct {
 	unasked bool
 }
 
-// Explanation is the whole explanation of the pod. What could not be seen is part of it.
+// Explanation is the whole explanation of the pod. What could not be read is part of it.
 func (b *PodBook) Explanation(obj *corev1.Pod, place Place, events []corev1.Event, unseen []string, now time.Time) PodExplanation {
 	subject := subjectOf(obj, place)
 	explanation := PodExplanation{

@@ -250,7 +250,7 @@ func TestPodExplanationListsOnlyNetworkEvents(t *testing.T) {
 	explanation := view.NewPodBook(nil).Explanation(web(), here(""), []corev1.Event{
 		event(1, podv1alpha1.EventLate, podv1alpha1.Reporter, "web"), event(3, "FailedCreatePodSandBox", "kubelet", "web"),
 		event(2, "Pulled", "kubelet", "web"), event(4, podv1alpha1.EventLate, podv1alpha1.Reporter, "other"),
-	}, []string{"the node: you may not"}, noon)
+	}, []string{"the node: permission denied"}, noon)
 	var got []string
 	for _, e := range explanation.Events {
 		got = append(got, e.Reason)

@@ -80,8 +80,8 @@ function showConnection() {
   mark(by("connection"), "data-state", lost ? "lost" : fleet.heard ? "live" : "connecting");
   write(by("connection-text"), lost || (fleet.heard ? "Live" : "Connecting"));
   by("banner").hidden = !lost;
-  if (stream.since !== undefined) write(by("banner"), `Disconnected since ${clock(stream.since)}. What you see is from before; the page tries again by itself.`);
-  else if (lost) write(by("banner"), `The cluster has not answered since ${clock(cluster.lost)}. What you see is from before; the server tries again by itself. (${cluster.problem})`);
+  if (stream.since !== undefined) write(by("banner"), `Disconnected since ${clock(stream.since)}. The page shows earlier data and reconnects automatically.`);
+  else if (lost) write(by("banner"), `The cluster has not responded since ${clock(cluster.lost)}. The page shows earlier data; the server reconnects automatically. (${cluster.problem})`);
 }
 
 fleet.listen(showConnection);

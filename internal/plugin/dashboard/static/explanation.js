@@ -58,7 +58,7 @@ export class Explanation {
     this.#state = subject.state();
     this.#shown = "";
     write(document.getElementById("panel-heading"), subject.name);
-    this.#body.replaceChildren(el("p", { class: "soft" }, "Reading …"));
+    this.#body.replaceChildren(el("p", { class: "soft" }, "Loading …"));
     this.#body.scrollTop = 0;
     if (!this.#panel.open) this.#panel.show();
     document.getElementById("panel-heading").focus();
@@ -102,7 +102,7 @@ export class Explanation {
       this.#body.replaceChildren(...(answer.ok ? subject.tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
     } catch (error) {
       if (request.signal.aborted || this.#shown) return; // what is shown is better than nothing
-      this.#body.replaceChildren(el("p", { class: "problem" }, `The explanation cannot be read: ${error.message}. It is tried again.`));
+      this.#body.replaceChildren(el("p", { class: "problem" }, `The explanation could not be loaded: ${error.message}. The page retries.`));
     }
   }
 
@@ -112,7 +112,7 @@ export class Explanation {
       ...this.#section("What to do", (explanation.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),
       ...(explanation.chapters ?? []).map((chapter) => this.#chapter(chapter)),
       ...this.#section("Events", (explanation.events ?? []).toReversed().map((event) => this.#event(event)), "ul"),
-      ...this.#section("Could not be seen", (explanation.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
+      ...this.#section("Could not be read", (explanation.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
       el("p", { class: "soft foreign" }, `Ready is ${explanation.ready}`, explanation.unschedulable ? ", cordoned" : "", ", joined ", this.#time(explanation.created),
         explanation.otherTaints?.length ? `, other taints: ${explanation.otherTaints.join(", ")}` : ""),
     ];
@@ -131,10 +131,10 @@ export class Explanation {
       el("h3", { class: "foreign" }, el("span", { class: "mark", "data-state": state, "data-stuck": stuck, "data-limited": limited }), chapter.rule,
         word ? el("span", { class: "badge", "data-standing": "Problem" }, word) : ""),
       el("p", { class: "foreign" }, `This rule ${chapter.text}.`, chapter.since ? " Held since " : "", chapter.since ? this.#time(chapter.since) : "", chapter.since ? "." : ""),
-      el("p", { class: "soft foreign" }, `${chapter.taint} · ${chapter.mode}${chapter.anyOf ? " · any one requirement is enough" : ""}`),
+      el("p", { class: "soft foreign" }, `${chapter.taint} · ${chapter.mode}${chapter.anyOf ? " · only one requirement must be met" : ""}`),
       stuck ? el("p", { class: "problem" }, "Held for longer than the rule's progressDeadlineSeconds.") : "",
-      chapter.until ? el("p", {}, `If its requirements stay met, it is released at ${clock(Date.parse(chapter.until))}, `, this.#until(chapter.until), ".") : "",
-      chapter.refused ? el("p", { class: "problem foreign" }, `Refused: ${chapter.refused}`) : "",
+      chapter.until ? el("p", {}, `If its requirements remain met, the node is released at ${clock(Date.parse(chapter.until))}, `, this.#until(chapter.until), ".") : "",
+      chapter.refused ? el("p", { class: "problem foreign" }, `Rejected: ${chapter.refused}`) : "",
       el("ul", { class: "requirements" }, ...(chapter.requirements ?? []).map((requirement) => this.#requirement(requirement))));
   }
 
@@ -143,7 +143,7 @@ export class Explanation {
     const said = [r.reason, r.message].filter(Boolean).join(": ");
     const ages = el("p", { class: "soft foreign" });
     if (r.since) ages.append("since ", this.#time(r.since));
-    if (r.heartbeat) ages.append(r.since ? " · last heard of " : "last heard of ", this.#time(r.heartbeat));
+    if (r.heartbeat) ages.append(r.since ? " · last heartbeat " : "last heartbeat ", this.#time(r.heartbeat));
     if (r.writer) ages.append(`${r.since || r.heartbeat ? " · " : ""}written by ${r.writer}`);
     const current = r.absent ? `not reported${r.default ? `, counts as ${r.current}` : ""}` : `${r.current}${r.whyUnknown ? ` (${r.whyUnknown})` : ""}`;
     return el("li", { "data-met": String(r.met) },
@@ -166,7 +166,7 @@ export class Explanation {
 
   #left(at) {
     const seconds = (Date.parse(at) - this.#fleet.now()) / 1000;
-    return seconds > 0 ? `in ${duration(seconds)}` : "at any moment";
+    return seconds > 0 ? `in ${duration(seconds)}` : "now";
   }
 
   #ago(at) {

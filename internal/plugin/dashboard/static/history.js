@@ -86,6 +86,6 @@ export class History {
     edge.setAttribute("d", `M${line.join("L")}`.replaceAll(" ", "L"));
     write(document.getElementById("history-max"), number(top));
     write(document.getElementById("history-start"), spans[this.#window]);
-    write(document.getElementById("history-summary"), peak[1] ? `most held: ${number(peak[1])} at ${clock(Math.max(peak[0], start))}` : "none was held");
+    write(document.getElementById("history-summary"), peak[1] ? `most held: ${number(peak[1])} at ${clock(Math.max(peak[0], start))}` : "no node was held");
   }
 }

@@ -14,11 +14,11 @@ export function tellPod(explanation, time) {
     ...section("Rules that do not select this pod", (explanation.passed ?? []).map((rule) => el("li", { class: "foreign" }, el("strong", {}, rule.rule), `: ${rule.why}`)), "ul"),
     ...section("Events", (explanation.events ?? []).toReversed().map((event) => el("li", { class: "foreign" }, el("strong", {}, event.reason),
       event.count > 1 ? ` (${event.count} times)` : "", " ", time(event.at), el("p", {}, event.note))), "ul"),
-    ...section("Could not be seen", (explanation.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
+    ...section("Could not be read", (explanation.unseen ?? []).map((text) => el("li", { class: "foreign" }, text)), "ul"),
     explanation.latch.state === "None" && !explanation.chapters?.length ? "" : el("p", { class: "soft foreign" }, `Latch: it ${explanation.latch.text}`, explanation.latch.problem ? ` (${explanation.latch.problem})` : ""),
     el("p", { class: "soft foreign" }, ...agent(explanation, time)),
     el("p", { class: "soft foreign" }, `Ready is ${explanation.ready}, created `, time(explanation.created),
-      explanation.otherGates?.length ? `, closed gates of no rule: ${explanation.otherGates.join(", ")}` : ""),
+      explanation.otherGates?.length ? `, closed gates that belong to no rule: ${explanation.otherGates.join(", ")}` : ""),
   ].filter(Boolean);
 }
 
@@ -36,14 +36,17 @@ function gate(chapter, time) {
     el("ul", { class: "requirements" }, ...(chapter.components ?? []).map((component) => answer(component, time))));
 }
 
-// answer tells what one component says.
+// signs and words for the states of a component.
+const signs = { yes: ["✓", "ready"], no: ["✗", "missing"] };
+
+// answer shows the state of one component.
 function answer(c, time) {
-  const sign = { yes: "✓", no: "✗" }[c.says] ?? "?";
+  const [sign, word] = signs[c.says] ?? ["?", "unknown"];
   const ages = el("p", { class: "soft foreign" });
   if (c.since) ages.append("since ", time(c.since));
   if (c.writer) ages.append(`${c.since ? " · " : ""}written by ${c.writer}`);
   return el("li", { "data-met": String(c.says === "yes") },
-    el("p", { class: "foreign" }, el("span", { class: "sign", role: "img", "aria-label": c.says }, sign), el("strong", {}, c.name), `, ${c.how}${c.why ? `: ${c.why}` : ""}`),
+    el("p", { class: "foreign" }, el("span", { class: "sign", role: "img", "aria-label": word }, sign), el("strong", {}, c.name), `, ${c.how}${c.why ? `: ${c.why}` : ""}`),
     ages.childNodes.length ? ages : "");
 }
 
@@ -51,5 +54,5 @@ function agent(explanation, time) {
   if (!explanation.node) return ["Not scheduled yet"];
   if (!explanation.agent?.known) return [`On node ${explanation.node}`];
   if (!explanation.agent.renewed) return [`On node ${explanation.node}, which has no agent`];
-  return [`On node ${explanation.node}, whose agent ${explanation.agent.alive ? "lives: it said so " : "is gone: it last said that it lives "}`, time(explanation.agent.renewed)];
+  return [`On node ${explanation.node}. Its agent ${explanation.agent.alive ? "is alive: it renewed its Lease " : "is gone: it last renewed its Lease "}`, time(explanation.agent.renewed)];
 }

@@ -59,7 +59,7 @@ export class Pods {
     const nothing = document.getElementById("no-pods");
     nothing.hidden = pods.length > 0 && pods.length <= most;
     write(nothing, pods.length > most ? `… and ${number(pods.length - most)} more`
-      : this.#fleet.pods.size > 0 ? "No pod that waits is like that." : "No pod waits for its network.");
+      : this.#fleet.pods.size > 0 ? "No waiting pod matches the filter." : "No pod waits for its network.");
     this.#table.parentElement.hidden = pods.length === 0;
     this.#count();
   }

@@ -73,10 +73,10 @@ export class Rules {
       [rule.anyOf ? "until any of" : "until", rule.requirements.join(", ")],
       ["missing", blocked.map(([type, count]) => `${type} on ${number(count)}`).join(", ")],
       ["blocked", rule.blocked],
-      ["others", rule.others],
+      ["other controllers", rule.others],
       ["at creation", rule.atCreation === "PolicyActive" ? "" : [rule.atCreation, rule.atCreationMessage].filter(Boolean).join(": ")],
       ["", rule.standing === "Enforced" ? "" : rule.message],
-      ["refused", (rule.refused ?? []).map((refusal) => `${refusal.node}: ${refusal.message}`).join("; ")],
+      ["rejected", (rule.refused ?? []).map((refusal) => `${refusal.node}: ${refusal.message}`).join("; ")],
     ];
     row.more.replaceChildren(...lines.filter(([, text]) => text).map(([label, text]) =>
       el("span", { class: "fact" }, el("span", { class: "label" }, label), el("span", { class: "foreign" }, text))));

@@ -127,7 +127,7 @@ export class Tiles {
     write(document.getElementById("shown"), shown.length === all ? plural(all, "node", "nodes") : `${number(shown.length)} of ${plural(all, "node", "nodes")}`);
     const nothing = document.getElementById("nothing");
     nothing.hidden = shown.length > 0;
-    write(nothing, all === 0 ? "This cluster has no nodes yet. As soon as one joins, it is here." : "No node is like that.");
+    write(nothing, all === 0 ? "This cluster has no nodes yet. New nodes appear here." : "No node matches the filter.");
     if (!this.#current || this.#current.hidden) this.#point(shown[0]);
   }
 
@@ -174,14 +174,14 @@ export class Tiles {
   #read(tile) {
     const node = tile && this.#fleet.nodes.get(tile.dataset.name);
     const readout = document.getElementById("readout");
-    if (!node) return write(readout, "Point at a node, or use the arrow keys. Enter explains it.");
+    if (!node) return write(readout, "Point at a node, or use the arrow keys. Press Enter for the explanation.");
     const by = Object.entries(node.rules ?? {}).filter(([, state]) => state === "Held").map(([rule]) => rule);
     const since = node.since ? ` for ${duration(this.#fleet.now() / 1000 - node.since)}` : "";
     const what = by.length ? `held by ${by.join(", ")}${since}` : stateNames[node.state];
     const facts = [
       node.stuck ? `stuck: held longer than the deadline of ${node.stuck.join(", ")}` : "",
-      node.limited ? `limited: ${node.limited.join(", ")} would hold it, and maxUnavailable lets it stay` : "",
-      node.until ? `requirements are met, and must stay so ${duration(node.until - this.#fleet.now() / 1000)} more, until ${clock(1000 * node.until)} (minReadySeconds)` : "",
+      node.limited ? `limited: ${node.limited.join(", ")} would hold the node, but maxUnavailable is reached` : "",
+      node.until ? `requirements are met and must remain met for ${duration(node.until - this.#fleet.now() / 1000)} more, until ${clock(1000 * node.until)} (minReadySeconds)` : "",
     ].filter(Boolean);
     write(readout, [`${node.name}: ${what}`, ...facts, ...(node.causes ?? []), ...(node.missing ?? [])].join(" · "));
   }
