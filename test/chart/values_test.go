@@ -23,45 +23,45 @@ import (
 // a is a reporter with one check.
 const a = "{name: a, checks: [{conditionType: example.com/A, tcp: {address: 'agent.example.com:1'}}]}"
 
-// TestWrongValuesAreRefused with words that name the value.
+// TestWrongValuesAreRefused: the error names the value.
 func TestWrongValuesAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		values string
-		says   []string
+		errors []string
 	}{
-		"a value that does not exist":  {"manager: {replica: 3}", []string{"manager", "replica"}},
-		"a wrong type":                 {"manager: {replicas: two}", []string{"manager", "replicas", "integer"}},
-		"no replica":                   {"manager: {replicas: 0}", []string{"replicas", "1"}},
-		"a digest that is none":        {"manager: {image: {digest: abc}}", []string{"digest", "sha256"}},
-		"policies maybe":               {"policies: {managed: maybe}", []string{"policies", "managed", "boolean"}},
-		"taintNewNodes maybe":          {"taintNewNodes: {enabled: maybe}", []string{"taintNewNodes", "enabled", "auto"}},
-		"a reporter without a check":   {"reporters: [{name: a, checks: []}]", []string{"reporters", "checks"}},
-		"a reporter without a name":    {"reporters: [{checks: [{conditionType: A, cni: {}}]}]", []string{"reporters", "name"}},
-		"a name that is none":          {"reporters: [{name: A_b, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].name is "A_b"`, "lower-case", "calico"}},
-		"a check of two kinds":         {"reporters: [{name: a, checks: [{conditionType: A, cni: {}, tcp: {address: b}}]}]", []string{"reporters[0].checks[0] has tcp and cni", "exactly one of"}},
-		"a check of no kind":           {"reporters: [{name: a, checks: [{conditionType: A}]}]", []string{"reporters[0].checks[0] says nothing to look at", "http: {url:"}},
-		"a field no check has":         {"reporters: [{name: a, checks: [{conditionType: A, http: {uri: b}}]}]", []string{"http", "uri"}},
-		"a condition type that is bad": {`reporters: [{name: a, checks: [{conditionType: 'a"b', cni: {}}]}]`, []string{`reporters[0].checks[0].conditionType is "a\"b"`, "example.com/NetworkReady"}},
-		"a duration without a unit":    {"reporters: [{name: a, checks: [{conditionType: A, interval: 15, cni: {}}]}]", []string{"interval", "string"}},
-		"a duration that is none":      {"reporters: [{name: a, checks: [{conditionType: A, holdDown: 1 min, cni: {}}]}]", []string{`reporters[0].checks[0].holdDown is "1 min"`, "15s"}},
-		"an age that is none":          {"reporters: [{name: a, checks: [{conditionType: A, file: {path: /a, newerThan: 1d}}]}]", []string{`checks[0].file.newerThan is "1d"`, "15s"}},
-		"a patience that is none":      {"reporters: [{name: a, checks: [{conditionType: A, peers: {patience: '30'}}]}]", []string{`checks[0].peers.patience is "30"`, "15s"}},
-		"a heartbeat that is none":     {"reporters: [{name: a, heartbeatPeriod: '', checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].heartbeatPeriod is ""`, "15s"}},
-		"a scrape that is none":        {"monitoring: {serviceMonitor: {interval: often}}", []string{`monitoring.serviceMonitor.interval is "often"`, "15s"}},
-		"no registry":                  {"image: {registry: ''}", []string{`image.registry is ""`, "readygate/readygate-manager", "Docker Hub", "image.registry=registry.example.com"}},
-		"no registry for a reporter":   {"image: {registry: ''}\nmanager: {image: {repository: registry.example.com/manager}}\nreporters: [" + a + "]", []string{`image.registry is ""`, "readygate/readygate-reporter"}},
-		"a registry with a scheme":     {"image: {registry: 'https://registry.example.com'}", []string{`image.registry is "https://registry.example.com"`, "is a URL", "registry.example.com/team"}},
-		"a registry in capitals":       {"image: {registry: registry.example.com/Team}", []string{`image.registry is "registry.example.com/Team"`, "lower case", "registry.example.com/team"}},
-		"memory that is none":          {"manager: {resources: {limits: {memory: 256MB}}}", []string{`manager.resources.limits.memory is "256MB"`, "64Mi"}},
-		"CPU that is none":             {"reporters: [{name: a, resources: {requests: {cpu: half}}, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].resources.requests.cpu is "half"`, "50m"}},
-		"a URL without a scheme":       {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, http: {url: 'localhost:1'}}]}]", []string{`reporters[0].checks[0].http.url is "localhost:1"`, "http://localhost:9099/readiness"}},
-		"an address with a scheme":     {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, tcp: {address: 'tcp://localhost:1'}}]}]", []string{`reporters[0].checks[0].tcp.address is "tcp://localhost:1"`, "localhost:6784"}},
-		"an address without a port":    {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, grpc: {address: localhost}}]}]", []string{`reporters[0].checks[0].grpc.address is "localhost"`, "localhost:6784", "unix:///"}},
-		"a pod asks itself by http":    {"reporters: [{name: a, checks: [{conditionType: A, http: {url: 'http://localhost:9099/readiness'}}]}]", []string{`reporters[0].checks[0].http.url is "http://localhost:9099/readiness"`, "the reporter's own pod", "hostNetwork: true"}},
-		"a pod asks itself by tcp":     {"reporters: [{name: a, hostNetwork: false, checks: [{conditionType: A, tcp: {address: '127.0.0.1:1'}}]}]", []string{"reporters[0].checks[0].tcp.address", "hostNetwork: true"}},
-		"a pod asks itself by grpc":    {"reporters: [{name: a, checks: [{conditionType: B, cni: {}}, {conditionType: A, grpc: {address: '[::1]:1'}}]}]", []string{"reporters[0].checks[1].grpc.address", "hostNetwork: true"}},
-		"nothing for a ServiceMonitor": {"{metrics: {enabled: false}, monitoring: {serviceMonitor: {enabled: true}}}", []string{"monitoring.serviceMonitor.enabled is true", "set metrics.enabled to true"}},
-		"nothing for a PodMonitor":     {"monitoring: {podMonitor: {enabled: true}}", []string{"monitoring.podMonitor.enabled is true", "add an entry to reporters"}},
+		"a value that does not exist":      {"manager: {replica: 3}", []string{"manager", "replica"}},
+		"a wrong type":                     {"manager: {replicas: two}", []string{"manager", "replicas", "integer"}},
+		"no replica":                       {"manager: {replicas: 0}", []string{"replicas", "1"}},
+		"an invalid digest":                {"manager: {image: {digest: abc}}", []string{"digest", "sha256"}},
+		"policies maybe":                   {"policies: {managed: maybe}", []string{"policies", "managed", "boolean"}},
+		"taintNewNodes maybe":              {"taintNewNodes: {enabled: maybe}", []string{"taintNewNodes", "enabled", "auto"}},
+		"a reporter without a check":       {"reporters: [{name: a, checks: []}]", []string{"reporters", "checks"}},
+		"a reporter without a name":        {"reporters: [{checks: [{conditionType: A, cni: {}}]}]", []string{"reporters", "name"}},
+		"an invalid name":                  {"reporters: [{name: A_b, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].name is "A_b"`, "lower-case", "calico"}},
+		"a check of two kinds":             {"reporters: [{name: a, checks: [{conditionType: A, cni: {}, tcp: {address: b}}]}]", []string{"reporters[0].checks[0] has tcp and cni", "exactly one of"}},
+		"a check of no kind":               {"reporters: [{name: a, checks: [{conditionType: A}]}]", []string{"reporters[0].checks[0] says nothing to look at", "http: {url:"}},
+		"an unknown field":                 {"reporters: [{name: a, checks: [{conditionType: A, http: {uri: b}}]}]", []string{"http", "uri"}},
+		"an invalid condition type":        {`reporters: [{name: a, checks: [{conditionType: 'a"b', cni: {}}]}]`, []string{`reporters[0].checks[0].conditionType is "a\"b"`, "example.com/NetworkReady"}},
+		"a duration without a unit":        {"reporters: [{name: a, checks: [{conditionType: A, interval: 15, cni: {}}]}]", []string{"interval", "string"}},
+		"an invalid duration":              {"reporters: [{name: a, checks: [{conditionType: A, holdDown: 1 min, cni: {}}]}]", []string{`reporters[0].checks[0].holdDown is "1 min"`, "15s"}},
+		"an invalid age":                   {"reporters: [{name: a, checks: [{conditionType: A, file: {path: /a, newerThan: 1d}}]}]", []string{`checks[0].file.newerThan is "1d"`, "15s"}},
+		"an invalid patience":              {"reporters: [{name: a, checks: [{conditionType: A, peers: {patience: '30'}}]}]", []string{`checks[0].peers.patience is "30"`, "15s"}},
+		"an invalid heartbeat":             {"reporters: [{name: a, heartbeatPeriod: '', checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].heartbeatPeriod is ""`, "15s"}},
+		"an invalid scrape interval":       {"monitoring: {serviceMonitor: {interval: often}}", []string{`monitoring.serviceMonitor.interval is "often"`, "15s"}},
+		"no registry":                      {"image: {registry: ''}", []string{`image.registry is ""`, "readygate/readygate-manager", "Docker Hub", "image.registry=registry.example.com"}},
+		"no registry for a reporter":       {"image: {registry: ''}\nmanager: {image: {repository: registry.example.com/manager}}\nreporters: [" + a + "]", []string{`image.registry is ""`, "readygate/readygate-reporter"}},
+		"a registry with a scheme":         {"image: {registry: 'https://registry.example.com'}", []string{`image.registry is "https://registry.example.com"`, "is a URL", "registry.example.com/team"}},
+		"a registry in capitals":           {"image: {registry: registry.example.com/Team}", []string{`image.registry is "registry.example.com/Team"`, "lower case", "registry.example.com/team"}},
+		"an invalid memory quantity":       {"manager: {resources: {limits: {memory: 256MB}}}", []string{`manager.resources.limits.memory is "256MB"`, "64Mi"}},
+		"an invalid CPU quantity":          {"reporters: [{name: a, resources: {requests: {cpu: half}}, checks: [{conditionType: A, cni: {}}]}]", []string{`reporters[0].resources.requests.cpu is "half"`, "50m"}},
+		"a URL without a scheme":           {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, http: {url: 'localhost:1'}}]}]", []string{`reporters[0].checks[0].http.url is "localhost:1"`, "http://localhost:9099/readiness"}},
+		"an address with a scheme":         {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, tcp: {address: 'tcp://localhost:1'}}]}]", []string{`reporters[0].checks[0].tcp.address is "tcp://localhost:1"`, "localhost:6784"}},
+		"an address without a port":        {"reporters: [{name: a, hostNetwork: true, checks: [{conditionType: A, grpc: {address: localhost}}]}]", []string{`reporters[0].checks[0].grpc.address is "localhost"`, "localhost:6784", "unix:///"}},
+		"http to the pod itself":           {"reporters: [{name: a, checks: [{conditionType: A, http: {url: 'http://localhost:9099/readiness'}}]}]", []string{`reporters[0].checks[0].http.url is "http://localhost:9099/readiness"`, "the reporter's own pod", "hostNetwork: true"}},
+		"tcp to the pod itself":            {"reporters: [{name: a, hostNetwork: false, checks: [{conditionType: A, tcp: {address: '127.0.0.1:1'}}]}]", []string{"reporters[0].checks[0].tcp.address", "hostNetwork: true"}},
+		"grpc to the pod itself":           {"reporters: [{name: a, checks: [{conditionType: B, cni: {}}, {conditionType: A, grpc: {address: '[::1]:1'}}]}]", []string{"reporters[0].checks[1].grpc.address", "hostNetwork: true"}},
+		"a ServiceMonitor without metrics": {"{metrics: {enabled: false}, monitoring: {serviceMonitor: {enabled: true}}}", []string{"monitoring.serviceMonitor.enabled is true", "set metrics.enabled to true"}},
+		"a PodMonitor without reporters":   {"monitoring: {podMonitor: {enabled: true}}", []string{"monitoring.podMonitor.enabled is true", "add an entry to reporters"}},
 
 		"a condition of Kubernetes":   {"reporters: [{name: a, checks: [{conditionType: ready, cni: {}}]}]", []string{`reporters[0].checks[0].conditionType is "ready"`, "Kubernetes itself", "example.com/NetworkReady"}},
 		"a condition twice":           {"reporters: [" + a + ", {name: b, checks: [{conditionType: example.com/A, cni: {}}]}]", []string{"reporters[1].checks[0].conditionType", "reporters[0].checks[0] reports too", "a condition of its own"}},
@@ -74,8 +74,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a port of the manager":       {"reporters: [{name: a, hostNetwork: true, metrics: {port: 9446}, checks: [{conditionType: A, cni: {}}]}]", []string{"reporters[0].metrics.port is 9446", "manager.ports.health"}},
 		"our label on everything":     {`commonLabels: {app.kubernetes.io/part-of: platform}`, []string{"commonLabels", "app.kubernetes.io/part-of", "example.com/team"}},
 		"our label on the manager":    {`manager: {podLabels: {app.kubernetes.io/component: x}}`, []string{"manager.podLabels", "label of yours"}},
-		"a peer that is no namespace": {"manager: {peerNamespaces: [nrr-system, Nrr_System]}", []string{`manager.peerNamespaces[1] is "Nrr_System"`, "lower-case", "e.g. nrr-system"}},
-		"peers as a text":             {"manager: {peerNamespaces: nrr-system}", []string{"manager", "peerNamespaces", "array"}},
+		"an invalid peer namespace":   {"manager: {peerNamespaces: [nrr-system, Nrr_System]}", []string{`manager.peerNamespaces[1] is "Nrr_System"`, "lower-case", "e.g. nrr-system"}},
+		"peers as a string":           {"manager: {peerNamespaces: nrr-system}", []string{"manager", "peerNamespaces", "array"}},
 		"API server as a URL":         {`manager: {apiServer: {host: "https://api.example.com"}}`, []string{"manager.apiServer.host", "e.g. api.example.com"}},
 		"API server with a port":      {`manager: {apiServer: {host: "api.example.com:6443"}}`, []string{"manager.apiServer.host", "its port is beside it"}},
 		"a timeout in m above 5m":     {"manager: {apiServer: {requestTimeout: 6m}}", []string{`manager.apiServer.requestTimeout is "6m"`, "at most 5m", "e.g. 60s"}},
@@ -84,29 +84,29 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"one port for both":           {"manager: {ports: {health: 1, metrics: 1}}", []string{"manager.ports.health", "must differ"}},
 
 		"a relative directory":              {"podgate: {hostPaths: [{path: var/run/calico}]}", []string{`podgate.hostPaths[0].path is "var/run/calico"`, "absolute", "/var/run/calico"}},
-		"a directory above":                 {"podgate: {hostPaths: [{path: /var/run/../lib}]}", []string{`podgate.hostPaths[0].path is "/var/run/../lib"`, "without .."}},
+		"a directory with ..":               {"podgate: {hostPaths: [{path: /var/run/../lib}]}", []string{`podgate.hostPaths[0].path is "/var/run/../lib"`, "without .."}},
 		"a directory with a colon":          {"podgate: {hostPaths: [{path: '/run/a:b'}]}", []string{`podgate.hostPaths[0].path is "/run/a:b"`, "colons"}},
-		"everything on the node":            {"podgate: {hostPaths: [{path: /run/a}, {path: //}]}", []string{`podgate.hostPaths[1].path is "//"`, "everything on the node", "/var/run/calico"}},
+		"the root directory":                {"podgate: {hostPaths: [{path: /run/a}, {path: //}]}", []string{`podgate.hostPaths[1].path is "//"`, "everything on the node", "/var/run/calico"}},
 		"a directory twice":                 {"podgate: {hostPaths: [{path: /run/a}, {path: /run/a/}]}", []string{`podgate.hostPaths[1].path is "/run/a/"`, "podgate.hostPaths[0].path is, too"}},
-		"a directory that may be written":   {"podgate: {hostPaths: [{path: /run/a, readOnly: false}]}", []string{"hostPaths", "readOnly"}},
+		"a writable directory":              {"podgate: {hostPaths: [{path: /run/a, readOnly: false}]}", []string{"hostPaths", "readOnly"}},
 		"a directory without a path":        {"podgate: {hostPaths: [{type: Directory}]}", []string{"hostPaths", "path"}},
 		"a port of the manager for podgate": {"podgate: {enabled: true, metrics: {port: 9447}}", []string{"podgate.metrics.port is 9447", "manager.ports.metrics", "e.g. 9480"}},
-		"one port for two of podgate":       {"podgate: {enabled: true, metrics: {port: 9478}}", []string{"podgate.metrics.port is 9478", "podgate.health.port"}},
+		"one port twice in podgate":         {"podgate: {enabled: true, metrics: {port: 9478}}", []string{"podgate.metrics.port is 9478", "podgate.health.port"}},
 		"a port of podgate":                 {"podgate: {enabled: true}\nreporters: [{name: a, hostNetwork: true, metrics: {port: 9477}, checks: [{conditionType: A, cni: {}}]}]", []string{"reporters[0].metrics.port is 9477", "podgate.metrics.port"}},
 		"our label on podgate":              {"podgate: {podLabels: {app.kubernetes.io/component: x}}", []string{"podgate.podLabels", "label of yours"}},
-		"memory of podgate that is none":    {"podgate: {resources: {limits: {memory: 128MB}}}", []string{`podgate.resources.limits.memory is "128MB"`, "64Mi"}},
-		"nothing of podgate to scrape":      {"podgate: {enabled: true}\nmonitoring: {podMonitor: {enabled: true}}", []string{"monitoring.podMonitor.enabled is true", "set podgate.metrics.expose"}},
+		"an invalid memory of podgate":      {"podgate: {resources: {limits: {memory: 128MB}}}", []string{`podgate.resources.limits.memory is "128MB"`, "64Mi"}},
+		"a PodMonitor without metrics":      {"podgate: {enabled: true}\nmonitoring: {podMonitor: {enabled: true}}", []string{"monitoring.podMonitor.enabled is true", "set podgate.metrics.expose"}},
 	} {
 		for _, binary := range helms {
 			t.Run(name+" "+binary, func(t *testing.T) {
 				t.Parallel()
 				_, err := template(t, binary, test.values)
 				if err == nil {
-					t.Fatal("the values are taken")
+					t.Fatal("the values are accepted")
 				}
-				for _, want := range test.says {
+				for _, want := range test.errors {
 					if !strings.Contains(err.Error(), want) {
-						t.Errorf("nothing about %q in: %v", want, err)
+						t.Errorf("the error does not contain %q: %v", want, err)
 					}
 				}
 			})
@@ -114,8 +114,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-// TestPodgateHasOneNamespace: agents and manager look for their leases there, and rules leave it out. Without
-// podgate any will do.
+// TestPodgateHasOneNamespace: the code has a fixed namespace for the leases of agents, which rules exclude. Without
+// podgate the chart accepts any namespace.
 func TestPodgateHasOneNamespace(t *testing.T) {
 	for _, name := range []string{admission.ManagerNamespace, agents.Namespace, podrule.OwnNamespace} {
 		if name != namespace {
@@ -126,12 +126,12 @@ func TestPodgateHasOneNamespace(t *testing.T) {
 		for _, in := range []string{"elsewhere", "123", "kube-system"} {
 			_, err := template(t, binary, withPodgate, "--namespace", in)
 			if err == nil {
-				t.Errorf("%s: podgate is taken in the namespace %s", binary, in)
+				t.Errorf("%s: podgate is accepted in the namespace %s", binary, in)
 				continue
 			}
 			for _, want := range []string{`the namespace "` + in + `"`, "--namespace " + namespace, "podgate.enabled to false"} {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: nothing about %q in: %v", binary, want, err)
+					t.Errorf("%s: the error does not contain %q: %v", binary, want, err)
 				}
 			}
 			if _, err := template(t, binary, "", "--namespace", in); err != nil {
@@ -141,7 +141,7 @@ func TestPodgateHasOneNamespace(t *testing.T) {
 	}
 }
 
-// TestUnusualValuesAreAccepted: they look like some that are refused, and are right.
+// TestUnusualValuesAreAccepted: these values are valid, but similar to rejected ones.
 func TestUnusualValuesAreAccepted(t *testing.T) {
 	for _, values := range []string{
 		"image: {registry: '[fd00::1]:5000/team/'}",
@@ -155,7 +155,7 @@ func TestUnusualValuesAreAccepted(t *testing.T) {
 		"reporters: [{name: a, checks: [{conditionType: A, grpc: {address: 'unix:///run/localhost:1'}}]}]",
 		"reporters: [{name: a, checks: [{conditionType: A, cni: {canary: {}}}, {conditionType: B, tcp: {address: 'localhost:1'}}]}]",
 		"podgate: {enabled: true, hostPaths: [{path: /var/run}, {path: '/var/run/calico/end point'}]}",
-		"podgate: {metrics: {port: 9447}}", // off, so it has no ports
+		"podgate: {metrics: {port: 9447}}", // podgate is disabled, so it has no ports
 		"{manager: {hostNetwork: false}, podgate: {enabled: true, metrics: {port: 9447}}}",
 	} {
 		for _, binary := range helms {
@@ -166,7 +166,7 @@ func TestUnusualValuesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestOldClustersAreRefused instead of being installed half.
+// TestOldClustersAreRefused: the chart renders nothing for an unsupported version.
 func TestOldClustersAreRefused(t *testing.T) {
 	if _, err := template(t, "helm", "", "--kube-version", "v1.29.9"); err == nil || !strings.Contains(err.Error(), "1.30") {
 		t.Errorf("Kubernetes 1.29: %v", err)
@@ -192,8 +192,7 @@ func readSchema(t *testing.T) *schema {
 	return &read
 }
 
-// TestSchemaHasTheFieldsOfAReporterConfig: what the reporter takes, the chart lets through,
-// and nothing else.
+// TestSchemaHasTheFieldsOfAReporterConfig: the chart accepts exactly the fields that the reporter accepts.
 func TestSchemaHasTheFieldsOfAReporterConfig(t *testing.T) {
 	wantFields(t, "checks", readSchema(t).Properties["reporters"].Items.Properties["checks"].Items, reflect.TypeFor[reporter.CheckConfig]())
 }
@@ -211,7 +210,7 @@ func wantFields(t *testing.T, path string, have *schema, want reflect.Type) {
 	}
 }
 
-// jsonFields are the types of a type's fields by their JSON names, inlined ones included.
+// jsonFields returns the types of a type's fields by their JSON names, including inlined fields.
 func jsonFields(of reflect.Type) map[string]reflect.Type {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -228,7 +227,7 @@ func jsonFields(of reflect.Type) map[string]reflect.Type {
 	return found
 }
 
-// TestSchemaIsThatOfTheValues: each value has its place in the schema, and the other way round.
+// TestSchemaIsThatOfTheValues: the schema and values.yaml have the same fields.
 func TestSchemaIsThatOfTheValues(t *testing.T) {
 	wantKnown(t, "", readSchema(t), defaults(t))
 }
@@ -249,12 +248,12 @@ func defaults(t *testing.T) map[string]any {
 func wantKnown(t *testing.T, path string, have *schema, values map[string]any) {
 	t.Helper()
 	if have.AdditionalProperties != false {
-		t.Errorf("%s: the schema lets any name pass", path)
+		t.Errorf("%s: the schema accepts unknown fields", path)
 	}
 	for name, of := range have.Properties {
 		value, there := values[name]
 		if !there && path+name != "global" {
-			t.Errorf("%s%s is in the schema, and not in values.yaml", path, name)
+			t.Errorf("%s%s is in the schema, but not in values.yaml", path, name)
 		}
 		if fields, group := value.(map[string]any); group && of.Properties != nil && name != "resources" {
 			wantKnown(t, path+name+".", of, fields)
@@ -262,52 +261,52 @@ func wantKnown(t *testing.T, path string, have *schema, values map[string]any) {
 	}
 	for name := range values {
 		if have.Properties[name] == nil {
-			t.Errorf("%s%s is in values.yaml, and not in the schema", path, name)
+			t.Errorf("%s%s is in values.yaml, but not in the schema", path, name)
 		}
 	}
 }
 
-// TestValuesDescribeEveryFieldOfAReporter: the list is empty by default, so its comment is all
-// that says what an entry can have.
+// TestValuesDescribeEveryFieldOfAReporter: the list is empty by default, so only its comment
+// describes the fields of an entry.
 func TestValuesDescribeEveryFieldOfAReporter(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(chartDir(), "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var described []string
 	for _, line := range regexp.MustCompile(`(?m)^# (?:- |  )([a-zA-Z]+):`).FindAllStringSubmatch(string(data), -1) {
-		told = append(told, line[1])
+		described = append(described, line[1])
 	}
-	slices.Sort(told)
-	if want := slices.Sorted(maps.Keys(readSchema(t).Properties["reporters"].Items.Properties)); !slices.Equal(told, want) {
-		t.Errorf("values.yaml describes %v, the schema has %v", told, want)
+	slices.Sort(described)
+	if want := slices.Sorted(maps.Keys(readSchema(t).Properties["reporters"].Items.Properties)); !slices.Equal(described, want) {
+		t.Errorf("values.yaml describes %v, the schema has %v", described, want)
 	}
 }
 
-// TestReadmeHasEveryValue with its default.
+// TestReadmeHasEveryValue: the table in README.md has each value and its default.
 func TestReadmeHasEveryValue(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(chartDir(), "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	described := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `(.*?)` \\| .+ \\|$").FindAllStringSubmatch(string(data), -1) {
-		told[row[1]] = row[2]
+		described[row[1]] = row[2]
 	}
 	want := leaves("", defaults(t), map[string]string{})
 	for path, value := range want {
-		if told[path] != value {
-			t.Errorf("README.md says that the default of %s is %q, it is %s", path, told[path], value)
+		if described[path] != value {
+			t.Errorf("README.md has the default %[2]q for %[1]s, values.yaml has %[3]s", path, described[path], value)
 		}
 	}
-	for path := range told {
+	for path := range described {
 		if _, there := want[path]; !there {
-			t.Errorf("README.md has %s, which is no value", path)
+			t.Errorf("README.md has %s, values.yaml does not", path)
 		}
 	}
 }
 
-// leaves are the values by path, as JSON. What is given as a whole is one value.
+// leaves returns the values by path, as JSON. A map that users replace as a whole is one value.
 func leaves(path string, value any, into map[string]string) map[string]string {
 	group, ok := value.(map[string]any)
 	whole := len(group) == 0 || slices.ContainsFunc([]string{".resources", ".nodeSelector", "dashboard.labels"}, func(end string) bool { return strings.HasSuffix(path, end) })
