@@ -113,7 +113,7 @@ func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
 // forgeryRefused is what the policy says of an annotation.
 func forgeryRefused(key string) string {
 	return "ValidatingAdmissionPolicy 'readygate-completions' with binding 'readygate-completions' denied request: " +
-		"only people and the manager of Readygate (" + admission.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + key + " from the request"
+		"of kubelets and service accounts, only the manager of Readygate (" + admission.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + key + " from the request"
 }
 
 // wantKubectlRefused checks what somebody reads who tries it with a kubelet's credentials.

@@ -165,8 +165,8 @@ func deploy(t *testing.T, c *testenv.Cluster, namespace, name string) *appsv1.De
 }
 
 const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-removal' with binding 'readygate-removal': " +
-	"rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are created with the taint. " +
-	"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding readygate-taint-new-nodes"
+	"rules exist: without readygate-manager, held nodes stay held and new nodes are still created with the taint. " +
+	"First run: kubectl delete nrr --all. If the manager is already deleted: kubectl delete mutatingadmissionpolicybinding readygate-taint-new-nodes"
 
 // Who removes what rules need is told, once; who removes something else, or has no rules that
 // are enforced, is not.

@@ -75,7 +75,7 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 // refusedRule reports whether an answer is a refusal by the policy because of this field.
 func refusedRule(answer error, field string) bool {
 	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+admission.RulesName+"'") &&
-		strings.Contains(answer.Error(), "the manager and the clean-up may add and remove their finalizer on rules, and not change "+field+" (")
+		strings.Contains(answer.Error(), "the manager and the cleanup may add and remove their finalizer on rules, and not change "+field+" (")
 }
 
 // eventuallyRulesLimited waits until the policy is in force.
@@ -101,8 +101,8 @@ func limitedToTheFinalizer(t *testing.T, c *testenv.Cluster, as client.Client, r
 		"all labels removed":          {`{"metadata": {"labels": null}}`, "metadata.labels"},
 		"an annotation changed":       {`{"metadata": {"annotations": {"example.com/note": "b"}}}`, "metadata.annotations"},
 		"an owner given":              {`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "` + strangeUID + `"}]}}`, "metadata.ownerReferences"},
-		"another's finalizer removed": {`{"metadata": {"finalizers": null}}`, "finalizers of others"},
-		"another's finalizer added":   {`{"metadata": {"finalizers": ["example.com/keep", "example.com/new"]}}`, "finalizers of others"},
+		"another's finalizer removed": {`{"metadata": {"finalizers": null}}`, "finalizers of other controllers"},
+		"another's finalizer added":   {`{"metadata": {"finalizers": ["example.com/keep", "example.com/new"]}}`, "finalizers of other controllers"},
 	}
 	for name, patch := range specs {
 		refused[name+" changed"] = struct{ patch, field string }{patch, "spec"}

@@ -166,7 +166,7 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	c.Create(t, node)
 	as, admin := kubelet(t, c, node.Name), c.Client
 	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
-		if err := forge(ctx, as, node.Name, inventedUID, personsTaint); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may add or change a hold record") {
+		if err := forge(ctx, as, node.Name, inventedUID, personsTaint); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may add or change an ownership record") {
 			return fmt.Errorf("the answer is %v", err)
 		}
 		return nil

@@ -182,7 +182,7 @@ func limitedToTheStatusOfItsNode(t *testing.T, reporter admission.Reporter, api 
 
 func limitedToATokenOfANode(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, id string) {
 	unbound := loose(t, c, reporter.Namespace, reporter.Account)
-	const names = "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod"
+	const names = "the token contains no node name, so the node of the account is not known: use the token that the kubelet mounts into the pod"
 	for name, body := range map[string]string{"reporting": reports(condition(reporter.Types[0], `"status": "True"`)), "nothing": `{}`} {
 		_, err := patchStatus(t.Context(), unbound, id, body, metav1.DryRunAll)
 		t.Run(name, func(t *testing.T) { wantAnswer(t, err, reporter.Policy(), names) })

@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// username is the expression for who asks.
+// username is the expression for the user of the request.
 const username = "request.userInfo.?username.orValue('')"
 
 // quote is the text as a CEL string literal. Everything but printable ASCII is escaped, in a
@@ -72,8 +72,8 @@ func met(rule *noderule.Rule) string {
 	return allOf(terms)
 }
 
-// requirementMet looks at the first condition of the type; behind it stands the status that
-// counts where there is none. Admission has no clock: what may be too old is not met.
+// requirementMet is the expression that a requirement is met. It uses the first condition of the type, or the default
+// status if there is none. Admission has no clock: a requirement with maxAge is never met.
 func requirementMet(r v1alpha1.ConditionRequirement) string {
 	if r.MaxAge != nil {
 		return "false"
@@ -90,8 +90,8 @@ func requirementMet(r v1alpha1.ConditionRequirement) string {
 		quote(r.Type), quote(string(missing)), quoteAll(accepted))
 }
 
-// completed is the expression that a bootstrap-only rule that was taken over is done with the
-// node, or with this boot of it.
+// completed is the expression that a bootstrap-only rule that was taken over has released the node before, or has
+// released it since its last boot.
 func completed(rule *noderule.Rule) string {
 	key, older := rule.CompletedKeys()
 	if rule.Boot {

@@ -12,7 +12,7 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Who uninstalls, in the manager's namespace.
+// The account of the cleanup, in the manager's namespace.
 const (
 	CleanupAccount = "readygate-cleanup"
 	CleanupUser    = "system:serviceaccount:" + ManagerNamespace + ":" + CleanupAccount
@@ -21,11 +21,9 @@ const (
 // KubernetesConditions are reported by Kubernetes itself, on every node.
 var KubernetesConditions = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
 
-// Cleanup limits the account that uninstalls, on nodes, to removals: of taints that rules may
-// manage, of our annotations, and of conditions that Kubernetes does not report itself. It
-// adds and changes nothing, so it is no way around what limits the manager and the reporters.
-// It is asked about that one account only, and where it cannot be asked, the account may do
-// nothing.
+// Cleanup limits the account of the cleanup, on nodes, to removals: of taints that rules may manage, of our annotations,
+// and of conditions that Kubernetes does not report itself. The account cannot add or change anything, so it cannot
+// bypass the limits of the manager and of the reporters. The policy applies to this account only, and fails closed.
 func Cleanup() *admissionv1.ValidatingAdmissionPolicy {
 	return limit(CleanupName, ManagerNamespace, CleanupAccount, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
@@ -46,18 +44,18 @@ func Cleanup() *admissionv1.ValidatingAdmissionPolicy {
 			{
 				Expression: "variables.touched.size() == 0",
 				MessageExpression: "'the cleanup may remove taints and annotations of rules, and conditions that a reporter reported, from nodes, and not change ' + variables.touched.join(', ')" +
-					" + ' (nor may another policy or webhook in its request)'",
+					" + ' (including changes by another policy or webhook in the same request)'",
 			},
 		},
 	})
 }
 
-// CleanupBinding puts Cleanup in force.
+// CleanupBinding binds Cleanup.
 func CleanupBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(CleanupName, admissionv1.Deny)
 }
 
-// touchedByCleanup is the expression for the names of what is changed and must not be.
+// touchedByCleanup is the expression for the names of the changed fields that must not change.
 func touchedByCleanup() string {
 	ours := prefixed("k", nodev1alpha1.HoldPrefix, nodev1alpha1.CompletedPrefix, nodev1alpha1.MemoryPrefix)
 	managed := prefixed("t.key", nodev1alpha1.TaintPrefixes...)
@@ -73,33 +71,33 @@ func touchedByCleanup() string {
 
 func unless(expression, name string) string { return fmt.Sprintf("(%s) ? '' : '%s'", expression, name) }
 
-// Rules limits the manager and the clean-up, on rules of both kinds, to adding and removing the
-// finalizers of Readygate. A role can grant "patch" on rules and no less. Requests of other accounts,
-// the status, which is a subresource, and deletions are not matched.
+// Rules limits the manager and the cleanup, on rules of both kinds, to adding and removing the finalizers of Readygate: a
+// role can only grant "patch" on whole rules. The policy does not match requests of other accounts, the status (a
+// subresource) and deletions.
 func Rules() *admissionv1.ValidatingAdmissionPolicy {
 	constraints := match(nodev1alpha1.GroupVersion.Group, nodev1alpha1.GroupVersion.Version, []string{"nodereadinessrules"}, admissionv1.Update)
 	constraints.ResourceRules = append(constraints.ResourceRules,
 		resourceRule(podv1alpha1.GroupVersion.Group, podv1alpha1.GroupVersion.Version, []string{"podreadinessrules"}, admissionv1.Update))
-	const may = "the manager and the clean-up may add and remove their finalizer on rules, and not change "
+	const may = "the manager and the cleanup may add and remove their finalizer on rules, and not change "
 	return limitBoth(RulesName, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: constraints,
 		Variables:        []admissionv1.Variable{{Name: "touched", Expression: touchedOfRules()}},
 		Validations: []admissionv1.Validation{{
 			Expression:        "variables.touched.size() == 0",
-			MessageExpression: quote(may) + " + variables.touched.join(', ') + ' (nor may another policy or webhook in their request)'",
+			MessageExpression: quote(may) + " + variables.touched.join(', ') + ' (including changes by another policy or webhook in the same request)'",
 			Message:           may + "anything else",
 		}},
 	})
 }
 
-// RulesBinding puts Rules in force.
+// RulesBinding binds Rules.
 func RulesBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(RulesName, admissionv1.Deny)
 }
 
-// touchedOfRules is the expression for the names of the fields that are changed and must not be.
+// touchedOfRules is the expression for the names of the changed fields that must not change.
 func touchedOfRules() string {
 	others := fmt.Sprintf("metadata.?finalizers.orValue([]).filter(f, !(f in %s))", quoteAll([]string{nodev1alpha1.Finalizer, podv1alpha1.Finalizer}))
-	return touched("", []string{touchedField("spec"), unless("object."+others+" == oldObject."+others, "finalizers of others")},
+	return touched("", []string{touchedField("spec"), unless("object."+others+" == oldObject."+others, "finalizers of other controllers")},
 		touchedIn[metav1.ObjectMeta]("metadata", slices.Concat(keptByTheServer, []string{"finalizers"})...))
 }

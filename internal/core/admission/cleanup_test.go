@@ -62,7 +62,7 @@ func TestTheCleanupMayOnlyRemoveFromNodes(t *testing.T) {
 			var want []string
 			if c.refused != "" {
 				want = []string{"the cleanup may remove taints and annotations of rules, and conditions that a reporter reported, from nodes, and not change " + c.refused +
-					" (nor may another policy or webhook in its request)"}
+					" (including changes by another policy or webhook in the same request)"}
 			}
 			request := updated(seen(), seen(c.change)).of(c.subresource)
 			wantEqual(t, "refused", v.refuses(t, request.by(admission.CleanupUser)), want)

@@ -11,18 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Bounds of the text. CEL takes 100,000 characters an expression, etcd 1.5 MiB an object; but
-// a creation pays for all of it, and an API server compiles all of it at every change.
+// Bounds of the text. CEL accepts 100,000 characters per expression, etcd 1.5 MiB per object. Each creation evaluates the
+// text, and each API server compiles all of it at every change.
 const (
 	maxRuleText = 32 << 10
 	maxText     = 128 << 10
-	// maxListed is what two expressions may say of all rules: who of them is concerned. The rest is
-	// for what stands around that.
+	// maxListed is the maximum length of the list of all rules in each of two expressions. The rest of the limit of CEL is
+	// for the text around the list.
 	maxListed = 96_000
 )
 
-// Compiled is the part of a policy that rules decide: for each rule, by the name of its variable,
-// its texts.
+// Compiled is the part of a policy that depends on rules: the texts of each rule, by the name of its variable.
 type Compiled struct {
 	rules map[string]Text
 	order []string
@@ -32,12 +31,12 @@ type Compiled struct {
 	edited map[string]bool
 }
 
-// Text is what the policy says of one rule, as CEL.
+// Text is the part of the policy for one rule, as CEL.
 type Text struct {
-	// Concerns is whether the rule selects the object and what it asks for is not there: if no
-	// rule does, the API server does not even begin to make a patch.
+	// Concerns is the expression that the rule selects the object, and that the object lacks what the rule adds. If it is
+	// false for all rules, the API server does not evaluate the patch.
 	Concerns string
-	// Hold is what to put on, or an empty map.
+	// Hold is the expression for what to add, or an empty map.
 	Hold string
 }
 
@@ -48,42 +47,39 @@ func (c *Compiled) add(name string, text Text) {
 	c.order = append(c.order, name)
 }
 
-// Texts are what the policy says of each rule, by the name of the rule's variable. Nobody may
-// change them.
+// Texts returns the text of each rule, by the name of the rule's variable. The caller must not change them.
 func (c Compiled) Texts() map[string]Text { return c.rules }
 
-// Covers reports whether the policy speaks of the rule of this UID.
+// Covers reports whether the policy contains the rule with this UID.
 func (c Compiled) Covers(uid types.UID) bool {
 	_, ok := c.rules[VariableOf(uid)]
 	return ok
 }
 
-// Variables are the names of all variables of rules in the policy, be it in a text that cannot
-// be relied on.
+// Variables returns the names of all variables of rules in the policy, also if the policy is edited.
 func (c Compiled) Variables() []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(c.rules)), maps.Keys(c.edited))
 }
 
-// Names reports whether a variable of this name is in the policy, be it in a text that cannot be
-// relied on.
+// Names reports whether the policy has a variable with this name, also if the policy is edited.
 func (c Compiled) Names(variable string) bool {
 	_, ok := c.rules[variable]
 	return ok || c.edited[variable]
 }
 
-// Edited is true if the stored policy is not one that this version compiles from any rules.
+// Edited reports whether the stored policy differs from every policy that this version compiles.
 func (c Compiled) Edited() bool { return c.edited != nil }
 
 // LeavesOut reports whether the rule of this UID was left out because it does not fit.
 func (c Compiled) LeavesOut(uid types.UID) bool { return c.leftOut[VariableOf(uid)] }
 
-// Keeps reports whether the policy says of the rule of this UID what the other one says.
+// Keeps reports whether both policies have the same text for the rule with this UID.
 func (c Compiled) Keeps(uid types.UID, other Compiled) bool {
 	text, ok := other.rules[VariableOf(uid)]
 	return ok && c.rules[VariableOf(uid)] == text
 }
 
-// Drops reports whether the other policy speaks of a rule that this one does not.
+// Drops reports whether the other policy contains a rule that this one does not.
 func (c Compiled) Drops(other Compiled) bool {
 	for name := range other.rules {
 		if _, ok := c.rules[name]; !ok {
@@ -105,7 +101,7 @@ func VariableOf(uid types.UID) string {
 	}, string(uid))
 }
 
-// Equal reports whether two policies say the same, and leave out the same.
+// Equal reports whether two policies have the same texts, and leave out the same rules.
 func (c Compiled) Equal(other Compiled) bool {
 	return slices.Equal(c.order, other.order) && maps.Equal(c.rules, other.rules) && maps.Equal(c.leftOut, other.leftOut) && maps.Equal(c.edited, other.edited)
 }
@@ -127,9 +123,8 @@ func build(rules iter.Seq2[types.UID, Text]) Compiled {
 	return c
 }
 
-// concernsAny is the expression that some rule is concerned, between what all of them have in common.
-// It is one expression, which stops at the first answer, and has no variables, because match
-// conditions know none.
+// concernsAny is the expression that some rule is concerned, between the parts that all rules share. It is one expression,
+// which stops at the first rule that is concerned. Match conditions cannot use variables.
 func (c Compiled) concernsAny(start, end string) string {
 	if len(c.order) == 0 {
 		return "false"
@@ -144,9 +139,8 @@ func (c Compiled) concernsAny(start, end string) string {
 // or joins the expressions of all rules. None of them has a line break: texts are quoted.
 const or = " ||\n"
 
-// readCompiled is the part of a stored policy that rules decide, if their concerns stand between
-// start and end. A policy that is not, but for that, just what spec makes says nothing that can be
-// relied on: it covers no rule.
+// readCompiled returns the part of a stored policy that depends on rules; their concerns are between start and end. A
+// policy whose other parts differ from spec is edited: it covers no rule.
 func readCompiled(stored *admissionv1.MutatingAdmissionPolicySpec, start, end string, spec func(Compiled) admissionv1.MutatingAdmissionPolicySpec) Compiled {
 	c := Compiled{rules: map[string]Text{}}
 	var concerns []string

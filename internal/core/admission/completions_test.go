@@ -48,7 +48,7 @@ func TestOnlyTheManagerAndPeopleMarkANodeAsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var refused []string
 			if c.forged != "" {
-				refused = []string{"only people and the manager of Readygate (" + admission.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + c.forged + " from the request"}
+				refused = []string{"of kubelets and service accounts, only the manager of Readygate (" + admission.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + c.forged + " from the request"}
 			}
 			for _, who := range []struct {
 				name   string

@@ -8,13 +8,12 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Conflicts refuses to create a rule that manages the taint of an existing rule on nodes that
-// both can select. Each existing rule is looked at in turn, as params.
+// Conflicts rejects the creation of a rule that manages the taint of an existing rule on nodes that both can select. The
+// existing rules are the params of the policy.
 //
-// It decides exactly as the runtime check does, for a rule that is younger than all others. A
-// rule that only previews conflicts with nobody; making it enforce is never refused, nor is
-// any other change or deletion: that, and what an API server that has just started lets
-// through, is settled at runtime.
+// Its result equals that of the manager for a rule that is younger than all others. A rule in dry run has no conflicts.
+// Updates and deletions are never rejected, also not the end of a dry run: the manager detects these conflicts, and those
+// that an API server has admitted shortly after its start.
 func Conflicts() *admissionv1.ValidatingAdmissionPolicy {
 	return validating(ConflictsName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
 		ParamKind: rulesAsParams(),
@@ -30,7 +29,7 @@ func Conflicts() *admissionv1.ValidatingAdmissionPolicy {
 			{Name: "expressions", Expression: "object.spec.nodeSelector.?matchExpressions.orValue([]) + params.spec.nodeSelector.?matchExpressions.orValue([])"},
 			{Name: "mine", Expression: "object.spec.nodeSelector.?matchLabels.orValue({})"},
 			{Name: "theirs", Expression: "params.spec.nodeSelector.?matchLabels.orValue({})"},
-			// What a label must be one of. Nothing after a label's colon is null, and means empty.
+			// The values of which a label must have one. Nothing after a label's colon is null, and means empty.
 			{Name: "ins", Expression: "variables.mine.map(k, {'key': dyn(k), 'values': dyn([variables.mine[k] == null ? '' : variables.mine[k]])}) + " +
 				"variables.theirs.map(k, {'key': dyn(k), 'values': dyn([variables.theirs[k] == null ? '' : variables.theirs[k]])}) + " +
 				"variables.expressions.filter(e, e.operator == 'In').map(e, {'key': dyn(e.key), 'values': dyn(e.values)})"},
@@ -53,7 +52,7 @@ func Conflicts() *admissionv1.ValidatingAdmissionPolicy {
 	})
 }
 
-// ConflictsBinding puts Conflicts in force.
+// ConflictsBinding binds Conflicts.
 func ConflictsBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	b := binding(ConflictsName, admissionv1.Deny)
 	b.Spec.ParamRef = everyRule()

@@ -18,14 +18,14 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Latch says what the init container that holds the start of pods is.
+// Latch configures the init container that holds the start of pods.
 type Latch struct {
-	// Image is the image of the latch; empty if there is none, and no start is held.
+	// Image is the image of the latch; empty: startHold has no effect.
 	Image string
 }
 
-// CompileGateNewPods compiles the rules that make demands on pods, oldest first. Rules that do not fit are
-// left out: their pods are not gated, and are counted.
+// CompileGateNewPods compiles the active rules, oldest first. Rules that do not fit are left out: their pods are not gated,
+// and count as ungated.
 func CompileGateNewPods(rules []*podrule.Rule, latch Latch) Compiled {
 	return build(func(yield func(types.UID, Text) bool) {
 		for _, rule := range rules {
@@ -39,8 +39,8 @@ func CompileGateNewPods(rules []*podrule.Rule, latch Latch) Compiled {
 	})
 }
 
-// asksFor is the expression that the rule could ask something of the pod that it does not have. Of
-// the namespace only the name is known there.
+// asksFor is the expression that the rule may add something that the pod does not have. Match conditions have the name of
+// the namespace, and not its labels.
 func asksFor(rule *podrule.Rule, latch Latch) string {
 	lacks := fmt.Sprintf("!(%[1]s in gates && %[1]s in noted)", quote(rule.Gate))
 	if holds(rule, latch) {
@@ -56,14 +56,14 @@ func asksFor(rule *podrule.Rule, latch Latch) string {
 	return allOf(terms)
 }
 
-// sorted are requirements in the order of what they say. Those for one label come in any order,
-// and a text that changes makes every API server compile it.
+// sorted returns requirements in the order of their text. The order of requirements for the same label is random, and each
+// change of the policy makes every API server compile it.
 func sorted(requirements labels.Requirements) labels.Requirements {
 	return slices.SortedFunc(slices.Values(requirements), func(a, b labels.Requirement) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// asked is the expression of one rule that is concerned: what it asks for. The latch is told the
-// deadline only where it opens by itself then.
+// asked is the expression for what a concerned rule adds. The latch gets the deadline only if it opens by itself at that
+// time.
 func asked(rule *podrule.Rule, latch Latch) string {
 	hold, deadline := "", ""
 	if holds(rule, latch) {
@@ -78,7 +78,7 @@ func asked(rule *podrule.Rule, latch Latch) string {
 
 func holds(rule *podrule.Rule, latch Latch) bool { return rule.StartHold && latch.Image != "" }
 
-// What the match condition says around the rules: that the pod is one that rules may select.
+// The parts of the match condition around the rules: the pod is one that rules may select.
 const (
 	gatesStart = "!object.spec.?hostNetwork.orValue(false) && !('" + corev1.MirrorPodAnnotationKey + "' in object.metadata.?annotations.orValue({})) && " +
 		"object.metadata.?labels[?'" + v1alpha1.OptOutLabel + "'].orValue('') != '" + v1alpha1.OptOut + "' &&\n" +
@@ -88,16 +88,16 @@ const (
 
 	podGates = "object.spec.?readinessGates.orValue([]).map(g, g.conditionType)"
 	podNoted = "object.metadata.?annotations[?'" + v1alpha1.GatesAnnotation + "'].orValue('').split(' ')"
-	// podLatched says that the pod has a latch, or something by its name, or can have none.
+	// podLatched is the expression that the pod has a latch, or another container or volume with the name of the latch.
 	podLatched = "object.spec.?initContainers.orValue([]).exists(c, c.name == '" + v1alpha1.LatchName + "') || " +
 		"object.spec.containers.exists(c, c.name == '" + v1alpha1.LatchName + "') || " +
 		"object.spec.?volumes.orValue([]).exists(v, v.name == '" + v1alpha1.LatchName + "')"
-	// podKeyed says that the pod brings a key, as one does that was copied, or restored from a backup.
+	// podKeyed is the expression that the manifest of the pod contains a key, e.g. of a copied or restored pod.
 	podKeyed = "'" + v1alpha1.LatchAnnotation + "' in object.metadata.?annotations.orValue({})"
 )
 
-// GateNewPodsSpec is the whole policy. It changes nothing where no rule asks for it, and no expression in it
-// can fail: what is absent is empty. Who creates pods waits for nobody.
+// GateNewPodsSpec is the whole policy. It changes only pods that a rule selects. No expression in it can fail: an absent
+// field is empty. The policy never blocks the creation of a pod.
 func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPolicySpec {
 	return func(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 		variables := []admissionv1.Variable{
@@ -114,7 +114,7 @@ func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPo
 			list = append(list, fmt.Sprintf("%s ? variables.%s : {}", c.rules[name].Concerns, name))
 		}
 		variables = append(variables,
-			// Only the variables of rules that are concerned are looked at: each one costs.
+			// Only the variables of concerned rules are evaluated: each has a cost.
 			admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.gates].map(gates, [variables.noted].map(noted, [variables.latched].map(latched, [variables.keyed].map(keyed, [\n" +
 				strings.Join(list, ",\n") + "])))))[0][0][0][0][0]"},
 			admissionv1.Variable{Name: "asked", Expression: "variables.rules.filter(r, r.size() > 0)"},
@@ -123,7 +123,7 @@ func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPo
 			admissionv1.Variable{Name: "noting", Expression: "variables.wanted.filter(g, !(g in variables.noted))"},
 			admissionv1.Variable{Name: "holding", Expression: "variables.asked.filter(r, r.hold != '')"},
 			admissionv1.Variable{Name: "holds", Expression: "variables.latched ? [] : variables.holding"},
-			// The latch opens by itself when the last rule would, if all of them do.
+			// If all rules open at their deadline, the latch opens by itself at the last deadline.
 			admissionv1.Variable{Name: "deadline", Expression: "variables.holds.size() == 0 || variables.holds.exists(r, r.deadline == '') ? '' : string(variables.holds.map(r, int(r.deadline)).max())"},
 		)
 		return admissionv1.MutatingAdmissionPolicySpec{
@@ -140,34 +140,34 @@ func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPo
 	}
 }
 
-// ReadGateNewPods is the part of a stored policy that rules decide.
+// ReadGateNewPods returns the part of a stored policy that depends on rules.
 func ReadGateNewPods(latch Latch) func(*admissionv1.MutatingAdmissionPolicySpec) Compiled {
 	return func(spec *admissionv1.MutatingAdmissionPolicySpec) Compiled {
 		return readCompiled(spec, gatesStart, gatesEnd, GateNewPodsSpec(latch))
 	}
 }
 
-// gatesPatch appends gates, and notes which ones rules asked for.
+// gatesPatch appends gates, and lists the gates of rules in an annotation.
 const gatesPatch = `(variables.added.size() == 0 || has(object.spec.readinessGates) ? [] : [JSONPatch{op: "add", path: "/spec/readinessGates", value: []}]) +
 variables.added.map(g, JSONPatch{op: "add", path: "/spec/readinessGates/-", value: Object.spec.readinessGates{conditionType: g}}) +
 (variables.noting.size() == 0 || has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) +
 (variables.noting.size() == 0 ? [] : [JSONPatch{op: "add", path: "/metadata/annotations/readygate.dev~1gates", value: (variables.noted + variables.noting).join(" ")}])`
 
-// keyPatch takes out a key that a pod brings. It is of another pod: that of one that was copied after
-// the product was removed would open every latch.
+// keyPatch removes a key from the manifest of a pod. The key belongs to another pod: a key that was copied after Readygate
+// was uninstalled would open every latch.
 const keyPatch = `(variables.keyed && variables.holding.size() > 0 ? [JSONPatch{op: "remove", path: "/metadata/annotations/readygate.dev~1latch"}] : [])`
 
-// tokenDir is where a service account's token would be mounted: the API server mounts it into every
-// container that has nothing there.
+// tokenDir is the mount path of a service account's token: the API server mounts the token into every container that has
+// no other mount there.
 const tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path
 
-// latchUser is who runs the latch, as a user and as a group: none, and that of the pod counts, or that
-// of the image. Policies that ask for users of a range refuse any other. As root it would not start.
+// latchUser is the user and group of the latch. It is set only if the pod runs as root, because the latch does not start as
+// root. Otherwise the user of the pod or of the image applies: cluster policies may require a range of users.
 const latchUser = "object.spec.?securityContext.?runAsUser.orValue(1) == 0 ? optional.of(65532) : optional.none()"
 
-// latchPatch puts the latch before all other init containers. It takes CPU, memory and ephemeral storage
-// of the pod's first container, so that class, quota and what the scheduler counts stay as they are:
-// init containers run before the others, not beside them.
+// latchPatch adds the latch before all other init containers. The latch has the CPU, memory and ephemeral storage of the
+// pod's first container, so that QoS class, quota and scheduling do not change: init containers run before the other
+// containers.
 func latchPatch(latch Latch) string {
 	resources := func(kind string) string {
 		var entries []string
@@ -208,20 +208,20 @@ func latchPatch(latch Latch) string {
 	}, "\n")
 }
 
-// latchVariable is a variable of the latch that the kubelet fills with a field of the pod.
+// latchVariable is an environment variable of the latch that the kubelet sets to a field of the pod.
 func latchVariable(name, field string) string {
 	const ref = "Object.spec.initContainers.env.valueFrom"
 	return fmt.Sprintf("    Object.spec.initContainers.env{name: %s, valueFrom: %s{fieldRef: %s.fieldRef{apiVersion: \"v1\", fieldPath: %s}}},", quote(name), ref, ref, quote(field))
 }
 
-// GateNewPodsPolicy is the policy for new pods as an administrator installs it: it does nothing until the manager
-// fills in the rules.
+// GateNewPodsPolicy is the policy for new pods as an administrator installs it: it has no effect until the manager adds the
+// rules.
 func GateNewPodsPolicy() *admissionv1.MutatingAdmissionPolicy {
 	return mutating(GateNewPodsName, GateNewPodsSpec(Latch{})(Compiled{}))
 }
 
-// GateNewPodsBinding puts the policy for new pods in force. It names the one resource that the policy can reach,
-// whatever the policy's text says: the manager may write that text, and not this.
+// GateNewPodsBinding binds the policy for new pods. It limits the policy to one resource, whatever the policy contains: the
+// manager may write the policy, and not the binding.
 func GateNewPodsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
 	return mutatingBinding(GateNewPodsName, nil, podsOnly())
 }

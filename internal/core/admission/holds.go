@@ -8,14 +8,14 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Holds rejects updates of nodes, and of their status, that add or change a hold record: with a forged
-// one, a kubelet could make the manager remove a taint that the kubelet may not remove itself. The
-// manager is exempt. So is a request that also adds the taint that the record names: readygate-taint-new-nodes
-// does that when a label makes a rule select the node, and this policy sees its work. A kubelet is
-// never exempt, because readygate-taint-new-nodes does not change its updates. Removing a record is allowed.
-// Creation is not matched: readygate-taint-new-nodes writes records there.
+// Holds rejects updates of nodes, and of their status, that add or change an ownership record: with a forged record, a
+// kubelet could make the manager remove a taint that the kubelet may not remove itself. The manager is exempt. So is a
+// request that also adds the taint that the record names: readygate-taint-new-nodes adds both when a label makes a rule
+// select the node, and this policy evaluates the result. A kubelet is never exempt, because readygate-taint-new-nodes does
+// not change its updates. Removing a record is allowed. Creation is not matched: readygate-taint-new-nodes writes records
+// there.
 //
-// It sees everybody's requests for nodes, so it fails open.
+// It applies to requests of all accounts for nodes, so it fails open.
 func Holds() *admissionv1.ValidatingAdmissionPolicy {
 	return validating(HoldsName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Update),
@@ -36,23 +36,23 @@ func Holds() *admissionv1.ValidatingAdmissionPolicy {
 		},
 		Validations: []admissionv1.Validation{{
 			Expression: "variables.forged.size() == 0",
-			MessageExpression: "'only the manager of Readygate (" + ManagerUser + ") may add or change a hold record on a node: leave the annotation ' + variables.forged.join(', ')" +
+			MessageExpression: "'only the manager of Readygate (" + ManagerUser + ") may add or change an ownership record on a node: leave the annotation ' + variables.forged.join(', ')" +
 				" + ' as it is, or remove it'",
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		}},
 	})
 }
 
-// HoldsBinding puts Holds in force.
+// HoldsBinding binds Holds.
 func HoldsBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(HoldsName, admissionv1.Deny)
 }
 
-// Completions refuses kubelets, and service accounts other than the manager's, that mark a
-// node as completed, or as one in use: as it registers, or later, also through its status. What a request
-// leaves as it is, or removes, is none of its business.
+// Completions rejects requests of kubelets, and of service accounts other than the manager's, that mark a node as completed
+// or as in use: when it registers, or later, also through its status. Annotations that a request keeps or removes are
+// allowed.
 //
-// It sees everybody's requests for nodes, so it fails open, and does nothing until it is bound.
+// It applies to requests for all nodes, so it fails open. It has no effect until it is bound.
 func Completions() *admissionv1.ValidatingAdmissionPolicy {
 	return validating(CompletionsName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Create, admissionv1.Update),
@@ -68,14 +68,14 @@ func Completions() *admissionv1.ValidatingAdmissionPolicy {
 		},
 		Validations: []admissionv1.Validation{{
 			Expression: "variables.forged.size() == 0",
-			MessageExpression: "'only people and the manager of Readygate (" + ManagerUser + ") may mark a node as completed or in use: remove the annotation ' + variables.forged.join(', ')" +
+			MessageExpression: "'of kubelets and service accounts, only the manager of Readygate (" + ManagerUser + ") may mark a node as completed or in use: remove the annotation ' + variables.forged.join(', ')" +
 				" + ' from the request'",
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		}},
 	})
 }
 
-// CompletionsBinding puts Completions in force.
+// CompletionsBinding binds Completions.
 func CompletionsBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(CompletionsName, admissionv1.Deny)
 }

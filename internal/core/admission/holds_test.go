@@ -39,7 +39,7 @@ func TestOnlyTheManagerAddsOrChangesHoldRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newValidator(t, admission.Holds().Spec)
-			refused := []string{"only the manager of Readygate (" + admission.ManagerUser + ") may add or change a hold record on a node: leave the annotation " + key + " as it is, or remove it"}
+			refused := []string{"only the manager of Readygate (" + admission.ManagerUser + ") may add or change an ownership record on a node: leave the annotation " + key + " as it is, or remove it"}
 			for _, who := range []struct {
 				name    string
 				groups  []string

@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// LabelsSetLater are the labels that a node must have for the rule to select it, and that no
-// kubelet may set on its own node: a node cannot be created with them, somebody sets them later.
+// LabelsSetLater returns the labels that a node must have for the rule to select it, and that a kubelet may not set on its
+// own node: a kubelet cannot register a node with them, so another component sets them later.
 func LabelsSetLater(rule *noderule.Rule) []string {
 	var later []string
 	for i := range rule.Selector() {
@@ -27,7 +27,7 @@ func LabelsSetLater(rule *noderule.Rule) []string {
 	return slices.Compact(later) // the selector is sorted by key
 }
 
-// kubeletMaySet says what the admission plugin NodeRestriction says of a label.
+// kubeletMaySet reports whether the admission plugin NodeRestriction allows a kubelet to set the label.
 func kubeletMaySet(key string) bool {
 	domain, _, prefixed := strings.Cut(key, "/")
 	if !prefixed {

@@ -15,16 +15,15 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Where the manager runs, and as whom.
+// The namespace and the account of the manager.
 const (
 	ManagerNamespace = "readygate-system"
 	ManagerAccount   = "readygate-manager"
 	ManagerUser      = "system:serviceaccount:" + ManagerNamespace + ":" + ManagerAccount
 )
 
-// Manager limits the manager's own account, on nodes, to taints with the prefixes that rules
-// may manage and to our annotations. Its role can say "patch nodes" and no more. It is asked
-// about that one account only, and where it cannot be asked, the account may do nothing.
+// Manager limits the manager's own account, on nodes, to taints with the prefixes that rules may manage and to our
+// annotations: its role can only grant "patch" on whole nodes. The policy applies to this account only, and fails closed.
 func Manager() *admissionv1.ValidatingAdmissionPolicy {
 	return validating(ManagerName, admissionv1.Fail, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
@@ -41,7 +40,7 @@ func Manager() *admissionv1.ValidatingAdmissionPolicy {
 	})
 }
 
-// ManagerBinding puts Manager in force.
+// ManagerBinding binds Manager.
 func ManagerBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(ManagerName, admissionv1.Deny)
 }
@@ -61,16 +60,16 @@ func managerValidations() []admissionv1.Validation {
 	}))
 }
 
-// keptByTheServer are fields of the metadata that nobody can change: the API server refuses it, or
-// sets them itself.
+// keptByTheServer are fields of the metadata that no request can change: the API server rejects the change, or sets them
+// itself.
 var keptByTheServer = []string{
 	"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 	"managedFields", "resourceVersion", "generation",
 }
 
-// onlyOurs is the expression that of the annotations only ours changed. Nodes have dozens of them,
-// and every step of a loop costs: so it looks through the larger side once, and through the other
-// one only where the numbers say that something is there that the first look did not see.
+// onlyOurs is the expression that only annotations of Readygate changed. Nodes have dozens of annotations, and every step
+// of a loop has a cost: the expression iterates once over the larger side, and over the other side only if the counts show
+// a further change.
 func onlyOurs(ours string) string {
 	differ := func(a, b string) string {
 		return fmt.Sprintf("[%[1]s.filter(k, %[2]s[?k] != %[1]s[?k])].all(changed, changed.all(k, %[3]s) && "+
@@ -79,9 +78,8 @@ func onlyOurs(ours string) string {
 	return fmt.Sprintf("[variables.annotations].all(after, [variables.before].all(before, after.size() >= before.size() ? %s : %s))", differ("after", "before"), differ("before", "after"))
 }
 
-// unchangedFields is one validation for all fields: each costs every write of a node some ten
-// microseconds. Which of them changed is looked for at every write, too, refused or not: so the API
-// server evaluates messages.
+// unchangedFields is one validation for all fields: each validation costs about ten microseconds per write of a node. The
+// API server also evaluates the message expression for writes that it admits.
 func unchangedFields(fields map[string][]string) admissionv1.Validation {
 	var same, changed []string
 	for _, parent := range slices.Sorted(maps.Keys(fields)) {
@@ -98,7 +96,7 @@ func unchangedFields(fields map[string][]string) admissionv1.Validation {
 
 const (
 	mayChange = "the manager may change taints and annotations of rules on nodes, and not "
-	norOthers = " (nor may another policy or webhook in the manager's request)"
+	norOthers = " (including changes by another policy or webhook in the same request)"
 )
 
 func unchanged(what, expression string) admissionv1.Validation {
@@ -109,7 +107,7 @@ func unchanged(what, expression string) admissionv1.Validation {
 	}
 }
 
-// prefixed is the expression that a text begins with one of the prefixes.
+// prefixed is the expression that a string begins with one of the prefixes.
 func prefixed(text string, prefixes ...string) string {
 	terms := make([]string, len(prefixes))
 	for i, prefix := range prefixes {
@@ -118,8 +116,8 @@ func prefixed(text string, prefixes ...string) string {
 	return strings.Join(terms, " || ")
 }
 
-// fieldsOf are the JSON names of a type's fields, but for some. They come from the type, so
-// that a field that a later version adds is not forgotten.
+// fieldsOf returns the JSON names of a type's fields, except some. They come from the type, so that fields of later
+// versions are included.
 func fieldsOf(t reflect.Type, but ...string) []string {
 	var names []string
 	for field := range t.Fields() {

@@ -75,7 +75,7 @@ func TestTheManagerMayWriteTaintsAndAnnotationsOfRulesOnly(t *testing.T) {
 			var want []string
 			if c.refused != "" {
 				want = []string{"the manager may change taints and annotations of rules on nodes, and not " + c.refused +
-					" (nor may another policy or webhook in the manager's request)"}
+					" (including changes by another policy or webhook in the same request)"}
 			}
 			request := updated(managed(), managed(c.change))
 			wantEqual(t, "refused", v.refuses(t, request.by(admission.ManagerUser)), want)

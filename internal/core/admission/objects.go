@@ -25,7 +25,7 @@ const (
 	ReservedGatesName = "readygate-reserved-gates"
 )
 
-// The label that every policy and binding of ours carries.
+// The label of every policy and binding of Readygate.
 const (
 	PartOfLabel = "app.kubernetes.io/part-of"
 	PartOf      = "readygate"
@@ -38,14 +38,14 @@ func meta(name string) metav1.ObjectMeta {
 // IsOurs reports whether a policy or binding was installed by Readygate.
 func IsOurs(obj metav1.Object) bool { return obj.GetLabels()[PartOfLabel] == PartOf }
 
-// TaintNewNodesPolicy is the policy for new nodes as an administrator installs it: it does nothing until
-// the manager fills in the rules.
+// TaintNewNodesPolicy is the policy for new nodes as an administrator installs it: it has no effect until the manager adds
+// the rules.
 func TaintNewNodesPolicy() *admissionv1.MutatingAdmissionPolicy {
 	return mutating(TaintNewNodesName, TaintNewNodesSpec(Compiled{}))
 }
 
-// TaintNewNodesBinding puts the policy for new nodes in force. It names the one resource that the policy
-// can reach, whatever the policy's text says: the manager may write that text, and not this.
+// TaintNewNodesBinding binds the policy for new nodes. It limits the policy to one resource, whatever the policy contains:
+// the manager may write the policy, and not the binding.
 func TaintNewNodesBinding() *admissionv1.MutatingAdmissionPolicyBinding {
 	return mutatingBinding(TaintNewNodesName, nil, nodesOnly(admissionv1.Create, admissionv1.Update))
 }
@@ -55,8 +55,8 @@ func nodesOnly(operations ...admissionv1.OperationType) *admissionv1.MatchResour
 	return match("", "v1", []string{"nodes"}, operations...)
 }
 
-// match names resources. Every default of the API server is written out, so that what is
-// stored can be compared with what was meant.
+// match matches requests for resources. It sets every field that the API server would default, so that the stored object
+// can be compared with this one.
 func match(group, version string, resources []string, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
 	return &admissionv1.MatchResources{
 		MatchPolicy:       ptr.To(admissionv1.Equivalent),
@@ -91,7 +91,7 @@ func mutating(name string, spec admissionv1.MutatingAdmissionPolicySpec) *admiss
 	return &admissionv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: meta(name), Spec: spec}
 }
 
-// mutatingBinding puts a mutating policy in force for these resources, with params unless they are nil.
+// mutatingBinding binds a mutating policy for these resources, with params unless they are nil.
 func mutatingBinding(name string, params *admissionv1.ParamRef, resources *admissionv1.MatchResources) *admissionv1.MutatingAdmissionPolicyBinding {
 	return &admissionv1.MutatingAdmissionPolicyBinding{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
@@ -100,7 +100,7 @@ func mutatingBinding(name string, params *admissionv1.ParamRef, resources *admis
 	}
 }
 
-// binding puts a validating policy in force.
+// binding binds a validating policy.
 func binding(name string, actions ...admissionv1.ValidationAction) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   typeMeta("ValidatingAdmissionPolicyBinding"),

@@ -22,12 +22,12 @@ func byOpener(old, p *corev1.Pod) request {
 }
 
 const (
-	closes     = "the manager and the clean-up may open gates with the reason AgentGone, RuleDeleted, NotSelected, and close none"
-	removes    = "the manager and the clean-up may open gates, and not remove their conditions"
-	closeLatch = "the manager and the clean-up may open the latch for good, and not close it"
+	closes     = "the manager and the cleanup may open gates with the reason AgentGone, RuleDeleted, NotSelected, and close none"
+	removes    = "the manager and the cleanup may open gates, and not remove their conditions"
+	closeLatch = "the manager and the cleanup may open the latch permanently, and not close it"
 )
 
-// What the manager and the clean-up may not do is refused in the order of the policy.
+// What the manager and the cleanup may not do is refused in the order of the policy.
 func TestTheManagerAndTheCleanupMayOpenGatesOnly(t *testing.T) {
 	type openCase struct {
 		podChange
@@ -75,7 +75,7 @@ func TestTheManagerAndTheCleanupMayOpenGatesOnly(t *testing.T) {
 	v := newValidator(t, admission.Openers().Spec)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			conditions, fields := c.refusal("the manager or the clean-up")
+			conditions, fields := c.refusal("the manager or the cleanup")
 			want := append(append(conditions, c.words...), fields...)
 			for _, who := range openers {
 				wantEqual(t, "refused to "+who, v.refuses(t, byOpener(waiting(), waiting(c.change)).by(who)), want)
@@ -117,7 +117,7 @@ func TestTheManagerAndTheCleanupMayDoNothingElseToPods(t *testing.T) {
 	for name, r := range otherRequests() {
 		t.Run(name, func(t *testing.T) {
 			for _, who := range openers {
-				wantEqual(t, "refused to "+who, v.refuses(t, r.by(who)), []string{"the manager and the clean-up may patch or update pods/status, and do nothing else to pods"})
+				wantEqual(t, "refused to "+who, v.refuses(t, r.by(who)), []string{"the manager and the cleanup may patch or update pods/status, and do nothing else to pods"})
 			}
 			for _, other := range []string{admission.PodgateUser, "system:node:n", "somebody"} {
 				wantEqual(t, "refused to "+other, v.refuses(t, r.by(other)), nil)

@@ -12,18 +12,16 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Who opens gates on its node, in the manager's namespace, and its lease: the prefix and the name of
-// the node.
+// The account of podgate, in the manager's namespace, and the name of its leases: this prefix and the name of the node.
 const (
 	PodgateAccount = "readygate-podgate"
 	PodgateUser    = "system:serviceaccount:" + ManagerNamespace + ":" + PodgateAccount
 	LeasePrefix    = "podgate-"
 )
 
-// Podgate limits the account of the agents to gates of rules and the latch annotation, in the status
-// of pods on the node that the agent runs on, and to the agent's own lease. Its role can say "patch
-// pods/status" and no more. It is asked about that one account only, and where it cannot be asked, the
-// account may do nothing.
+// Podgate limits the account of the agents to gates of rules and the latch annotation, in the status of pods on the node
+// that the agent runs on, and to the agent's own lease: its role can only grant "patch" on pods/status of all pods. The
+// policy applies to this account only, and fails closed.
 func Podgate() *admissionv1.ValidatingAdmissionPolicy {
 	constraints := match("", "v1", []string{"pods", "pods/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)
 	constraints.ResourceRules = append(constraints.ResourceRules,
@@ -41,7 +39,7 @@ func Podgate() *admissionv1.ValidatingAdmissionPolicy {
 					"request.?name.orValue('') == %s + variables.node && request.operation != 'DELETE' && request.?namespace.orValue('') == %s", quote(LeasePrefix), quote(ManagerNamespace)),
 				MessageExpression: fmt.Sprintf("'an agent may create and update its own lease, %s' + variables.node + ' in %s, and not ' + "+
 					"request.operation.lowerAscii() + ' ' + request.?name.orValue('') + ' in ' + request.?namespace.orValue('')", LeasePrefix, ManagerNamespace),
-				Message: "an agent may create and update its own lease, and do nothing to others",
+				Message: "an agent may create and update its own lease, and no other lease",
 			},
 			{Expression: "variables.lease || variables.writes", Message: "an agent may patch or update pods/status, and do nothing else to pods"},
 			{
@@ -54,51 +52,51 @@ func Podgate() *admissionv1.ValidatingAdmissionPolicy {
 	})
 }
 
-// PodgateBinding puts Podgate in force.
+// PodgateBinding binds Podgate.
 func PodgateBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(PodgateName, admissionv1.Deny)
 }
 
-// Openers limits the manager and the clean-up, on pods, to opening gates of rules for one of the
-// reasons for which nobody else would: they close none. Both are asked about, and nobody else.
+// Openers limits the manager and the cleanup, on pods, to opening gates of rules with one of the reasons for which podgate
+// does not open them. They cannot close a gate. The policy applies to these two accounts only.
 func Openers() *admissionv1.ValidatingAdmissionPolicy {
 	reasons := []string{v1alpha1.ReasonAgentGone, v1alpha1.ReasonRuleDeleted, v1alpha1.ReasonNotSelected}
 	return limitBoth(OpenersName, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"pods", "pods/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect),
 		Variables:        gateVariables(),
 		Validations: []admissionv1.Validation{
-			{Expression: "variables.writes", Message: "the manager and the clean-up may patch or update pods/status, and do nothing else to pods"},
-			gateConditions("the manager or the clean-up"),
+			{Expression: "variables.writes", Message: "the manager and the cleanup may patch or update pods/status, and do nothing else to pods"},
+			gateConditions("the manager or the cleanup"),
 			{
 				Expression: fmt.Sprintf("!variables.writes || object.?status.?conditions.orValue([]).filter(c, c.type in variables.gates && !(c in oldObject.?status.?conditions.orValue([]))).all(c, "+
 					"c.status == 'True' && c.?reason.orValue('') in %s)", quoteAll(reasons)),
-				Message: "the manager and the clean-up may open gates with the reason " + strings.Join(reasons, ", ") + ", and close none",
+				Message: "the manager and the cleanup may open gates with the reason " + strings.Join(reasons, ", ") + ", and close none",
 			},
 			{
 				Expression: "!variables.writes || variables.removed.size() == 0",
-				Message:    "the manager and the clean-up may open gates, and not remove their conditions",
+				Message:    "the manager and the cleanup may open gates, and not remove their conditions",
 			},
 			{
 				Expression: fmt.Sprintf("!variables.writes || object.metadata.?annotations[?'%[1]s'] == oldObject.metadata.?annotations[?'%[1]s'] || "+
 					"object.metadata.?annotations[?'%[1]s'].orValue('').startsWith('always ')", v1alpha1.LatchAnnotation),
-				Message: "the manager and the clean-up may open the latch for good, and not close it",
+				Message: "the manager and the cleanup may open the latch permanently, and not close it",
 			},
-			gateFields("the manager or the clean-up"),
+			gateFields("the manager or the cleanup"),
 		},
 	})
 }
 
-// OpenersBinding puts Openers in force.
+// OpenersBinding binds Openers.
 func OpenersBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(OpenersName, admissionv1.Deny)
 }
 
-// gateVariables are what the policies about gates look at.
+// gateVariables are the variables of the policies about gates.
 func gateVariables() []admissionv1.Variable {
 	return []admissionv1.Variable{
 		{Name: "writes", Expression: "request.resource.resource == 'pods' && request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"},
-		// The gates of the pod that rules asked for, and the well-known one. Those of rules have a slash,
-		// conditions of Kubernetes have none: whatever a pod notes, Ready is the kubelet's.
+		// The gates of the pod that rules added, and the well-known gate. Gates of rules have a slash and conditions of
+		// Kubernetes do not: whatever the annotation contains, Ready belongs to the kubelet.
 		{Name: "gates", Expression: fmt.Sprintf("!variables.writes ? [] : [oldObject.metadata.?annotations[?'%s'].orValue('').split(' ')].map(asked, "+
 			"oldObject.?spec.?readinessGates.orValue([]).map(g, g.conditionType).filter(g, g == '%s' || g.contains('/') && g in asked))[0]", v1alpha1.GatesAnnotation, v1alpha1.DefaultGate)},
 		{Name: "others", Expression: "variables.writes ? object.?status.?conditions.orValue([]).filter(c, !(c.type in variables.gates)) : []"},
@@ -109,7 +107,7 @@ func gateVariables() []admissionv1.Variable {
 	}
 }
 
-// gateConditions refuses changes of conditions that are not gates of rules.
+// gateConditions rejects changes of conditions that are not gates of rules.
 func gateConditions(who string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: "variables.others == variables.before",
@@ -119,17 +117,16 @@ func gateConditions(who string) admissionv1.Validation {
 	}
 }
 
-// gateFields refuses changes of anything but conditions and the latch annotation.
+// gateFields rejects changes of all fields except conditions and the latch annotation.
 func gateFields(who string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression:        "variables.fields.size() == 0",
-		MessageExpression: "'" + who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not ' + variables.fields.join(', ') + ' (nor may another policy or webhook in its request)'",
+		MessageExpression: "'" + who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not ' + variables.fields.join(', ') + ' (including changes by another policy or webhook in the same request)'",
 		Message:           who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and nothing else",
 	}
 }
 
-// touchedPodFields is the expression for the names of fields, but for conditions and the latch
-// annotation, that are not as before.
+// touchedPodFields is the expression for the names of changed fields, except conditions and the latch annotation.
 func touchedPodFields() string {
 	const others = "%[1]s.metadata.?annotations.orValue({}).all(k, k == '%[3]s' || %[2]s.metadata.?annotations[?k] == optional.of(%[1]s.metadata.annotations[k]))"
 	return touched("!variables.writes ? [] : ", []string{
@@ -138,17 +135,16 @@ func touchedPodFields() string {
 	}, touchedMeta("annotations"), touchedIn[corev1.PodStatus]("status", "conditions"))
 }
 
-// ReservedGates lets only the accounts of Readygate set the gates of rules to True and open a latch, on pods
-// that rules selected as they were created. Every account may set such a gate to False, close a latch and
-// write other conditions. No other account may change labels through pods/status: podgate opens a pod that no
-// rule selects any more.
+// ReservedGates allows only the accounts of Readygate to set the gates of rules to True and to open a latch, on pods that
+// rules selected when they were created. Every account may set such a gate to False, close a latch and write other
+// conditions. No other account may change labels through pods/status: podgate opens the gates of a pod that no rule
+// selects anymore.
 //
-// The gates come from the annotation that the API server adds as a pod is created, so gates of other
-// controllers, and the well-known gate of pods that no rule selected, are not affected. The annotation
-// itself can no longer be changed.
+// The gates come from the annotation that the API server adds when a pod is created. Gates of other controllers, and the
+// well-known gate of pods that no rule selected, are not affected. The annotation itself becomes immutable.
 //
-// It fails closed: its expressions have no params and nothing to fail on but the cost limit, which only a pod
-// with thousands of conditions exceeds, and an account that may patch pods/status could make one.
+// It fails closed: its expressions have no params and can only exceed the cost limit, which requires a pod with thousands
+// of conditions. An account that may patch pods/status could create one.
 func ReservedGates() *admissionv1.ValidatingAdmissionPolicy {
 	const (
 		latch  = "metadata.?annotations[?'" + v1alpha1.LatchAnnotation + "']"
@@ -194,7 +190,7 @@ func ReservedGates() *admissionv1.ValidatingAdmissionPolicy {
 	return policy
 }
 
-// ReservedGatesBinding puts ReservedGates in force.
+// ReservedGatesBinding binds ReservedGates.
 func ReservedGatesBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(ReservedGatesName, admissionv1.Deny)
 }

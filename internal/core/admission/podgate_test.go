@@ -146,7 +146,7 @@ func (c podChange) refusal(who string) (conditions, fields []string) {
 		conditions = []string{who + " may write the conditions that are gates of rules (" + networkGate + ", " + otherGate + "), and not add, change, move or remove " + c.conditions}
 	}
 	if c.fields != "" {
-		fields = []string{who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not " + c.fields + " (nor may another policy or webhook in its request)"}
+		fields = []string{who + " may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not " + c.fields + " (including changes by another policy or webhook in the same request)"}
 	}
 	return conditions, fields
 }
@@ -258,7 +258,7 @@ func TestAnAgentMayWritePodsOnItsOwnNodeOnly(t *testing.T) {
 		"of no pod, for one like that": {byAgent(waiting(onNode("")), waiting(onNode(""))).tokenOf(), []string{noNode}},
 		"that is a certificate":        {certificate, []string{noNode}},
 		"that says that the pod moved": {byAgent(waiting(onNode("m")), waiting(onNode("n"))), []string{
-			elsewhere("n") + "m", "an agent may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not spec (nor may another policy or webhook in its request)",
+			elsewhere("n") + "m", "an agent may change gates and the annotation " + v1alpha1.LatchAnnotation + " of a pod, and not spec (including changes by another policy or webhook in the same request)",
 		}},
 	} {
 		wantEqual(t, "with a token "+name, v.refuses(t, c.request), c.want)

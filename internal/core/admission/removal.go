@@ -8,10 +8,9 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// Removal warns, and refuses nothing, when somebody deletes the manager or the CRD while
-// there are rules that are enforced: the API server goes on tainting new nodes, and nobody
-// releases them. The answer says what to do. Rules without our finalizer are not enforced yet,
-// or no more: the cleanup has let them go.
+// Removal warns a user who deletes the manager or the CRD while rules are enforced: the API server would still taint new
+// nodes, and no component would release them. It rejects nothing. Rules without our finalizer do not count: they are not
+// enforced yet, or the cleanup has removed their finalizer.
 func Removal() *admissionv1.ValidatingAdmissionPolicy {
 	constraints := match("apps", "v1", []string{"deployments"}, admissionv1.Delete)
 	constraints.ResourceRules = append(constraints.ResourceRules,
@@ -29,22 +28,21 @@ func Removal() *admissionv1.ValidatingAdmissionPolicy {
 		},
 		Validations: []admissionv1.Validation{{
 			Expression: "false",
-			Message: "rules exist: without readygate-manager nobody releases the nodes that they hold, and new ones are created with the taint. " +
-				"First: kubectl delete nrr --all. If the manager is gone: kubectl delete mutatingadmissionpolicybinding " + TaintNewNodesName,
+			Message: "rules exist: without readygate-manager, held nodes stay held and new nodes are still created with the taint. " +
+				"First run: kubectl delete nrr --all. If the manager is already deleted: kubectl delete mutatingadmissionpolicybinding " + TaintNewNodesName,
 		}},
 	})
 }
 
-// RemovalBinding puts Removal in force.
+// RemovalBinding binds Removal.
 func RemovalBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	b := binding(RemovalName, admissionv1.Warn)
 	b.Spec.ParamRef = everyRule()
 	return b
 }
 
-// Advice warns, and refuses nothing, when somebody creates or changes a rule so that one probe
-// gone wrong empties all nodes. Others wrote such rules before the limit was there, and theirs
-// must go on to work.
+// Advice warns a user who creates or changes a rule such that one failing probe could evict pods from all nodes. It rejects
+// nothing: rules of other controllers of this API, which have no maxUnavailable, must continue to work.
 func Advice() *admissionv1.ValidatingAdmissionPolicy {
 	return validating(AdviceName, admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version,
@@ -52,13 +50,13 @@ func Advice() *admissionv1.ValidatingAdmissionPolicy {
 		Validations: []admissionv1.Validation{{
 			Expression: "object.spec.enforcementMode != 'continuous' || object.spec.taint.effect != 'NoExecute' || has(object.spec.maxUnavailable) || " +
 				"has(object.metadata.deletionTimestamp)",
-			Message: "spec.maxUnavailable is missing, and NoExecute evicts: a reporter that goes wrong everywhere would empty all nodes at once. " +
-				"Set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which keeps running pods",
+			Message: "spec.maxUnavailable is missing and the taint effect is NoExecute: a reporter that fails on all nodes would evict the pods of all nodes at once. " +
+				"Set maxUnavailable, e.g. 1 or 10%, or use the effect NoSchedule, which does not evict pods",
 		}},
 	})
 }
 
-// AdviceBinding puts Advice in force.
+// AdviceBinding binds Advice.
 func AdviceBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(AdviceName, admissionv1.Warn)
 }

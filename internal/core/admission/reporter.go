@@ -21,12 +21,11 @@ type Reporter struct {
 	Types              []string
 }
 
-// Policy limits the reporter's account, on nodes, to conditions of its types, in the status of
-// the node that its pod runs on. A role can say "patch nodes/status" and no more. It is asked
-// about that one account only, and where it cannot be asked, the account may do nothing.
+// Policy limits the reporter's account, on nodes, to conditions of its types, in the status of the node that its pod runs
+// on: a role can only grant "patch" on nodes/status of all nodes. The policy applies to this account only, and fails
+// closed.
 //
-// The account and the types are in one line each, for those who copy it for a reporter of
-// their own.
+// The account and the types are on one line each, so that users can copy the policy for their own reporters.
 func (r Reporter) Policy() *admissionv1.ValidatingAdmissionPolicy {
 	return limit(nameFor("reporter", r.Namespace, r.Account), r.Namespace, r.Account, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes", "nodes/*"},
@@ -55,19 +54,18 @@ func (r Reporter) Policy() *admissionv1.ValidatingAdmissionPolicy {
 		}, admissionv1.Validation{
 			Expression: "variables.fields.size() == 0",
 			MessageExpression: "'a reporter may change conditions of its node, and not ' + variables.fields.join(', ') + " +
-				"' (nor may another policy or webhook in its request)'",
+				"' (including changes by another policy or webhook in the same request)'",
 		})...),
 	})
 }
 
-// Binding puts Policy in force.
+// Binding binds Policy.
 func (r Reporter) Binding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(r.Policy().Name, admissionv1.Deny)
 }
 
-// OwnNode holds an account to the node that its pod runs on when it writes the status of a
-// node, and limits it in nothing else. It is for an account that a reporter shares with a
-// network plugin, whose other business is not ours.
+// OwnNode limits an account to the node that its pod runs on when it writes the status of a node, and has no other effect.
+// It is for an account that a reporter shares with a network plugin.
 func OwnNode(namespace, account string) *admissionv1.ValidatingAdmissionPolicy {
 	return limit(nameFor("own-node", namespace, account), namespace, account, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes/status"}, admissionv1.Update),
@@ -76,12 +74,12 @@ func OwnNode(namespace, account string) *admissionv1.ValidatingAdmissionPolicy {
 	})
 }
 
-// OwnNodeBinding puts OwnNode in force.
+// OwnNodeBinding binds OwnNode.
 func OwnNodeBinding(namespace, account string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(OwnNode(namespace, account).Name, admissionv1.Deny)
 }
 
-// limit makes a policy about one account and nobody else, which fails closed.
+// limit returns a policy that applies to one account only, and fails closed.
 func limit(name, namespace, account string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
 	spec.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "by-the-account", Expression: username + " == " + quote(userOf(namespace, account))},
@@ -92,23 +90,23 @@ func limit(name, namespace, account string, spec admissionv1.ValidatingAdmission
 	return validating(name, admissionv1.Fail, spec)
 }
 
-// limitBoth makes a policy about the manager and the clean-up and no other account, which fails closed.
+// limitBoth returns a policy that applies to the manager and the cleanup only, and fails closed.
 func limitBoth(name string, spec admissionv1.ValidatingAdmissionPolicySpec) *admissionv1.ValidatingAdmissionPolicy {
 	policy := limit(name, ManagerNamespace, ManagerAccount, spec)
 	policy.Spec.MatchConditions[0].Expression = username + " in " + quoteAll([]string{ManagerUser, CleanupUser})
 	return policy
 }
 
-// nodeOfToken is the node of the pod that the requester's token is bound to; empty if there is
-// none. API servers say it since 1.30.
+// nodeOfToken is the node of the pod that the requester's token is bound to; empty if there is none. API servers provide it
+// since 1.30.
 var nodeOfToken = admissionv1.Variable{
 	Name: "node", Expression: "request.userInfo.?extra[?'authentication.kubernetes.io/node-name'][?0].orValue('')",
 }
 
-// noNode refuses a token that names no node.
+// noNode rejects a token without a node name.
 var noNode = admissionv1.Validation{
 	Expression: "variables.node != ''",
-	Message: "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
+	Message: "the token contains no node name, so the node of the account is not known: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
 		"and not one of a Secret or one that is not bound to a pod",
 }
 
@@ -123,25 +121,24 @@ func ownNode() []admissionv1.Validation {
 	}
 }
 
-// touchedConditions are the types of conditions of others that are not as before; none where
-// only their order is not. Messages are evaluated in every request, so it looks only at what
-// will be refused: the comparison of all with all is not for free.
+// touchedConditions are the types of other reporters' conditions that changed; none if only their order changed. The API
+// server evaluates messages in every request, so the expression compares conditions only if the request is rejected.
 const touchedConditions = "variables.others == variables.before ? [] : " +
 	"variables.others.filter(c, !(c in variables.before)).map(c, c.type) + " +
 	"variables.before.filter(b, !variables.others.exists(c, c.type == b.type)).map(b, b.type)"
 
-// touchedFields is the expression for the names of fields, but for conditions, that are not as before.
+// touchedFields is the expression for the names of changed fields, except conditions.
 func touchedFields() string {
 	return touched("!variables.reports ? [] : ", []string{touchedField("spec")}, touchedMeta(), touchedIn[corev1.NodeStatus]("status", "conditions"))
 }
 
-// touched is the expression for the names of all fields that are not as before, after a condition on which there are
-// none. Each check is an expression for a name, or for an empty text if the field is as before.
+// touched is the expression for the names of all changed fields; unless is a prefix with the condition for an empty list.
+// Each check is an expression for a name, or for an empty string if the field is unchanged.
 func touched(unless string, checks ...[]string) string {
 	return unless + "[\n  " + strings.Join(slices.Concat(checks...), ",\n  ") + "\n].filter(f, f != '')"
 }
 
-// touchedIn has a check per field of a part of an object, but for some.
+// touchedIn returns one check per field of a part of an object, except some fields.
 func touchedIn[T any](part string, but ...string) []string {
 	fields := fieldsOf(reflect.TypeFor[T](), but...)
 	for i := range fields {
@@ -150,7 +147,8 @@ func touchedIn[T any](part string, but ...string) []string {
 	return fields
 }
 
-// touchedMeta has a check per field of the metadata, but for some. The API server itself keeps what is left out.
+// touchedMeta returns one check per field of the metadata, except some fields. The API server itself maintains the other
+// fields that are left out.
 func touchedMeta(but ...string) []string {
 	return touchedIn[metav1.ObjectMeta]("metadata", append(but, "managedFields", "resourceVersion", "generation")...)
 }
@@ -164,8 +162,7 @@ func userOf(namespace, account string) string {
 	return "system:serviceaccount:" + namespace + ":" + account
 }
 
-// nameFor is the name of a policy about an account. One that is too long for a name is cut,
-// and told from others by a checksum.
+// nameFor is the name of a policy for an account. A name that is too long is truncated, and made unique by a checksum.
 func nameFor(what, namespace, account string) string {
 	name := PartOf + "-" + what + "-" + namespace + "." + account // namespaces hold no dots, accounts may
 	if len(name) <= validation.DNS1123SubdomainMaxLength {
@@ -175,13 +172,12 @@ func nameFor(what, namespace, account string) string {
 	return strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-len(sum)], "-.") + sum
 }
 
-// Reserved refuses everybody but the reporter, administrators included, to add, change or
-// remove a condition of its types: as a node is created, or later. Who uninstalls may remove
-// it: its reporter is gone by then. What a request leaves as it
-// is, is none of its business. A compromised kubelet can still report what it likes to the
-// reporter on its node; this is against accidents, and against agents of other nodes.
+// Reserved rejects requests of all accounts except the reporter, including administrators, that add, change or remove a
+// condition of its types, when a node is created or later. The cleanup may remove such a condition: the reporter does not
+// run anymore at that time. Unchanged conditions are allowed. A compromised kubelet can still deceive the reporter on its
+// node; the policy prevents accidents, and writes of agents on other nodes.
 //
-// It sees everybody's requests for nodes, so it fails open, and does nothing until it is bound.
+// It applies to requests of all accounts for nodes, so it fails open. It has no effect until it is bound.
 func (r Reporter) Reserved() *admissionv1.ValidatingAdmissionPolicy {
 	return validating(nameFor("reserved", r.Namespace, r.Account), admissionv1.Ignore, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: match("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Create, admissionv1.Update),
@@ -202,7 +198,7 @@ func (r Reporter) Reserved() *admissionv1.ValidatingAdmissionPolicy {
 	})
 }
 
-// ReservedBinding puts Reserved in force.
+// ReservedBinding binds Reserved.
 func (r Reporter) ReservedBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return binding(r.Reserved().Name, admissionv1.Deny)
 }

@@ -113,7 +113,7 @@ func TestAReporterMayReportItsConditionsOnly(t *testing.T) {
 				want = append(want, "a reporter may report each of its conditions once")
 			}
 			if c.fields != "" {
-				want = append(want, "a reporter may change conditions of its node, and not "+c.fields+" (nor may another policy or webhook in its request)")
+				want = append(want, "a reporter may change conditions of its node, and not "+c.fields+" (including changes by another policy or webhook in the same request)")
 			}
 			wantEqual(t, "refused", v.refuses(t, reported(running(), running(c.change))), want)
 			wantEqual(t, "refused to others", v.refuses(t, reported(running(), running(c.change)).by("system:node:n")), nil)
@@ -140,7 +140,7 @@ func TestEveryOtherFieldOfANodeIsProtectedFromReporters(t *testing.T) {
 	wantProtected(t, newValidator(t, reporter.Policy().Spec), append([]string{"Status.Conditions"}, kept...), reported)
 }
 
-const noNode = "the token names no node, so nobody knows which node is its own: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
+const noNode = "the token contains no node name, so the node of the account is not known: use the token that the kubelet mounts into the pod (Kubernetes 1.30 or newer), " +
 	"and not one of a Secret or one that is not bound to a pod"
 
 func TestAReporterMayDoNothingElseToNodes(t *testing.T) {

@@ -19,7 +19,7 @@ func updatedRule(old, rule *v1alpha1.NodeReadinessRule) request {
 	}
 }
 
-// The policy refuses the manager and the clean-up every change of a rule but that of their finalizer, and
+// The policy refuses the manager and the cleanup every change of a rule but that of their finalizer, and
 // ignores what the API server sets itself. It does not match other accounts.
 func TestTheManagerAndTheCleanupChangeOnlyTheirFinalizerOnRules(t *testing.T) {
 	v := newValidator(t, admission.Rules().Spec)
@@ -41,8 +41,8 @@ func TestTheManagerAndTheCleanupChangeOnlyTheirFinalizerOnRules(t *testing.T) {
 			r.ResourceVersion, r.Generation, r.ManagedFields = "2", 2, []metav1.ManagedFieldsEntry{{Manager: "manager"}}
 		}},
 
-		"another's finalizer removed": {before: finalizers(v1alpha1.Finalizer, other), change: finalizers(), refused: "finalizers of others"},
-		"another's finalizer added":   {change: finalizers(other, v1alpha1.Finalizer), refused: "finalizers of others"},
+		"another's finalizer removed": {before: finalizers(v1alpha1.Finalizer, other), change: finalizers(), refused: "finalizers of other controllers"},
+		"another's finalizer added":   {change: finalizers(other, v1alpha1.Finalizer), refused: "finalizers of other controllers"},
 		"the spec":                    {change: func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true }, refused: "spec"},
 		"a label":                     {change: func(r *v1alpha1.NodeReadinessRule) { r.Labels = map[string]string{"a": "b"} }, refused: "metadata.labels"},
 		"an annotation":               {change: func(r *v1alpha1.NodeReadinessRule) { r.Annotations = map[string]string{"a": "b"} }, refused: "metadata.annotations"},
@@ -54,7 +54,7 @@ func TestTheManagerAndTheCleanupChangeOnlyTheirFinalizerOnRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want []string
 			if c.refused != "" {
-				want = []string{fmt.Sprintf("the manager and the clean-up may add and remove their finalizer on rules, and not change %s (nor may another policy or webhook in their request)", c.refused)}
+				want = []string{fmt.Sprintf("the manager and the cleanup may add and remove their finalizer on rules, and not change %s (including changes by another policy or webhook in the same request)", c.refused)}
 			}
 			old := rule("network")
 			if c.before != nil {

@@ -12,10 +12,9 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// CompileTaintNewNodes compiles the rules that make demands on nodes, oldest first. Rules that do
-// not fit are left out: their nodes are tainted by the manager, after they were created. A
-// bootstrap-only rule waits until it is taken over, a moment after its creation: when that
-// was is part of the text, and two texts in a row would take longer to be in force.
+// CompileTaintNewNodes compiles the active rules, oldest first. Rules that do not fit are left out: the manager taints
+// their nodes after the nodes were created. A bootstrap-only rule is included once its status has takenOverAt, a moment
+// after its creation: the text contains this time, and two changes in a row would take effect later than one.
 func CompileTaintNewNodes(rules []*noderule.Rule) Compiled {
 	return build(func(yield func(types.UID, Text) bool) {
 		for _, rule := range rules {
@@ -29,15 +28,15 @@ func CompileTaintNewNodes(rules []*noderule.Rule) Compiled {
 	})
 }
 
-// concerns is the expression that the rule could put something on the node. A taint that is
-// there already is left as it is, record or not: the manager adopts it.
+// concerns is the expression that the rule may add its taint to the node. An existing taint is not changed, with or without
+// a record: the manager adopts it.
 func concerns(rule *noderule.Rule) string {
 	return fmt.Sprintf("%s && !taints.exists(t, t.key == %s && t.effect == %s)", selects(rule.Selector(), "labels"), quote(rule.Taint.Key), quote(string(rule.Taint.Effect)))
 }
 
-// What the match condition says around the rules: that the request creates the node or changes its
-// labels. A kubelet may not change its taints, and would be refused if a policy did it for it. The
-// manager changes no labels, and writes the most: it is asked first, for the least.
+// The parts of the match condition around the rules: the request creates the node or changes its labels. A kubelet may not
+// change taints of its node, and the API server would reject its request if a policy changed them in it. The manager changes
+// no labels and sends the most requests, so its name is compared first.
 var (
 	concernsStart = "(" + created + " || " + username + " != " + quote(ManagerUser) + " && !('system:nodes' in request.userInfo.?groups.orValue([])) && " +
 		"object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})) &&\n" +
@@ -45,10 +44,10 @@ var (
 	concernsEnd = "))"
 )
 
-// holdExpression is the expression of one rule that is concerned: what to put on the node. On an update
-// that is only where the request makes the rule select the node; and never with NoExecute,
-// which would evict what runs there before anybody has looked, nor with maxUnavailable, which
-// the manager alone can keep. Where time matters it holds, and the manager releases.
+// holdExpression is the expression for what a concerned rule adds to the node. An update adds a taint only if it makes the
+// rule select the node. It never adds a taint with NoExecute, which would evict running pods before the manager has
+// evaluated the node, or of a rule with maxUnavailable, which only the manager can enforce. A requirement that depends on
+// time counts as unmet, and the manager releases the node.
 func holdExpression(rule *noderule.Rule) string {
 	when := []string{created}
 	if rule.Taint.Effect != corev1.TaintEffectNoExecute && rule.MaxUnavailable == nil {
@@ -57,7 +56,7 @@ func holdExpression(rule *noderule.Rule) string {
 	if rule.Bootstrap {
 		when = append(when, "!"+completed(rule))
 	}
-	if !rule.Boot && (!rule.Bootstrap || rule.MinReady == 0) { // else that they are met is not enough
+	if !rule.Boot && (!rule.Bootstrap || rule.MinReady == 0) { // otherwise met requirements are not sufficient
 		when = append(when, "!"+met(rule))
 	}
 
@@ -74,17 +73,17 @@ const created = "oldObject == null"
 // pointer escapes a key for a JSON pointer.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// TaintNewNodesSpec is the whole policy. It changes nothing where no rule asks for it, and no expression
-// in it can fail: what is absent is empty.
+// TaintNewNodesSpec is the whole policy. It changes only nodes that a rule holds. No expression in it can fail: an absent
+// field is empty.
 func TaintNewNodesSpec(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 	variables := []admissionv1.Variable{
 		{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
 		{Name: "before", Expression: created + " ? {} : oldObject.metadata.?labels.orValue({})"},
-		// When the node was created: null if it is just being.
+		// The creation time of the node; null in the request that creates it.
 		{Name: "created", Expression: created + " ? null : oldObject.metadata.?creationTimestamp.orValue(null)"},
 		{Name: "annotations", Expression: "object.metadata.?annotations.orValue({})"},
 		{Name: "taints", Expression: "object.?spec.?taints.orValue([])"},
-		// What a request says of the status is dropped, except as the node is created.
+		// The API server ignores the status in a request, except when the node is created.
 		{Name: "conditions", Expression: "(" + created + " ? object : oldObject).?status.?conditions.orValue([])"},
 		{Name: "boot", Expression: "(" + created + " ? object : oldObject).?status.?nodeInfo.?bootID.orValue('')"},
 	}
@@ -94,7 +93,7 @@ func TaintNewNodesSpec(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 		list = append(list, fmt.Sprintf("%s ? variables.%s : {}", c.rules[name].Concerns, name))
 	}
 	variables = append(variables,
-		// Only the variables of rules that are concerned are looked at: each one costs.
+		// Only the variables of concerned rules are evaluated: each has a cost.
 		admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.taints].map(taints, [\n" + strings.Join(list, ",\n") + "]))[0][0]"},
 		admissionv1.Variable{Name: "holds", Expression: "variables.rules.filter(r, r.size() > 0)"},
 	)
@@ -111,14 +110,14 @@ func TaintNewNodesSpec(c Compiled) admissionv1.MutatingAdmissionPolicySpec {
 	}
 }
 
-// taintNewNodesPatch appends to the list of taints and to the annotations, and creates them only
-// where they are absent and something is to be put there.
+// taintNewNodesPatch appends to the list of taints and to the annotations. It creates them only if they are absent and a
+// rule adds something.
 const taintNewNodesPatch = `(variables.holds.size() == 0 || has(object.spec.taints) ? [] : [JSONPatch{op: "add", path: "/spec/taints", value: []}]) +
 (variables.holds.size() == 0 || has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) +
 variables.holds.map(r, JSONPatch{op: "add", path: "/spec/taints/-", value: Object.spec.taints{key: r.key, value: r.value, effect: r.effect}}) +
 variables.holds.map(r, JSONPatch{op: "add", path: r.path, value: r.record})`
 
-// ReadTaintNewNodes is the part of a stored policy that rules decide.
+// ReadTaintNewNodes returns the part of a stored policy that depends on rules.
 func ReadTaintNewNodes(spec *admissionv1.MutatingAdmissionPolicySpec) Compiled {
 	return readCompiled(spec, concernsStart, concernsEnd, TaintNewNodesSpec)
 }

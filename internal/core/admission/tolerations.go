@@ -7,14 +7,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Tolerations adds a toleration of a rule's taint to the DaemonSets that the rule names, as they
-// are created or changed. It changes the DaemonSet and not its pods: for a node whose taints the
-// DaemonSet does not tolerate no pod is ever created.
+// Tolerations adds a toleration of a rule's taint to the DaemonSets that the rule names, when they are created or changed.
+// It changes the DaemonSet and not its pods: the DaemonSet controller creates no pod for a node whose taints the DaemonSet
+// does not tolerate.
 //
-// The rules are params, looked at in turn, and the text never changes. Who may write a policy that
-// reaches DaemonSets can run anything on every node, and the manager must not be able to. What an
-// API server that has just started lets through unchanged is told of in the rule's status, and
-// mended by the next change of the DaemonSet.
+// The rules are the params of the policy, and its text never changes. An account that may write a policy for DaemonSets can
+// run anything on every node, and the manager must not be able to. If an API server admits a DaemonSet without the
+// toleration shortly after its start, the rule's status reports it, and the next change of the DaemonSet adds it.
 func Tolerations() *admissionv1.MutatingAdmissionPolicy {
 	return mutating(TolerationsName, admissionv1.MutatingAdmissionPolicySpec{
 		FailurePolicy:      ptr.To(admissionv1.Ignore),
@@ -32,14 +31,14 @@ func Tolerations() *admissionv1.MutatingAdmissionPolicy {
 		},
 		Mutations: []admissionv1.Mutation{{
 			PatchType: admissionv1.PatchTypeJSONPatch,
-			// Match conditions do not know the namespace.
+			// Match conditions have no access to the namespace.
 			JSONPatch: &admissionv1.JSONPatch{Expression: "!" + selectedByParams("params.spec.tolerations.?namespaceSelector", "namespaceObject.?metadata.?labels.orValue({})") +
 				" ? [] :\n" + tolerationsPatch},
 		}},
 	})
 }
 
-// TolerationsBinding puts Tolerations in force, for DaemonSets only.
+// TolerationsBinding binds Tolerations for DaemonSets only.
 func TolerationsBinding() *admissionv1.MutatingAdmissionPolicyBinding {
 	return mutatingBinding(TolerationsName, everyRule(), daemonSetsOnly())
 }
@@ -51,8 +50,8 @@ func daemonSetsOnly() *admissionv1.MatchResources {
 const tolerationsPatch = `((has(object.spec.template.spec.tolerations) ? [] : [JSONPatch{op: "add", path: "/spec/template/spec/tolerations", value: []}]) +
 [JSONPatch{op: "add", path: "/spec/template/spec/tolerations/-", value: Object.spec.template.spec.tolerations{key: params.spec.taint.key, operator: "Exists", effect: params.spec.taint.effect}}])`
 
-// selectedByParams is the expression that a map of labels matches a selector that a rule may have;
-// without one everything matches. Nothing after a label's colon is null, and means empty.
+// selectedByParams is the expression that a map of labels matches an optional selector of a rule; without a selector,
+// everything matches. Nothing after a label's colon is null, and means empty.
 func selectedByParams(selector, labels string) string {
 	return fmt.Sprintf("[%[2]s].all(labels, "+
 		"[%[1]s.?matchLabels.orValue({})].all(exact, exact.all(k, k in labels && labels[k] == (exact[k] == null ? '' : exact[k]))) && "+
