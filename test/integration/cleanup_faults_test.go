@@ -31,7 +31,7 @@ func TestCleanupWaitsForAnUnreachableManager(t *testing.T) {
 	u := newInUse(t)
 	u.manager.Signal(syscall.SIGSTOP)
 	u.leaveRecords(t)
-	wantSaid(t, cleanUp(t, u.Cluster, 0), "taints: 4", "records of holds: 4", "completion records: 1")
+	wantSaid(t, cleanUp(t, u.Cluster, 0), "taints: 4", "ownership records: 4", "completion records: 1")
 	u.wantWithdrawn(t)
 	wantUninstalled(t, u.Cluster)
 	wantPermitted(t, u.Cluster)
@@ -70,7 +70,7 @@ func TestCleanupReportsAnotherWriter(t *testing.T) {
 		}
 		return nil
 	})
-	wantSaid(t, cleanUp(t, u.Cluster, 1), "somebody puts it back: stop the manager", "Not done:")
+	wantSaid(t, cleanUp(t, u.Cluster, 1), "another client restores what was removed: stop the manager", "Not done:")
 	unseen.Terminate()
 	cleanUp(t, u.Cluster, 0)
 	u.wantWithdrawn(t)
@@ -89,7 +89,7 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	setByAWaitingManager(t, c, u.always)
 
 	said := cleanUp(t, c, 1, "--rules=delete", "--conditions="+testenv.Condition)
-	wantSaid(t, said, "other (lease nrr-system/", "stop that controller first, or use --rules=keep", "node conditions: rules that are enforced may rest on them")
+	wantSaid(t, said, "other (lease nrr-system/", "stop that controller first, or use --rules=keep", "node conditions: enforced rules may require them")
 	wantSaid(t, cleanUp(t, c, 0), "other (lease nrr-system/", "enforces them")
 	wantUninstalled(t, c)
 	for name, rule := range map[string]*v1alpha1.NodeReadinessRule{"created": u.always, "busy": u.always, "adopted": u.once} {
@@ -187,7 +187,7 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 		return nil
 	})
 	said := cleanUp(t, c, 1, "--timeout=8s")
-	wantSaid(t, said, "1 nodes: created: patching node:", "hands off this node", "rules: left as they are, because nodes are not clean")
+	wantSaid(t, said, "1 nodes: created: patching node:", "hands off this node", "NodeReadinessRules: not changed, because nodes are not clean")
 	c.EventuallyRule(t, "always", "with its finalizer", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
 	c.EventuallyNode(t, "busy", "clean", free(u.always))
 	wantAbsent(t, c, admission.TaintNewNodesPolicy())
@@ -197,7 +197,7 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantSaid(t, cleanUp(t, c, 1, "--rules=delete", "--timeout=15s"), "1 rules: always: is deleted, but waits for finalizers of others: example.com/keep")
+	wantSaid(t, cleanUp(t, c, 1, "--rules=delete", "--timeout=15s"), "1 NodeReadinessRules: always: is being deleted, but has finalizers of other controllers: example.com/keep")
 	c.Patch(t, u.always, func() { u.always.Finalizers = nil })
 	wantSaid(t, cleanUp(t, c, 0, "--rules=delete"), "lists of rule taints: 1")
 	wantSaid(t, cleanUp(t, c, 0, "--rules=delete"), "Removed: nothing")
@@ -254,7 +254,7 @@ func TestCleanupNeedsNeitherTheCRDNorMutatingPolicies(t *testing.T) {
 	if took := time.Since(start); took > time.Minute {
 		t.Errorf("took %v: there was nothing to settle", took)
 	}
-	wantSaid(t, said, "the cluster has no such API", "taints: 1", "records of holds: 1", "completion records: 1")
+	wantSaid(t, said, "the cluster does not serve MutatingAdmissionPolicy", "taints: 1", "ownership records: 1", "completion records: 1")
 	node := now(t, c, "left")
 	if !testenv.HasTaint(node, "example.com/foreign") || testenv.HasTaint(node, "readiness.k8s.io/left") || len(node.Annotations) != 1 || node.Annotations["example.com/note"] != "a" {
 		t.Errorf("want what is foreign, and nothing else: %v %v", node.Spec.Taints, node.Annotations)

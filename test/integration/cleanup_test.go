@@ -277,8 +277,8 @@ func TestCleanupRemovesEverythingExceptRules(t *testing.T) {
 		t.Errorf("the manager ended with %d", code)
 	}
 	said := endsWith(t, p, 0)
-	wantSaid(t, said, "replicas of the manager: 1", "objects of the policy for new nodes: 2", "objects of the policy for new pods: 2", "taints: 3", "records of holds: 3",
-		"finalizers of rules: 2", "rules (2) and their CRD")
+	wantSaid(t, said, "replicas of the manager: 1", "objects of policy " + admission.TaintNewNodesName + ": 2", "objects of policy " + admission.GateNewPodsName + ": 2", "taints: 3", "ownership records: 3",
+		"finalizers of NodeReadinessRules: 2", "NodeReadinessRules (2) and their CRD")
 	u.wantWithdrawn(t)
 	wantUninstalled(t, c)
 	got := u.EventuallyRule(t, "always", "there", func(*v1alpha1.NodeReadinessRule) bool { return true })
@@ -357,7 +357,7 @@ func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), pod); err != nil { // as the garbage collector does
 		t.Fatal(err)
 	}
-	wantSaid(t, endsWith(t, p, 0), "reporters: 1", "rules: 2", "taints: 4", "records of holds: 4", "completion records: 2", "node conditions: 2")
+	wantSaid(t, endsWith(t, p, 0), "reporters: 1", "NodeReadinessRules: 2", "taints: 4", "ownership records: 4", "completion records: 2", "node conditions: 2")
 	var rules v1alpha1.NodeReadinessRuleList
 	if err := c.Client.List(t.Context(), &rules); err != nil || len(rules.Items) > 0 {
 		t.Errorf("rules are left: %v, %v", rules.Items, err)

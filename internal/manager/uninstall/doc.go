@@ -1,6 +1,6 @@
 // Package uninstall is the program readygate-manager cleanup: it stops the writers and removes what Readygate
-// added to the cluster. Rules stay unless it is told to delete them, so that another controller of this API can
-// enforce them.
+// added to the cluster. Without --rules=delete, rules stay, so that another controller of this API can enforce
+// them.
 //
 // It decides nothing about nodes and pods: the core packages noderule and podrule plan the changes, as for rules
 // that do not exist. Each step is idempotent, so that the next run completes one that was killed. It never removes
@@ -8,11 +8,11 @@
 // another controller enforces the rules.
 package uninstall
 
-// What the cleanup may do, and nothing else. On nodes the policy readygate-cleanup limits it
-// further, to removals, on pods readygate-openers, to opening gates, and on rules readygate-rules, to
-// removing the finalizer; it can delete rules. It can stop the manager and
-// not change it; of the policies, it can delete those that taint nodes and gate pods; DaemonSets and
-// leases it can delete in its own namespace only, where a role cannot say which.
+// All permissions of the cleanup. Three admission policies limit it further: readygate-cleanup, on nodes, to
+// removals; readygate-openers, on pods, to opening gates; and readygate-rules, on rules, to removing the
+// finalizer. It may delete rules. It may scale the manager, but not change it otherwise. It may delete the two
+// mutating policies, by name. It may delete DaemonSets and leases in its own namespace only; RBAC cannot limit
+// that to a label.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;patch
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch

@@ -10,24 +10,24 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// ruleKind is one of the two kinds of rules, and what is ours on them.
+// ruleKind is one of the two kinds of rules, with the finalizer and the status that Readygate owns.
 type ruleKind struct {
-	// what they are, for people.
+	// what is the name of the kind in the summary and in the log.
 	what string
-	// finalizer is ours.
+	// finalizer is the finalizer of Readygate.
 	finalizer string
 	newList   func() client.ObjectList
-	// clear removes from the status what is true only while a controller enforces the rule. What
-	// other clients wrote stays.
+	// clear removes the parts of the status that are valid only while a controller enforces the rule. Parts of other
+	// clients stay.
 	clear func(client.Object)
-	// kept is what stays along with rules that stay, and why.
+	// kept is what stays together with the rules, and why.
 	kept string
 }
 
-// nodeRules are the rules for nodes. takenOverAt stays in the status: completion records depend on it.
+// nodeRules is NodeReadinessRule. takenOverAt stays in the status: completion records depend on it.
 func nodeRules() ruleKind {
 	return ruleKind{
-		what: "rules", finalizer: nodev1alpha1.Finalizer,
+		what: "NodeReadinessRules", finalizer: nodev1alpha1.Finalizer,
 		newList: func() client.ObjectList { return &nodev1alpha1.NodeReadinessRuleList{} },
 		clear: func(obj client.Object) {
 			status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
@@ -37,24 +37,24 @@ func nodeRules() ruleKind {
 					nodev1alpha1.ConditionTaintedAtCreation, nodev1alpha1.ConditionReportersTolerated, nodev1alpha1.ConditionSoleController),
 			}
 		},
-		kept: "their CRD, with completion records on nodes: another controller, or Readygate again, goes on with them (--rules=keep)",
+		kept: "their CRD, and completion records on nodes: another controller, or a new installation of Readygate, can use them (--rules=keep)",
 	}
 }
 
-// podRules are the rules for pods.
+// podRules is PodReadinessRule.
 func podRules() ruleKind {
 	return ruleKind{
-		what: "rules for pods", finalizer: podv1alpha1.Finalizer,
+		what: "PodReadinessRules", finalizer: podv1alpha1.Finalizer,
 		newList: func() client.ObjectList { return &podv1alpha1.PodReadinessRuleList{} },
 		clear: func(obj client.Object) {
 			status := &obj.(*podv1alpha1.PodReadinessRule).Status
 			*status = podv1alpha1.PodReadinessRuleStatus{Conditions: without(status.Conditions, podv1alpha1.ConditionAccepted, podv1alpha1.ConditionEnforced, nodev1alpha1.ConditionSoleController)}
 		},
-		kept: "their CRD: Readygate goes on with them when it is installed again (--rules=keep)",
+		kept: "their CRD: a new installation of Readygate can use them (--rules=keep)",
 	}
 }
 
-// without are the conditions but for those of these types.
+// without returns the conditions except those of these types.
 func without(conditions []metav1.Condition, types ...string) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return slices.Contains(types, c.Type) })
 }

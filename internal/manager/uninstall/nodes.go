@@ -23,11 +23,11 @@ import (
 var allNodes = objectKind{
 	name:    "node",
 	newList: func() client.ObjectList { return &corev1.NodeList{} },
-	stop:    "stop the manager that enforces the rules without the lease, such as one outside of the cluster that was started without --leader-elect",
+	stop:    "stop the manager that enforces the rules without the lease, e.g. one that runs outside of the cluster without --leader-elect",
 }
 
-// ruleTaints are the taints of the rules that exist and of those in the list of rule taints. It is read
-// before rules are deleted: a rule without a finalizer is gone then, and may be missing in the list.
+// ruleTaints returns the taints of the rules that exist and of those in the list of rule taints. It is called before rules
+// are deleted: a deleted rule without a finalizer is gone, and may be missing in the list.
 func (r *run) ruleTaints(ctx context.Context) (noderule.RuleTaints, error) {
 	taints := noderule.RuleTaints{}
 	err := retry(ctx, func(ctx context.Context) error {
@@ -37,21 +37,21 @@ func (r *run) ruleTaints(ctx context.Context) (noderule.RuleTaints, error) {
 		}
 		listed, _, err := ruletaints.Read(ctx, r.client, r.Namespace)
 		maps.Copy(taints, listed)
-		maps.Copy(taints, noderule.NewRulebook(rules).Taints()) // a rule is surer than its entry
+		maps.Copy(taints, noderule.NewRulebook(rules).Taints()) // a rule overrides its entry
 		return err
 	})
 	return taints, err
 }
 
-// sweepNodes takes everything of rules off all nodes, but for completion records of rules that
-// stay. Known are the taints of rules that may be gone by now.
+// sweepNodes removes all taints and records of rules from all nodes, except completion records of rules that stay. known
+// has the taints of rules that may be deleted by now.
 func (r *run) sweepNodes(ctx context.Context, known noderule.RuleTaints) error {
 	return r.untilClean(ctx, allNodes, "Nodes swept", func(ctx context.Context) (visit, error) {
 		rules, err := rulecache.NodeRules(ctx, r.client)
 		if err != nil {
 			return nil, err
 		}
-		// Past the cache, and nobody makes records: a rule that is not there does not exist.
+		// The rules come from the API server and no manager writes records: a rule that is not listed does not exist.
 		book, now := noderule.NewRulebook(rules).Withdrawn(), time.Now()
 		book.Listed = maps.Clone(known)
 		maps.Copy(book.Listed, book.Taints())
@@ -59,7 +59,7 @@ func (r *run) sweepNodes(ctx context.Context, known noderule.RuleTaints) error {
 	})
 }
 
-// removeList deletes the list of rule taints, when no node carries a record of a rule any more.
+// removeList deletes the list of rule taints. No node may carry a record of a rule then.
 func (r *run) removeList(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		deleted, err := ruletaints.Delete(ctx, r.client, r.Namespace)
@@ -70,7 +70,7 @@ func (r *run) removeList(ctx context.Context) error {
 	})
 }
 
-// disownNodes removes our records from all nodes, and nothing else.
+// disownNodes removes Readygate's records from all nodes, and nothing else.
 func (r *run) disownNodes(ctx context.Context) error {
 	return r.untilClean(ctx, allNodes, "Records removed from nodes", func(context.Context) (visit, error) { return r.settle(noderule.Disown), nil })
 }
@@ -87,9 +87,9 @@ func (r *run) settle(decide func(*noderule.Node) *noderule.Plan) visit {
 		for _, key := range plan.Remove {
 			switch {
 			case strings.HasPrefix(key, v1alpha1.HoldPrefix):
-				r.removed("records of holds", 1)
+				r.removed("ownership records", 1)
 			case strings.HasPrefix(key, v1alpha1.MemoryPrefix):
-				r.removed("notes about nodes that were not held", 1)
+				r.removed("records of nodes that were not held", 1)
 			default:
 				r.removed("completion records", 1)
 			}
@@ -98,8 +98,8 @@ func (r *run) settle(decide func(*noderule.Node) *noderule.Plan) visit {
 	}
 }
 
-// removeConditions removes the reporters' conditions from all nodes: nobody updates them any
-// more, and a condition that is True for ever is no health.
+// removeConditions removes the reporters' conditions from all nodes: without a reporter, a condition keeps its last status
+// indefinitely.
 func (r *run) removeConditions(ctx context.Context) error {
 	if len(r.Conditions) == 0 {
 		return nil

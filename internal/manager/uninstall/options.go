@@ -17,11 +17,11 @@ import (
 	"github.com/readygate/readygate/internal/program"
 )
 
-// What becomes of the rules.
+// Values of Options.Rules.
 const (
-	// KeepRules leaves rules for another controller.
+	// KeepRules keeps rules for another controller.
 	KeepRules = "keep"
-	// DeleteRules deletes every rule.
+	// DeleteRules deletes all rules.
 	DeleteRules = "delete"
 )
 
@@ -29,31 +29,30 @@ const (
 // change them.
 type Options struct {
 	program.Options
-	// Namespace is where the manager, the reporters, the agents and leases are. Empty: the
+	// Namespace is the namespace of the manager, the reporters, the agents and their leases. Empty: the
 	// namespace of the pod that the cleanup runs in.
 	Namespace string
 	// Peers are namespaces in which another controller of this API may enforce the rules.
 	Peers leadership.PeerNamespaces
-	// Deployment is the manager's.
+	// Deployment is the name of the manager's Deployment.
 	Deployment string
-	// Reporters select the DaemonSets of reporters, and their pods. Empty: none.
+	// Reporters selects the DaemonSets of reporters, and their pods. Empty: none.
 	Reporters string
-	// Agents select the DaemonSet of the agents that open gates of pods, their pods and their
-	// leases. Empty: none.
+	// Agents selects the DaemonSet of podgate, its pods and the leases of its agents. Empty: none.
 	Agents string
-	// Conditions are the types of node conditions that nobody reports any more.
+	// Conditions are the types of node conditions to remove: those of the reporters.
 	Conditions []string
 	// Rules is KeepRules or DeleteRules.
 	Rules string
 	// SettleTime is how long the removal of the policies may take to reach every API server.
 	SettleTime time.Duration
-	// Timeout bounds all of it.
+	// Timeout bounds the whole cleanup.
 	Timeout time.Duration
-	// Out gets the summary.
+	// Out is where the summary is written.
 	Out io.Writer
 }
 
-// NewOptions are the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
 		Peers:      leadership.DefaultPeerNamespaces(),
@@ -70,15 +69,15 @@ func NewOptions() *Options {
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
-	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the manager, the reporters, the agents and their leases. Empty: the namespace that the cleanup runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the manager, the reporters, the podgate agents and their leases. Empty: the namespace that the cleanup runs in.")
 	o.Peers.AddFlag(flags)
-	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the manager's Deployment, which is scaled to 0. One that does not exist is no error.")
-	flags.StringVar(&o.Reporters, "reporters", o.Reporters, "Labels of the reporters' DaemonSets, which are deleted, and of their pods. Empty: none.")
-	flags.StringVar(&o.Agents, "agents", o.Agents, "Labels of the DaemonSet of podgate's agents, which is deleted, of their pods, and of their leases. Empty: none.")
-	flags.StringSliceVar(&o.Conditions, "conditions", o.Conditions, "Types of conditions to remove from all nodes, because nobody reports them any more, e.g. example.com/NetworkReady.")
-	flags.StringVar(&o.Rules, "rules", o.Rules, "keep: rules stay for another controller, without our finalizer and status. delete: every rule is deleted.")
-	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "How long the removal of the policies readygate-taint-new-nodes and readygate-gate-new-pods may take to reach every API server.")
-	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long everything may take. What is not done by then is named, and the exit code is not 0.")
+	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the manager's Deployment, which the cleanup scales to 0. It is not an error if it does not exist.")
+	flags.StringVar(&o.Reporters, "reporters", o.Reporters, "Label selector of the reporters' DaemonSets, which the cleanup deletes, and of their pods. Empty: none.")
+	flags.StringVar(&o.Agents, "agents", o.Agents, "Label selector of the podgate DaemonSet and of the agents' leases, which the cleanup deletes, and of the agents' pods. Empty: none.")
+	flags.StringSliceVar(&o.Conditions, "conditions", o.Conditions, "Types of node conditions to remove from all nodes, because their reporters are removed, e.g. example.com/NetworkReady.")
+	flags.StringVar(&o.Rules, "rules", o.Rules, "keep: keep the rules for another controller, without Readygate's finalizer and status. delete: delete all rules.")
+	flags.DurationVar(&o.SettleTime, "policy-settle-time", o.SettleTime, "Maximum time until every API server uses the removal of the policies readygate-taint-new-nodes and readygate-gate-new-pods. The cleanup waits for this time.")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "Timeout of the whole cleanup. After it, the summary lists the steps that are not done, and the exit code is 1.")
 }
 
 // Validate names the first flag that cannot work, and a value that would.
@@ -87,10 +86,10 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--rules is %q, must be keep or delete, e.g. --rules=keep", o.Rules)
 	}
 	if _, err := labels.Parse(o.Reporters); err != nil {
-		return fmt.Errorf("--reporters is %q, must be labels, e.g. --reporters=app.kubernetes.io/component=reporter: %w", o.Reporters, err)
+		return fmt.Errorf("--reporters is %q, must be a label selector, e.g. --reporters=app.kubernetes.io/component=reporter: %w", o.Reporters, err)
 	}
 	if _, err := labels.Parse(o.Agents); err != nil {
-		return fmt.Errorf("--agents is %q, must be labels, e.g. --agents=app.kubernetes.io/component=podgate: %w", o.Agents, err)
+		return fmt.Errorf("--agents is %q, must be a label selector, e.g. --agents=app.kubernetes.io/component=podgate: %w", o.Agents, err)
 	}
 	if err := o.Peers.Validate(); err != nil {
 		return err
@@ -100,7 +99,7 @@ func (o *Options) Validate() error {
 	}
 	for _, conditionType := range o.Conditions {
 		if conditionType == "" || slices.Contains(admission.KubernetesConditions, conditionType) {
-			return fmt.Errorf("--conditions has %q, must have types that a reporter reports, and not Kubernetes itself, e.g. --conditions=example.com/NetworkReady", conditionType)
+			return fmt.Errorf("--conditions has %q, must be types that a reporter sets, not those of Kubernetes, e.g. --conditions=example.com/NetworkReady", conditionType)
 		}
 	}
 	if o.SettleTime < 0 {
@@ -112,7 +111,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// complete finds out what was not given.
+// complete sets the namespace if it is empty, and returns the client configuration.
 func (o *Options) complete() (*rest.Config, error) {
 	if o.Namespace == "" {
 		namespace, err := program.InClusterNamespace("--namespace")
@@ -125,6 +124,6 @@ func (o *Options) complete() (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1 // the API server's priority and fairness decides
+	config.QPS = -1 // API Priority and Fairness of the API server applies
 	return config, nil
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// removeGates leaves no pod that waits for somebody who is gone, and lets the rules for pods go.
-// Their finalizers stay while pods wait: with them everybody can see that something is left.
+// removeGates opens the gates of all pods, and then removes the finalizers of PodReadinessRules, or deletes the rules. The
+// finalizers stay while pods wait: they show that the cleanup is incomplete.
 func (r *run) removeGates(ctx context.Context) error {
 	var failed error
 	if r.Rules == DeleteRules {
 		failed = retry(ctx, func(ctx context.Context) error { return r.deleteRules(ctx, podRules()) })
 	}
 	if err := r.openPods(ctx); err != nil {
-		return errors.Join(failed, err, errors.New("rules for pods: left as they are, because pods still wait for them"))
+		return errors.Join(failed, err, errors.New("PodReadinessRules: not changed, because pods still wait for their gates"))
 	}
 	return errors.Join(failed, r.releaseRules(ctx, podRules()), retry(ctx, r.deleteLeases))
 }
@@ -31,19 +31,19 @@ func (r *run) removeGates(ctx context.Context) error {
 var allPods = objectKind{
 	name:    "pod",
 	newList: func() client.ObjectList { return &corev1.PodList{} },
-	stop:    "stop the agent that enforces the rules for pods, such as one whose DaemonSet does not have the labels of --agents",
+	stop:    "stop the podgate agent that enforces PodReadinessRules, e.g. one whose DaemonSet does not match --agents",
 }
 
-// openPods opens what rules have closed.
+// openPods opens the gates and latches of all pods.
 func (r *run) openPods(ctx context.Context) error {
 	return r.untilClean(ctx, allPods, "Pods opened", func(context.Context) (visit, error) {
 		return func(ctx context.Context, obj client.Object) (bool, error) { return r.open(ctx, obj.(*corev1.Pod)) }, nil
 	})
 }
 
-// open opens the gates of a pod that rules asked for, as it is decided where there are no rules. The
-// latch is opened for good: also that of a pod whose gates are open, because it would wait again
-// after a boot of the node. A pod that is open and has no latch needs nothing.
+// open opens the gates of a pod, with the decision for a cluster without rules. It opens the latch permanently, also if all
+// gates are open: otherwise the latch would wait again after a boot of the node. A pod with open gates and without a latch
+// needs no write.
 func (r *run) open(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	decided := podrule.Decide(nil, &podrule.Subject{Pod: pod}, nil, time.Now()).Patch
 	if decided == nil || len(decided.Conditions) == 0 && !podrule.HasLatch(pod) {
@@ -56,11 +56,11 @@ func (r *run) open(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	switch {
 	case podrule.Missed(err):
 		return false, nil
-	case podrule.Full(err): // its gates are open; who filled it keeps nobody from going
-		log.Info("No room for the key of a latch", "pod", pod.Namespace+"/"+pod.Name)
+	case podrule.Full(err): // its gates are open; a full annotation must not block the cleanup
+		log.Info("Latch not opened: the annotations of the pod have no room for its key", "pod", pod.Namespace+"/"+pod.Name)
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("opening its gates: %w", err)
+		return false, fmt.Errorf("opening gates: %w", err)
 	}
 	r.removed("closed gates of pods", len(decided.Conditions))
 	if podrule.HasLatch(pod) {
@@ -69,11 +69,11 @@ func (r *run) open(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
-// deleteLeases deletes the leases by which agents said that they are alive.
+// deleteLeases deletes the leases of the agents.
 func (r *run) deleteLeases(ctx context.Context) error {
 	var list coordinationv1.LeaseList
 	if err := r.list(ctx, &list, selectorOf(r.Agents)); err != nil {
-		return fmt.Errorf("looking for leases of agents: %w", err)
+		return fmt.Errorf("listing leases of agents: %w", err)
 	}
 	var failed failures
 	for i := range list.Items {

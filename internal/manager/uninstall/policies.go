@@ -12,51 +12,50 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// removePolicies deletes the policies that taint nodes and put gates on pods, and waits until no
-// API server does so any more. It waits also if there was nothing to delete: a run that was killed
-// may have deleted them a moment ago.
+// removePolicies deletes the policies that taint new nodes and gate new pods, and waits until no API server applies them any
+// more. It also waits if they do not exist: an earlier run that was killed may just have deleted them.
 func (r *run) removePolicies(ctx context.Context) error {
 	err := errors.Join(
-		r.removePolicy(ctx, "policy for new nodes", admission.TaintNewNodesBinding(), admission.TaintNewNodesPolicy()),
-		r.removePolicy(ctx, "policy for new pods", admission.GateNewPodsBinding(), admission.GateNewPodsPolicy()))
+		r.removePolicy(ctx, admission.TaintNewNodesBinding(), admission.TaintNewNodesPolicy()),
+		r.removePolicy(ctx, admission.GateNewPodsBinding(), admission.GateNewPodsPolicy()))
 	if meta.IsNoMatchError(err) {
-		log.Info("Policies removed: the cluster has no such API")
+		log.Info("No policies to remove: the cluster does not serve MutatingAdmissionPolicy")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if !sleep(ctx, r.SettleTime) {
-		return fmt.Errorf("waiting until no API server taints nodes or gates pods: %w", ctx.Err())
+		return fmt.Errorf("waiting until no API server applies the removed policies: %w", ctx.Err())
 	}
 	log.Info("Policies removed", "settled", r.SettleTime.String())
 	return nil
 }
 
 // removePolicy deletes a policy, its binding first.
-func (r *run) removePolicy(ctx context.Context, what string, binding, text client.Object) error {
-	deleted := 0
-	for _, obj := range []client.Object{binding, text} {
+func (r *run) removePolicy(ctx context.Context, binding, policy client.Object) error {
+	deleted, what := 0, "policy "+policy.GetName()
+	for _, obj := range []client.Object{binding, policy} {
 		done, err := r.deleteOurs(ctx, obj)
 		if err != nil {
-			return fmt.Errorf("removing the %s: %w", what, err)
+			return fmt.Errorf("removing %s: %w", what, err)
 		}
 		if done {
 			deleted++
 		}
 	}
-	r.removed("objects of the "+what, deleted)
+	r.removed("objects of "+what, deleted)
 	return nil
 }
 
-// deleteOurs deletes an object of this name, if there is one and Readygate installed it.
+// deleteOurs deletes the object of this name, if it exists and has the label of Readygate.
 func (r *run) deleteOurs(ctx context.Context, obj client.Object) (bool, error) {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if err := r.client.Get(ctx, types.NamespacedName{Name: obj.GetName()}, obj); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	if !admission.IsOurs(obj) {
-		r.stays(fmt.Sprintf("%s %s: it lacks the label %s=%s, so it is not Readygate's", kind, obj.GetName(), admission.PartOfLabel, admission.PartOf))
+		r.stays(fmt.Sprintf("%s %s: without the label %s=%s it does not belong to Readygate", kind, obj.GetName(), admission.PartOfLabel, admission.PartOf))
 		return false, nil
 	}
 	uid := obj.GetUID()

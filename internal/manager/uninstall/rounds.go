@@ -18,39 +18,39 @@ import (
 )
 
 const (
-	// pageSize is how many nodes or pods are in memory at the same time.
+	// pageSize is the number of nodes or pods per LIST request.
 	pageSize = 500
-	// workers is how many of them are written at the same time.
+	// workers is the maximum number of concurrent writes.
 	workers = 16
 
 	// recheckDelay is the time from the last change to the next round: a client that restores what the
 	// cleanup removes does so at once.
 	recheckDelay = time.Second
-	// maxCleanings is how often one object is cleaned. After that another client is restoring it.
+	// maxCleanings is how often one object is cleaned before the cleanup fails: another client restores it then.
 	maxCleanings = 4
 )
 
-// objectKind is what rounds visit: nodes, or pods.
+// objectKind is a kind of object that rounds visit: nodes or pods.
 type objectKind struct {
-	// name is what one of them is called.
+	// name is the name of the kind in messages.
 	name    string
 	newList func() client.ObjectList
-	// stop is how to stop a client that restores what the cleanup removes.
+	// stop is how to stop the client that restores what the cleanup removes.
 	stop string
 }
 
 // visit cleans one object, and reports whether it changed it.
 type visit func(context.Context, client.Object) (bool, error)
 
-// restoredError is that another client restores what the cleanup removes.
+// restoredError is the error if another client restores what the cleanup removes.
 type restoredError struct{ object, stop string }
 
 func (e *restoredError) Error() string {
-	return fmt.Sprintf("%s was cleaned %d times, and somebody puts it back: %s", e.object, maxCleanings, e.stop)
+	return fmt.Sprintf("%s was cleaned %d times, and another client restores what was removed: %s", e.object, maxCleanings, e.stop)
 }
 
-// untilClean visits all objects until a round finds nothing to do, some time after the last change:
-// that nothing is left, and nothing comes back, is seen and not assumed.
+// untilClean visits all objects until a round after the last change finds nothing to do. So it observes that nothing is left
+// and that no client restores it.
 func (r *run) untilClean(ctx context.Context, kind objectKind, done string, prepare func(context.Context) (visit, error)) error {
 	most, total, cleaned := 0, 0, map[string]int{}
 	err := retry(ctx, func(ctx context.Context) error {
@@ -78,8 +78,8 @@ func (r *run) untilClean(ctx context.Context, kind objectKind, done string, prep
 	return err
 }
 
-// visitAll visits all objects, some at the same time, page by page, and names those that it changed.
-// An object that fails does not keep back others.
+// visitAll visits all objects concurrently, page by page, and returns the names of those that it changed. The failure of one
+// object does not stop the others.
 func (r *run) visitAll(ctx context.Context, kind objectKind, clean visit) (seen int, changed []string, err error) {
 	var (
 		mu     sync.Mutex
@@ -118,18 +118,17 @@ func (r *run) visitAll(ctx context.Context, kind objectKind, clean visit) (seen 
 }
 
 const (
-	// A step that failed is tried again after firstPause, then twice as long each time, to
-	// lastPause.
+	// A failed step is retried after firstPause, then after twice as long each time, up to lastPause.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 8 * time.Second
 
-	// maxRefusals is how often a step may be rejected before it fails. An API server that has
-	// just started rejects everything for a moment; after half a minute only a user can fix it.
+	// maxRefusals is how often a step may be rejected before it fails. An API server that has just started rejects all
+	// requests until it has read the roles; a rejection after half a minute needs a user.
 	maxRefusals = 8
 )
 
-// retry does a step until it succeeds, is refused for good, another client restores what it removes, or time is
-// up. The error is that of the last try that had time to find out what is wrong.
+// retry runs a step until it succeeds, is rejected maxRefusals times, another client restores what it removes, or the context
+// ends. It returns the error of the last attempt; if the context ended during that attempt, also the error before.
 func retry(ctx context.Context, step func(context.Context) error) error {
 	var last error
 	refused := 0
@@ -149,17 +148,16 @@ func retry(ctx context.Context, step func(context.Context) error) error {
 		if refused == maxRefusals || errors.As(err, &restored) || !sleep(ctx, pause) {
 			return err
 		}
-		log.V(1).Info("Trying again", "reason", err.Error())
+		log.V(1).Info("Retrying", "reason", err.Error())
 	}
 }
 
-// isRefusal says that the API server will answer the same until somebody changes a policy or a
-// role.
+// isRefusal reports whether the API server will return the same error until a policy or a role changes.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// sleep waits, and reports whether there is time left.
+// sleep waits, and returns false if the context has ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

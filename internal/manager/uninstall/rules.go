@@ -14,8 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// deleteRules asks for the deletion of every rule. Their finalizers keep them until what they put
-// there is taken back.
+// deleteRules deletes all rules of a kind. Their finalizers keep them until nodes or pods are clean.
 func (r *run) deleteRules(ctx context.Context, kind ruleKind) error {
 	seen, err := r.eachRule(ctx, kind, func(rule client.Object) error {
 		if !rule.GetDeletionTimestamp().IsZero() {
@@ -31,7 +30,7 @@ func (r *run) deleteRules(ctx context.Context, kind ruleKind) error {
 	return err
 }
 
-// eachRule visits all rules of a kind. A rule that fails does not keep back others.
+// eachRule visits all rules of a kind. The failure of one rule does not stop the others.
 func (r *run) eachRule(ctx context.Context, kind ruleKind, visit func(rule client.Object) error) (seen int, err error) {
 	rules, err := rulecache.ListLiveObjects(ctx, r.client, kind.newList())
 	var failed failures
@@ -46,8 +45,8 @@ func (r *run) deleteRule(ctx context.Context, rule client.Object) error {
 	return r.client.Delete(ctx, rule, client.Preconditions{UID: &uid})
 }
 
-// releaseRules removes our finalizer and status from every rule. With --rules=delete it
-// returns when there is no rule any more.
+// releaseRules removes Readygate's finalizer and status from all rules. With --rules=delete it returns when no rule exists any
+// more.
 func (r *run) releaseRules(ctx context.Context, kind ruleKind) error {
 	seen := 0
 	err := retry(ctx, func(ctx context.Context) error {
@@ -76,10 +75,10 @@ func (r *run) releaseRule(ctx context.Context, kind ruleKind, rule client.Object
 	switch {
 	case r.Rules == KeepRules:
 		return nil
-	case rule.GetDeletionTimestamp().IsZero(): // made since we deleted all
+	case rule.GetDeletionTimestamp().IsZero(): // created after deleteRules
 		return client.IgnoreNotFound(r.deleteRule(ctx, rule))
 	case len(rule.GetFinalizers()) > 0:
-		return fmt.Errorf("is deleted, but waits for finalizers of others: %s", strings.Join(rule.GetFinalizers(), ", "))
+		return fmt.Errorf("is being deleted, but has finalizers of other controllers: %s", strings.Join(rule.GetFinalizers(), ", "))
 	default:
 		return nil
 	}
@@ -98,8 +97,7 @@ func (r *run) clearStatus(ctx context.Context, kind ruleKind, rule client.Object
 	return nil
 }
 
-// removeSoleController removes the one condition that a waiting manager sets on rules that another
-// controller enforces.
+// removeSoleController removes the condition that a waiting manager sets on rules that another controller enforces.
 func (r *run) removeSoleController(ctx context.Context, kind ruleKind) error {
 	kind.clear = func(obj client.Object) {
 		status := &obj.(*nodev1alpha1.NodeReadinessRule).Status
@@ -115,13 +113,13 @@ func (r *run) dropFinalizer(ctx context.Context, kind ruleKind, rule client.Obje
 		return nil
 	}
 	if err := r.client.Patch(ctx, rule, rulecache.Locked(base)); err != nil {
-		return wrap("removing our finalizer", err)
+		return wrap("removing the finalizer", err)
 	}
 	r.removed("finalizers of "+kind.what, 1)
 	return nil
 }
 
-// wrap says what failed. A rule that is gone needs nothing.
+// wrap adds context to an error. A rule that does not exist needs no write.
 func wrap(what string, err error) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil

@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// summary is what a run removed, and what stays on purpose and why.
+// summary has what a run removed, and what stays on purpose, with the reason.
 type summary struct {
 	mu    sync.Mutex
-	kinds []string // in the order in which they came
+	kinds []string // in the order of removal
 	count map[string]int
 	kept  []string
-	// unlistedOn are hold records that no rule of this cluster wrote, by node. They stay, and so do
-	// their taints: a person must decide.
+	// unlistedOn has the ownership records that no rule of this cluster wrote, by node. They stay, with their taints:
+	// an administrator must decide.
 	unlistedOn map[string][]string
 }
 
-// removed counts things that are no longer there.
+// removed counts removed objects.
 func (s *summary) removed(what string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *summary) removed(what string, n int) {
 	s.count[what] += n
 }
 
-// stays notes what is left on purpose, once.
+// stays adds what stays on purpose, once.
 func (s *summary) stays(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,13 +45,13 @@ func (s *summary) stays(what string) {
 	}
 }
 
-// print writes the summary for people.
+// print writes the summary.
 func (s *summary) print(out io.Writer, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var text strings.Builder
 	if len(s.kinds) == 0 {
-		text.WriteString("Removed: nothing, there was nothing left\n")
+		text.WriteString("Removed: nothing, the cluster was already clean\n")
 	} else {
 		text.WriteString("Removed:\n")
 	}
@@ -62,16 +62,16 @@ func (s *summary) print(out io.Writer, failed error) {
 		fmt.Fprintf(&text, "Stays:\n  %s\n", strings.Join(s.kept, "\n  "))
 	}
 	if failed != nil {
-		fmt.Fprintf(&text, "Not done:\n  %s\nRun it again when that is fixed. To keep Readygate instead, install it again (helm rollback, or kubectl apply of install.yaml): the manager is stopped, nodes are no longer created with the taint, and pods no longer gated.\n",
+		fmt.Fprintf(&text, "Not done:\n  %s\nFix the errors and run the cleanup again. Until then the manager is stopped, nodes are created without taints, and pods without gates. To keep Readygate instead, install it again (helm rollback, or kubectl apply of install.yaml).\n",
 			strings.ReplaceAll(failed.Error(), "\n", "\n  "))
 	}
-	_, _ = io.WriteString(out, text.String()) // the exit code says it too
+	_, _ = io.WriteString(out, text.String()) // the exit code reports a failure, too
 }
 
-// named is how many things that failed are named.
+// named is the maximum number of failures that a message names.
 const named = 10
 
-// failures are errors of single objects, with their names.
+// failures has errors of single objects, with their names.
 type failures []error
 
 func (f *failures) add(name string, err error) {
@@ -80,7 +80,7 @@ func (f *failures) add(name string, err error) {
 	}
 }
 
-// err names what failed, some with their reason; nil if nothing did.
+// err returns one error for all failures; nil if there are none.
 func (f failures) err(what string) error {
 	if len(f) == 0 {
 		return nil
@@ -93,7 +93,7 @@ type failuresError struct {
 	failures
 }
 
-// Error names the objects and their reasons, not all if there are many.
+// Error names at most named objects with their errors, and counts the rest.
 func (e *failuresError) Error() string {
 	var words []string
 	for _, err := range e.failures[:min(named, len(e.failures))] {
@@ -105,10 +105,10 @@ func (e *failuresError) Error() string {
 	return fmt.Sprintf("%d %s: %s", len(e.failures), e.what, strings.Join(words, "; "))
 }
 
-// Unwrap lets callers test for the kind of the failures.
+// Unwrap returns the failures, for errors.Is and errors.As.
 func (e *failuresError) Unwrap() []error { return e.failures }
 
-// unlisted notes the hold records on a node that no rule wrote.
+// unlisted stores the ownership records of a node that no rule wrote.
 func (s *summary) unlisted(node string, keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,8 @@ func (s *summary) unlisted(node string, keys []string) {
 	s.unlistedOn[node] = keys
 }
 
-// keepUnlisted names them in the summary, not all if there are many. No node is visited any more.
+// keepUnlisted adds the unlisted records to the summary, and names at most named nodes. It is called after the last visit of a
+// node.
 func (s *summary) keepUnlisted() {
 	if len(s.unlistedOn) == 0 {
 		return
@@ -131,5 +132,5 @@ func (s *summary) keepUnlisted() {
 	for _, node := range slices.Sorted(maps.Keys(s.unlistedOn))[:min(named, len(s.unlistedOn))] {
 		commands = append(commands, fmt.Sprintf("kubectl annotate node %s %s-", node, s.unlistedOn[node][0]))
 	}
-	s.stays(fmt.Sprintf("hold records on %d nodes that no rule wrote, with their taints: remove them by hand if they are not wanted, e.g. %s", len(s.unlistedOn), strings.Join(commands, "; ")))
+	s.stays(fmt.Sprintf("ownership records on %d nodes that no rule wrote, with their taints: to remove the records: %s", len(s.unlistedOn), strings.Join(commands, "; ")))
 }

@@ -23,7 +23,7 @@ import (
 
 var log = logf.Log.WithName("cleanup")
 
-// Run cleans up. It returns nil if nothing of Readygate is left but what is meant to stay.
+// Run cleans up. It returns nil if nothing of Readygate is left, except what stays on purpose.
 func (o *Options) Run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -65,19 +65,19 @@ type run struct {
 	client client.Client
 }
 
-// all does every step. One that fails keeps back only those that rest on it.
+// all runs all steps. A step that fails stops only the steps that depend on it.
 func (r *run) all(ctx context.Context, config *rest.Config) error {
 	stopped := r.stopWriters(ctx)
 	err := leadership.Exclusively(ctx, config, r.Namespace, r.Peers, r.removeAll)
 	var other *leadership.OtherLeaderError
 	if errors.As(err, &other) {
-		err = r.removeBesideOtherController(ctx, other)
+		err = r.removeNextToOtherController(ctx, other)
 	}
 	return errors.Join(stopped, err)
 }
 
-// removeAll is what is done while nobody else leads. The finalizers of rules stay while nodes
-// are not clean: with them everybody can see that something is left.
+// removeAll runs while no other controller leads. The finalizers of rules stay until all nodes are clean: they show that the
+// cleanup is incomplete.
 func (r *run) removeAll(ctx context.Context) error {
 	failed := retry(ctx, r.removePolicies)
 	known, unread := r.ruleTaints(ctx)
@@ -88,7 +88,7 @@ func (r *run) removeAll(ctx context.Context) error {
 	r.keepUnlisted()
 	failed = errors.Join(failed, nodes, r.removeConditions(ctx), r.removeGates(ctx))
 	if nodes != nil {
-		return errors.Join(failed, errors.New("rules: left as they are, because nodes are not clean"))
+		return errors.Join(failed, errors.New("NodeReadinessRules: not changed, because nodes are not clean"))
 	}
 	if err := r.releaseRules(ctx, nodeRules()); err != nil {
 		return errors.Join(failed, err)
@@ -96,13 +96,13 @@ func (r *run) removeAll(ctx context.Context) error {
 	return errors.Join(failed, r.removeList(ctx))
 }
 
-// removeBesideOtherController is what is done while another controller enforces the rules: nodes and rules are
-// its, but for the records of what was put there by us. Rules for pods are nobody's but ours.
-func (r *run) removeBesideOtherController(ctx context.Context, other *leadership.OtherLeaderError) error {
-	log.Info("Another controller enforces the rules: nodes and rules are left to it", "leader", other.Leader)
-	r.stays("rules, with their finalizers, and what they put on nodes: " + other.Leader + " enforces them")
+// removeNextToOtherController runs while another controller enforces NodeReadinessRules: that controller owns nodes and rules,
+// so only Readygate's records and condition are removed from them. Only Readygate enforces PodReadinessRules.
+func (r *run) removeNextToOtherController(ctx context.Context, other *leadership.OtherLeaderError) error {
+	log.Info("Another controller enforces the rules: taints and rules are not changed", "leader", other.Leader)
+	r.stays("NodeReadinessRules, their finalizers and their taints on nodes: " + other.Leader + " enforces them")
 	if len(r.Conditions) > 0 {
-		r.stays("node conditions: rules that are enforced may rest on them")
+		r.stays("node conditions: enforced rules may require them")
 	}
 	failed := errors.Join(retry(ctx, r.removePolicies), r.disownNodes(ctx))
 	if failed == nil {

@@ -17,12 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podPatience is how long pods may take to end. One on a node that is gone never does: then
-// the manager's lease, which it cannot renew, decides.
-const podPatience = time.Minute
+// podTimeout is how long pods may take to terminate. A pod on a node that is gone never does: the manager's lease, which such
+// a pod cannot renew, then decides.
+const podTimeout = time.Minute
 
-// stopWriters stops the manager, the reporters and the agents, and waits until their pods have
-// ended.
+// stopWriters stops the manager, the reporters and the agents, and waits until their pods have terminated.
 func (r *run) stopWriters(ctx context.Context) error {
 	var managers labels.Selector
 	failed := retry(ctx, func(ctx context.Context) (err error) {
@@ -39,7 +38,7 @@ func (r *run) stopWriters(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error { return r.awaitPods(ctx, managers, reporters, agents) })
 }
 
-// selectorOf is the selector of labels that were validated; nil if there are none.
+// selectorOf parses a validated label selector; nil if it is empty.
 func selectorOf(text string) labels.Selector {
 	if text == "" {
 		return nil
@@ -48,8 +47,8 @@ func selectorOf(text string) labels.Selector {
 	return selector
 }
 
-// list lists what the selector matches in the namespace; nothing if there is none. The API
-// server takes an empty selector for everything.
+// list lists the objects in the namespace that the selector matches; none if the selector is nil or empty. For the API server,
+// an empty selector matches all objects.
 func (r *run) list(ctx context.Context, list client.ObjectList, selector labels.Selector) error {
 	if selector == nil || selector.String() == "" {
 		return nil
@@ -57,7 +56,7 @@ func (r *run) list(ctx context.Context, list client.ObjectList, selector labels.
 	return r.client.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector})
 }
 
-// stopManager scales the Deployment to 0, and says which pods are its; nil if there is none.
+// stopManager scales the Deployment to 0, and returns the selector of its pods; nil if it does not exist.
 func (r *run) stopManager(ctx context.Context) (labels.Selector, error) {
 	deployment := &appsv1.Deployment{}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Deployment}, deployment)
@@ -65,7 +64,7 @@ func (r *run) stopManager(ctx context.Context) (labels.Selector, error) {
 		return nil, fmt.Errorf("stopping the manager: %w", err)
 	}
 	if err != nil {
-		log.Info("Manager stopped: there is no Deployment", "namespace", r.Namespace, "name", r.Deployment)
+		log.Info("No manager to stop: the Deployment does not exist", "namespace", r.Namespace, "name", r.Deployment)
 		return nil, nil
 	}
 	replicas := ptr.Deref(deployment.Spec.Replicas, 1)
@@ -80,11 +79,11 @@ func (r *run) stopManager(ctx context.Context) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 }
 
-// deleteDaemonSets deletes the DaemonSets; their pods are deleted along with them.
+// deleteDaemonSets deletes the DaemonSets. The garbage collector deletes their pods.
 func (r *run) deleteDaemonSets(ctx context.Context, what string, selector labels.Selector) error {
 	var list appsv1.DaemonSetList
 	if err := r.list(ctx, &list, selector); err != nil {
-		return fmt.Errorf("looking for %s: %w", what, err)
+		return fmt.Errorf("listing DaemonSets of %s: %w", what, err)
 	}
 	for i := range list.Items {
 		err := r.client.Delete(ctx, &list.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -97,33 +96,33 @@ func (r *run) deleteDaemonSets(ctx context.Context, what string, selector labels
 	return nil
 }
 
-// awaitPods waits until the pods have ended, for podPatience at most.
+// awaitPods waits until the pods have terminated, for at most podTimeout.
 func (r *run) awaitPods(ctx context.Context, selectors ...labels.Selector) error {
-	for end := time.Now().Add(podPatience); ; {
+	for end := time.Now().Add(podTimeout); ; {
 		running, err := r.pods(ctx, selectors)
 		if err != nil {
 			return err
 		}
 		if len(running) == 0 {
-			log.Info("Pods of manager, reporters and agents have ended")
+			log.Info("Pods of the manager, the reporters and the agents have terminated")
 			return nil
 		}
 		if time.Now().After(end) || !sleep(ctx, time.Second) {
-			log.Info("Going on without the end of some pods; is their node unreachable?", "pods", running)
-			r.stays("pods that did not end within " + podPatience.String() + " (is their node unreachable?): " + strings.Join(running, ", "))
+			log.Info("Continuing although pods have not terminated; check whether their nodes are reachable", "pods", running, "timeout", podTimeout.String())
+			r.stays("pods that did not terminate within " + podTimeout.String() + "; check whether their nodes are reachable: " + strings.Join(running, ", "))
 			return nil
 		}
 	}
 }
 
-// pods are those that may still run. Only pods of a Deployment or DaemonSet count: that of the
-// cleanup itself may carry the same labels.
+// pods returns the pods that may still run. Only pods of a Deployment or DaemonSet count: the pod of the cleanup itself may have
+// the same labels.
 func (r *run) pods(ctx context.Context, selectors []labels.Selector) ([]string, error) {
 	var running []string
 	for _, selector := range selectors {
 		var list corev1.PodList
 		if err := r.list(ctx, &list, selector); err != nil {
-			return nil, fmt.Errorf("looking for pods: %w", err)
+			return nil, fmt.Errorf("listing pods: %w", err)
 		}
 		for i := range list.Items {
 			pod := &list.Items[i]
