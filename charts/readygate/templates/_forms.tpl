@@ -1,5 +1,5 @@
-{{/* Each of these fails where a value does not have its form, and renders nothing. The message says what is right; that of
-a schema would show a regular expression. */}}
+{{/* Each of these fails if a value does not have its form, and renders nothing. The message has an example; the message of
+a schema would contain a regular expression. */}}
 
 {{/* Takes [path, text]. */}}
 {{- define "readygate.wantRegistry" -}}
@@ -15,16 +15,16 @@ a schema would show a regular expression. */}}
 {{- define "readygate.wantHost" -}}
 {{- $path := first . }}{{ $text := last . }}
 {{- if and $text (regexMatch "[/@ ]|^[^:\\[]*:[0-9]*$" $text) }}
-{{- fail (printf "%s is %q, must be a name or an address alone, e.g. api.example.com; its port is beside it" $path $text) }}
+{{- fail (printf "%s is %q, must be a name or an address without a port, e.g. api.example.com; the port is a value of its own" $path $text) }}
 {{- end }}
 {{- end }}
 
-{{/* Labels by which selectors, the clean-up and policies find objects are not the user's. Takes [path, labels]; null is none. */}}
+{{/* Rejects labels that selectors, the cleanup and policies use. Takes [path, labels]; null is none. */}}
 {{- define "readygate.wantLabels" -}}
 {{- $path := first . }}
 {{- range $key, $_ := last . | default dict }}
 {{- if regexMatch "^(app\\.kubernetes\\.io|helm\\.sh|readygate\\.dev)/" $key }}
-{{- fail (printf "%s has %q, by which the chart finds its own objects; must be a label of yours, e.g. example.com/team" $path $key) }}
+{{- fail (printf "%s has %q, which the chart uses to select its own objects, must be a label of yours, e.g. example.com/team" $path $key) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -49,7 +49,7 @@ a schema would show a regular expression. */}}
 {{- end }}
 {{- end }}
 
-{{/* What a check asks, if it does so over the network. Takes {at, check, hostNetwork}. */}}
+{{/* The address of a check, if it uses the network. Takes {at, check, hostNetwork}. */}}
 {{- define "readygate.wantEndpoint" -}}
 {{- $at := .at }}{{ $hostNetwork := .hostNetwork }}
 {{- $asked := dict }}
@@ -69,13 +69,13 @@ a schema would show a regular expression. */}}
 {{- end }}
 {{- range $field, $address := $asked }}
 {{- if and (not $hostNetwork) (regexMatch "^(https?://)?(localhost|127[0-9.]+|\\[::1\\])(:|/|$)" (lower $address)) }}
-{{- fail (printf "%s.%s is %q, which without hostNetwork is the reporter's own pod, where nothing else listens: set hostNetwork: true to ask what listens on the node" $at $field $address) }}
+{{- fail (printf "%s.%s is %q, which without hostNetwork is the reporter's own pod, where nothing else listens: set hostNetwork: true to check what listens on the node" $at $field $address) }}
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{/* Podgate runs on the network of the node, and sees some of its directories. Takes {podgate, ports}: what has which port there,
-to which podgate's are added. */}}
+{{/* podgate uses ports of the node, and mounts directories of the node. Takes {podgate, ports}: the users of ports on the node;
+the ports of podgate are added. */}}
 {{- define "readygate.wantPodgate" -}}
 {{- $podgate := .podgate }}{{ $ports := .ports }}
 {{- include "readygate.wantQuantities" (list "podgate.resources" $podgate.resources) }}
@@ -87,10 +87,10 @@ to which podgate's are added. */}}
 {{- if or (not (hasPrefix "/" $host.path)) (contains ":" $host.path) (has ".." (splitList "/" $host.path)) }}
 {{- fail (printf "%s is %q, must be an absolute path, without .. and colons, e.g. /var/run/calico" $at $host.path) }}
 {{- else if eq $path "/" }}
-{{- fail (printf "%s is %q, which is everything on the node, with the secrets of all its pods: name the directory that the component writes to, e.g. /var/run/calico" $at $host.path) }}
+{{- fail (printf "%s is %q, which contains the secrets of all pods on the node: name the directory to which the component writes, e.g. /var/run/calico" $at $host.path) }}
 {{- end }}
 {{- with get $paths $path }}
-{{- fail (printf "%s is %q, which %s is, too: name each directory once" $at $host.path .) }}
+{{- fail (printf "%s is %q, and so is %s: name each directory once" $at $host.path .) }}
 {{- end }}
 {{- $_ := set $paths $path $at }}
 {{- end }}
@@ -98,7 +98,7 @@ to which podgate's are added. */}}
 {{- range $field, $number := dict "podgate.health.port" $podgate.health.port "podgate.metrics.port" $podgate.metrics.port }}
 {{- $port := toString $number }}
 {{- with get $ports $port }}
-{{- fail (printf "%s is %s, which is that of %s, and both are on the network of the node: give it another, e.g. 9480" $field $port .) }}
+{{- fail (printf "%s is %s, which %s uses too, and both are on the network of the node: use another port, e.g. 9480" $field $port .) }}
 {{- end }}
 {{- $_ := set $ports $port $field }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* Labels of an object. Takes {context, component, reporter}; no component means the whole. */}}
+{{/* Labels of an object. Takes {context, component, reporter}; the component is optional. */}}
 {{- define "readygate.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | replace "+" "_" }}
 app.kubernetes.io/version: {{ .context.Chart.AppVersion | quote }}
@@ -7,7 +7,7 @@ app.kubernetes.io/instance: {{ .context.Release.Name }}
 {{ include "readygate.podLabels" . }}
 {{- end }}
 
-{{/* Labels of a pod: none that changes with every version of the chart, for that would restart it. Takes {context, component, reporter}. */}}
+{{/* Labels of a pod. A label that changes with the chart version would restart the pod. Takes {context, component, reporter}. */}}
 {{- define "readygate.podLabels" -}}
 app.kubernetes.io/part-of: readygate
 {{ include "readygate.selector" . }}
@@ -16,7 +16,7 @@ app.kubernetes.io/part-of: readygate
 {{- end }}
 {{- end }}
 
-{{/* Labels that select pods; they can never change. Takes {context, component, reporter}. */}}
+{{/* Labels that select pods; they must never change. Takes {context, component, reporter}. */}}
 {{- define "readygate.selector" -}}
 app.kubernetes.io/name: readygate
 {{- with .component }}
@@ -38,8 +38,8 @@ runtime would pull from Docker Hub. A repository may contain its registry. Takes
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .context.Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* The text of a generated file, for the namespace of the release. The text never goes through the template engine. A
-namespace that is a number, say, must still be text where it is a value of its own. Takes {context, file}. */}}
+{{/* The text of a generated file, for the namespace of the release. The template engine never parses the text. A namespace
+such as 123 is quoted where it is a value. Takes {context, file}. */}}
 {{- define "readygate.file" -}}
 {{- $namespace := .context.Release.Namespace }}
 {{- $text := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) }}
@@ -82,7 +82,7 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{/* Where the API server is, as variables of a container; nothing where the Service does. Takes {host, port}. */}}
+{{/* The address of the API server as variables of a container; nothing without a host. Takes {host, port}. */}}
 {{- define "readygate.apiServer" -}}
 {{- if .host }}
 - name: KUBERNETES_SERVICE_HOST
@@ -92,7 +92,7 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{/* What a pod of ours may do on its node: as good as nothing. */}}
+{{/* The security context of a pod: no root. */}}
 {{- define "readygate.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -108,8 +108,8 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* "true" where the cluster has policies that change objects. A list of APIs that names kinds comes from a cluster;
-without one (helm template) the version decides. */}}
+{{/* "true" if the cluster has MutatingAdmissionPolicy v1. A list of APIs with kinds comes from a cluster; without one
+(helm template) the version decides. */}}
 {{- define "readygate.mutates" -}}
 {{- $api := "admissionregistration.k8s.io/v1" }}
 {{- $apis := .Capabilities.APIVersions }}
@@ -118,21 +118,21 @@ without one (helm template) the version decides. */}}
 {{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}true{{ end }}
 {{- end }}
 
-{{/* "true" where nodes are to be tainted at creation. */}}
+{{/* "true" if nodes are tainted at creation. */}}
 {{- define "readygate.taintNewNodes" -}}
 {{- if eq (toString .Values.taintNewNodes.enabled) "auto" }}{{ include "readygate.mutates" . }}
 {{- else if eq (toString .Values.taintNewNodes.enabled) "true" }}true{{ end }}
 {{- end }}
 
-{{/* "true" where pods are to be created with their gate. */}}
+{{/* "true" if pods get their gate at creation. */}}
 {{- define "readygate.gateNewPods" -}}
 {{- if .Values.podgate.enabled }}{{ include "readygate.mutates" . }}{{ end }}
 {{- end }}
 
-{{/* A policy that is compiled from the rules. An upgrade leaves the one that is in the cluster as it is: until the manager had
-put the rules back, nodes would be created without their taint, or pods without their gate. What a new version says otherwise, its manager
-writes. With policies.managed=false an administrator applies the policy, and the chart renders only one that this release installed
-before: an upgrade must not delete it. Takes {context, file}. */}}
+{{/* A policy that is compiled from the rules. An upgrade keeps the spec in the cluster: with an empty policy, nodes would be created
+without their taint and pods without their gate until the manager had written the rules again. The new manager writes what its version
+compiles differently. With policies.managed=false an administrator applies the policy, and the chart renders it only if this release
+installed it before: an upgrade must not delete it. Takes {context, file}. */}}
 {{- define "readygate.filled" -}}
 {{- $policy := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) | fromYaml }}
 {{- $rendered := .context.Values.policies.managed }}{{ $release := .context.Release.Name }}
@@ -143,8 +143,7 @@ before: an upgrade must not delete it. Takes {context, file}. */}}
 {{- if $rendered }}{{ toYaml $policy }}{{ end }}
 {{- end }}
 
-{{/* A group of fields in which those of another replace its own, as YAML. Sprig's merge would take false for absent.
-Takes [fields, others]. */}}
+{{/* The first mapping with the fields of the second, as YAML. Sprig's merge treats false as absent. Takes [fields, others]. */}}
 {{- define "readygate.override" -}}
 {{- $fields := deepCopy (first .) }}
 {{- range $name, $value := last . }}{{ $_ := set $fields $name $value }}{{ end }}

@@ -1,4 +1,4 @@
-{{/* Annotations of what exists only while the release is uninstalled. What failed stays, to be looked at. Takes the weight. */}}
+{{/* Annotations of objects that exist only while the release is uninstalled. A failed Job stays for inspection. Takes the weight. */}}
 {{- define "readygate.cleanupHook" -}}
 helm.sh/hook: pre-delete
 helm.sh/hook-weight: {{ . | quote }}

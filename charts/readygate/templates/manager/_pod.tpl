@@ -1,4 +1,4 @@
-{{/* Where and how a pod runs that must run where every node is held and no pod network works: the manager, and the clean-up. */}}
+{{/* Scheduling of a pod that must run although every node is held and no pod network works: the manager and the cleanup. */}}
 {{- define "readygate.managerPod" -}}
 {{- $manager := .Values.manager -}}
 hostNetwork: {{ $manager.hostNetwork }}

@@ -1,4 +1,4 @@
-{{/* A reporter of the values with all that follows from it filled in, as YAML. Takes {context, reporter}. */}}
+{{/* An entry of reporters with its defaults and derived fields, as YAML. Takes {context, reporter}. */}}
 {{- define "readygate.reporter" -}}
 {{- $given := .reporter }}
 {{- $name := printf "readygate-reporter-%s" $given.name }}
@@ -30,7 +30,7 @@
 {{- $paths = concat $paths (list (dict "path" "/var/lib/cni" "readOnly" false) (dict "path" ((.canary | default dict).stateDir | default "/var/lib/readygate/canary") "readOnly" false)) }}
 {{- end }}
 {{- end }}
-{{- /* One mount a path; what the values say of a path counts. */}}
+{{- /* One mount per path; the values override the defaults. */}}
 {{- $byPath := dict }}
 {{- range concat $paths ($given.hostPaths | default list) }}{{ $_ := set $byPath .path . }}{{ end }}
 {{- $hostPaths := list }}
@@ -43,8 +43,7 @@
 ) }}
 {{- end }}
 
-{{/* Resources where the values name none. Programs that a check runs count as the reporter, and a limit of CPU would make
-them fail. */}}
+{{/* The default resources. Programs of a check run in the reporter's container, and a CPU limit would make them fail. */}}
 {{- define "readygate.reporterResources" -}}
 requests:
   cpu: 10m
@@ -60,7 +59,7 @@ limits:
   {{- end }}
 {{- end }}
 
-{{/* What the container may do. Connecting a canary is what a container runtime does, and needs as much. */}}
+{{/* The security context of the container. Connecting a canary needs the privileges of a container runtime. */}}
 {{- define "readygate.reporterSecurity" -}}
 {{- if .canary -}}
 runAsUser: 0
@@ -72,7 +71,7 @@ capabilities:
     - SYS_ADMIN # make and enter a network namespace
     - NET_ADMIN # plugins make interfaces, addresses and routes
     - NET_RAW # the canary pings its gateway
-appArmorProfile: # the usual one forbids to mount a namespace
+appArmorProfile: # the default profile forbids to mount a namespace
   type: Unconfined
 {{- else }}
 {{- include "readygate.containerSecurity" . }}
