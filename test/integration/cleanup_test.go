@@ -277,7 +277,7 @@ func TestCleanupRemovesEverythingExceptRules(t *testing.T) {
 		t.Errorf("the manager ended with %d", code)
 	}
 	said := endsWith(t, p, 0)
-	wantSaid(t, said, "replicas of the manager: 1", "objects of policy " + admission.TaintNewNodesName + ": 2", "objects of policy " + admission.GateNewPodsName + ": 2", "taints: 3", "ownership records: 3",
+	wantSaid(t, said, "replicas of the manager: 1", "objects of policy "+admission.TaintNewNodesName+": 2", "objects of policy "+admission.GateNewPodsName+": 2", "taints: 3", "ownership records: 3",
 		"finalizers of NodeReadinessRules: 2", "NodeReadinessRules (2) and their CRD")
 	u.wantWithdrawn(t)
 	wantUninstalled(t, c)

@@ -58,7 +58,7 @@ func Exclusively(ctx context.Context, config *rest.Config, namespace string, pee
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
 				if identity != "" && identity != lock.Identity() {
-					log.Info("Waiting until the manager that holds the lease has stopped, or the lease has run out", "leader", identity)
+					log.Info("Waiting until the manager that holds the lease stops, or the lease expires", "leader", identity)
 				}
 			},
 		},
@@ -98,7 +98,7 @@ func (l *Lock) remove(ctx context.Context, namespace string) error {
 			return fmt.Errorf("reading the lease to delete it: %w", err)
 		}
 		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); l.held && holder != l.Identity() {
-			return fmt.Errorf("the lease %s/%s was taken by %s: stop that manager and clean up again", namespace, v1alpha1.LeaseName, holder)
+			return fmt.Errorf("the lease %s/%s was acquired by %s: stop that manager and run the cleanup again", namespace, v1alpha1.LeaseName, holder)
 		}
 		err = leases.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lease.ResourceVersion}})
 		if !apierrors.IsConflict(err) {

@@ -54,7 +54,7 @@ func TestOnlyOurOwnLeaseIsRemoved(t *testing.T) {
 	if err := client.Tracker().Add(lease("own", "twin", time.Unix(0, 0))); err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.remove(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "taken by twin") {
+	if err := lock.remove(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "acquired by twin") {
 		t.Errorf("somebody else's lease: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // ErrFenced is the error of a request that the fence did not send.
 var ErrFenced = errors.New("not sent: the lease may have expired, and another manager may lead")
 
-// Fence rejects writes of this process while it may not hold the lease. Leader election notices a lost lease
-// only when it next runs: a process that was stopped meanwhile, by a signal or with its machine, would still
+// Fence rejects writes of this process while it may not hold the lease. Leader election detects a lost lease
+// only when it next runs: a process that was suspended meanwhile, by a signal or with its machine, would still
 // send the writes that it had decided on. It is safe for concurrent use.
 type Fence struct {
 	clock          clock.PassiveClock
@@ -156,7 +156,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// cancelDelay is how long a write in flight may continue after the process was told to stop: it still holds the
+// cancelDelay is how long a write in flight may continue after the stop signal: the process still holds the
 // lease, and with a response the next leader need not wait. It is shorter than the shutdown timeout of the manager.
 const cancelDelay = 8 * time.Second
 

@@ -199,7 +199,7 @@ func (l *Lock) checkPeers(ctx context.Context) error {
 	case l.onPeer != nil && peer.renews:
 		l.onPeer(peer.text)
 	case l.onPeer == nil && changed:
-		log.Info("Waiting: another controller enforces these rules; stop it to let this manager lead", "leader", peer.text)
+		log.Info("Waiting: another controller enforces the rules; stop that controller so that this manager can lead", "leader", peer.text)
 	}
 	return fmt.Errorf("another controller of this API is active: %s", peer.text)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// memoryLock is a lock that only this process knows, for a manager that runs alone. With it
-// such a manager goes the same way as others, and has its health endpoints while it waits.
+// memoryLock is a lock in memory, for a manager without leader election. With it, such a manager uses the same code as with
+// a lease, and serves its health endpoints while it waits.
 type memoryLock struct {
 	identity string
 	record   *resourcelock.LeaderElectionRecord
 }
 
-// Get returns what was written last.
+// Get returns the record.
 func (m *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if m.record == nil {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, v1alpha1.LeaseName)
@@ -36,10 +36,10 @@ func (m *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectio
 	return nil
 }
 
-// RecordEvent does nothing: there is no object to tell of.
+// RecordEvent does nothing: the lock is no object of the API.
 func (m *memoryLock) RecordEvent(string) {}
 
-// Identity is who holds the lock.
+// Identity returns the identity of this process.
 func (m *memoryLock) Identity() string { return m.identity }
 
 // Describe names the lock in logs.

@@ -93,9 +93,9 @@ func (o *Others) Condition() *metav1.Condition {
 	}
 	return &metav1.Condition{
 		Type: v1alpha1.ConditionSoleController, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOtherLease,
-		Message: fmt.Sprintf("more than one lease %s is renewed, in namespaces %s; readygate-manager enforces the rule all the same. "+
-			"If another controller of this API runs in one of them, stop it: both write the same taints. Otherwise delete the lease, except where readygate-manager runs. "+
-			"Find them with: kubectl get leases -A --field-selector metadata.name=%s", v1alpha1.LeaseName, o.named(o.published), v1alpha1.LeaseName),
+		Message: fmt.Sprintf("more than one lease %s is renewed, in namespaces %s; readygate-manager still enforces the rule. "+
+			"If another controller of this API runs in one of these namespaces, stop it: both controllers write the same taints. Otherwise delete the lease, except in the namespace of readygate-manager. "+
+			"List the leases: kubectl get leases -A --field-selector metadata.name=%s", v1alpha1.LeaseName, o.named(o.published), v1alpha1.LeaseName),
 	}
 }
 
@@ -104,7 +104,7 @@ func Waiting(namespace string) metav1.Condition {
 	return metav1.Condition{
 		Type: v1alpha1.ConditionSoleController, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForLease,
 		Message: fmt.Sprintf("readygate-manager does not enforce the rule: it waits for lease %s/%s, which another controller renews. "+
-			"Stop that controller, or remove the namespace from --leader-election-peer-namespaces (manager.peerNamespaces of the chart)",
+			"Stop that controller, or remove the namespace from --leader-election-peer-namespaces (manager.peerNamespaces in the chart)",
 			namespace, v1alpha1.LeaseName),
 	}
 }

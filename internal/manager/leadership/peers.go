@@ -40,7 +40,7 @@ func (p *PeerNamespaces) AddFlag(flags *pflag.FlagSet) {
 func (p PeerNamespaces) Validate() error {
 	for _, namespace := range p {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("--%s has %q, must be names of namespaces, e.g. --%s=%s: %s", peersFlag, namespace, peersFlag, v1alpha1.OtherNamespace, strings.Join(problems, "; "))
+			return fmt.Errorf("--%s has %q, must be a list of namespaces, e.g. --%s=%s: %s", peersFlag, namespace, peersFlag, v1alpha1.OtherNamespace, strings.Join(problems, "; "))
 		}
 	}
 	return nil

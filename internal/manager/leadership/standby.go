@@ -26,8 +26,8 @@ const (
 	// standbyInterval is the time between two LISTs of the rules while it waits.
 	standbyInterval = time.Minute
 
-	// standbyRewrite is the minimum time between two writes of the condition to one rule. Another
-	// controller that removes the condition whenever it writes the status is not fought.
+	// standbyRewrite is the minimum time between two writes of the condition to one rule, so that the manager does not
+	// compete with a controller that removes the condition whenever it writes the status.
 	standbyRewrite = 5 * time.Minute
 
 	// StandbyTimeout is the timeout of one request.
@@ -66,10 +66,10 @@ func (s *Standby) check(ctx context.Context) {
 	s.listed = s.clock.Now()
 	rules, err := s.rules(ctx)
 	if err != nil {
-		log.Error(err, "Listing rules failed; they do not show yet that the manager waits")
+		log.Error(err, "Listing rules failed; the condition "+v1alpha1.ConditionSoleController+" is not set until it succeeds")
 	}
 	for _, rule := range rules {
-		if s.in() != namespace { // it leads now, or another replica does
+		if s.in() != namespace { // this replica or another one leads now
 			return
 		}
 		err := s.write(ctx, rule, Waiting(namespace))

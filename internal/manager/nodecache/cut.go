@@ -9,16 +9,15 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// message says what is kept of a message: of the fields of some numbers all of it, nothing, or a
-// part. What it does not speak of is kept.
+// message describes which fields of a protobuf message are kept: drops are removed, parts are reduced, all others are kept.
 type message struct {
 	drops fields
 	parts [16]*message
-	// whole says of which messages all is kept, if it is not nil.
+	// whole, if not nil, reports whether a message is kept as a whole.
 	whole func(msg []byte) bool
 }
 
-// fields are numbers of fields.
+// fields is a set of field numbers.
 type fields uint64
 
 func numbers(all ...protowire.Number) fields {
@@ -31,7 +30,7 @@ func numbers(all ...protowire.Number) fields {
 
 func (f fields) has(n protowire.Number) bool { return n < 64 && f>>n&1 == 1 }
 
-// part is what is kept of a field, nil if nothing is said of it.
+// part returns the description of a field; nil if it has none.
 func (m *message) part(n protowire.Number) *message {
 	if int(n) < len(m.parts) {
 		return m.parts[n]
@@ -55,24 +54,24 @@ var (
 	node = &message{parts: [16]*message{1: metadata, 3: status}}
 	list = &message{parts: [16]*message{2: node}}
 
-	// envelopes are by the kind of what is in them.
+	// envelopes are the descriptions of envelopes, by the kind of their object.
 	envelopes = map[string]*message{"Node": envelope(node), "NodeList": envelope(list)}
 )
 
-// envelope is one whose body is such a message.
+// envelope describes an envelope with this body.
 func envelope(body *message) *message {
 	return &message{parts: [16]*message{envelopeBody: body}}
 }
 
-// ours reports whether an annotation takes part in decisions, or tells a watch that it has seen all
-// nodes. Of one that does not the place is left, empty: a node that has none at all is told from one
-// that has others'.
+// ours reports whether an annotation is needed for decisions, or marks the end of the initial events of a watch. Other
+// annotations are kept without key and value: a node without annotations must differ from a node with annotations of other
+// clients.
 func ours(annotation []byte) bool {
 	key := field(annotation, 1)
 	return noderule.IsOurs(key) || string(key) == metav1.InitialEventsAnnotationKey
 }
 
-// Fields of the envelope that objects come in, and of its TypeMeta.
+// Fields of the envelope of an object, and of its TypeMeta.
 const (
 	envelopeType = 1
 	envelopeBody = 2
@@ -80,11 +79,11 @@ const (
 	typeKind     = 2
 )
 
-// magic begins an object in protobuf.
+// magic is the prefix of an object in protobuf.
 var magic = []byte("k8s\x00")
 
-// cut is the data of an object without what is not needed, if it is one that is known; else, or if
-// it cannot be read, all of it: who decodes it then says what is wrong. It may use the buffer.
+// cut returns the data of an object without the fields that are not needed. It returns data of an unknown kind, or that cannot
+// be parsed, unchanged: the decoder then returns the error. The result may use the buffer.
 func cut(data, buffer []byte) []byte {
 	content, ok := bytes.CutPrefix(data, magic)
 	if !ok {
@@ -101,7 +100,7 @@ func cut(data, buffer []byte) []byte {
 	return out
 }
 
-// envelopeOf is what is kept of an envelope with such content, nil if the kind is none that is known.
+// envelopeOf returns the description of an envelope with this content; nil if its kind is not known.
 func envelopeOf(content []byte) *message {
 	header := field(content, envelopeType)
 	if string(field(header, typeVersion)) != "v1" {
@@ -110,7 +109,7 @@ func envelopeOf(content []byte) *message {
 	return envelopes[string(field(header, typeKind))]
 }
 
-// field is the content of the first field of a message with this number, nil if there is none.
+// field returns the content of the first field of a message with this number; nil if it has none.
 func field(msg []byte, number protowire.Number) []byte {
 	for len(msg) > 0 {
 		n, kind, value, size := next(msg)
@@ -126,8 +125,8 @@ func field(msg []byte, number protowire.Number) []byte {
 	return nil
 }
 
-// next is the first field of a message: its number, its type, its value and its size with its tag.
-// The size is negative if it cannot be read.
+// next returns the first field of a message: its number, its type, its value, and its size including the tag. The size is
+// negative if the field cannot be parsed.
 func next(msg []byte) (number protowire.Number, kind protowire.Type, value []byte, size int) {
 	number, kind, tag := protowire.ConsumeTag(msg)
 	if tag < 0 {
@@ -140,7 +139,7 @@ func next(msg []byte) (number protowire.Number, kind protowire.Type, value []byt
 	return number, kind, msg[tag : tag+length], tag + length
 }
 
-// append appends what is kept of a message. It fails if the message cannot be read.
+// append appends the kept part of a message. It returns false if the message cannot be parsed.
 func (m *message) append(out, msg []byte) ([]byte, bool) {
 	if m.whole != nil && m.whole(msg) {
 		return append(out, msg...), true
@@ -167,10 +166,10 @@ func (m *message) append(out, msg []byte) ([]byte, bool) {
 	return out, true
 }
 
-// appendPart appends what is kept of a message, and before it how long that is.
+// appendPart appends the kept part of a message, prefixed by its length.
 func (m *message) appendPart(out, msg []byte) ([]byte, bool) {
 	begin := len(out)
-	out = protowire.AppendVarint(out, uint64(len(msg))) // room for the length: it is not more
+	out = protowire.AppendVarint(out, uint64(len(msg))) // reserve space: the final length is not longer
 	content := len(out)
 	out, ok := m.append(out, msg)
 	if !ok {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Nodes lists and watches all nodes. They have their metadata but for managed fields, their spec,
-// and of their status the conditions, without reasons and messages, and the boot.
+// Nodes lists and watches all nodes. They have their metadata without managed fields, their spec, and of their status the boot ID
+// and the conditions without reason and message.
 func Nodes(config *rest.Config) (cache.ListerWatcher, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
@@ -44,10 +44,10 @@ func Nodes(config *rest.Config) (cache.ListerWatcher, error) {
 	}, nil
 }
 
-// negotiated cuts what is received in protobuf before decoding.
+// negotiated cuts received protobuf data before decoding.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
-// SupportedMediaTypes are those of the other serializer.
+// SupportedMediaTypes returns those of the wrapped serializer.
 func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	types := slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range types {
@@ -61,38 +61,38 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return types
 }
 
-// buffers are for what is kept: objects that are decoded from it have copies.
+// buffers are for cut data: decoded objects have copies.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// sifted calls use with what is kept of the data, which is there only until it returns.
-func sifted(data []byte, use func(kept []byte) error) error {
+// withCut calls use with the cut data, which is valid only until use returns.
+func withCut(data []byte, use func(kept []byte) error) error {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	kept := cut(data, *buffer)
-	if len(kept) < len(data) { // else it may be the caller's own
+	if len(kept) < len(data) { // otherwise kept may be data itself
 		*buffer = kept
 	}
 	return use(kept)
 }
 
-// frames decodes the frames of a watch: one would copy all of the object that it carries.
+// frames decodes the frames of a watch. The wrapped serializer would copy the whole object of a frame.
 type frames struct{ runtime.Serializer }
 
-// Fields of a frame, and of the extension that its object is.
+// Fields of a frame, and of the RawExtension of its object.
 const (
 	frameType   = 1
 	frameObject = 2
 	rawContent  = 1
 )
 
-// Decode decodes a frame with what is kept of its object.
+// Decode decodes a frame, with its object cut.
 func (f frames) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	frame, ok := into.(*metav1.WatchEvent)
 	object := field(field(data, frameObject), rawContent)
 	if !ok || object == nil {
 		return f.Serializer.Decode(data, defaults, into)
 	}
-	err := sifted(object, func(kept []byte) error {
+	err := withCut(object, func(kept []byte) error {
 		*frame = metav1.WatchEvent{Type: string(field(data, frameType)), Object: runtime.RawExtension{Raw: bytes.Clone(kept)}}
 		return nil
 	})
@@ -101,9 +101,9 @@ func (f frames) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 
 type decoder struct{ runtime.Serializer }
 
-// Decode decodes what is kept of the data.
+// Decode decodes the cut data.
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (obj runtime.Object, kind *schema.GroupVersionKind, err error) {
-	err = sifted(data, func(kept []byte) error {
+	err = withCut(data, func(kept []byte) error {
 		obj, kind, err = d.Serializer.Decode(kept, defaults, into)
 		return err
 	})

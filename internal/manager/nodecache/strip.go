@@ -10,9 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Stripper cuts nodes down to what decisions need, before they enter the cache: no images,
-// managed fields, addresses, foreign annotations or words of conditions. What is left of many
-// nodes is mostly the same words, and is kept once.
+// Stripper reduces nodes to what decisions need, before they enter the cache: without images, managed fields, addresses,
+// annotations of other clients, and reasons and messages of conditions. Strings that many nodes share are stored once.
 type Stripper struct{ words dictionary }
 
 // Strip is a transform for the cache.
@@ -23,10 +22,10 @@ func (s *Stripper) Strip(obj any) (any, error) {
 	}
 	s.words.Lock()
 	defer s.words.Unlock()
-	// A new object, so that nothing of the large one is kept alive.
+	// A new object: it must not reference the large one.
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:              s.words.canonical(node.Name), // often it is a label, too
+			Name:              s.words.canonical(node.Name), // often also the value of a label
 			UID:               node.UID,
 			ResourceVersion:   node.ResourceVersion,
 			CreationTimestamp: node.CreationTimestamp,
@@ -50,7 +49,7 @@ func (s *Stripper) labels(labels map[string]string) map[string]string {
 	return kept
 }
 
-// annotations keeps ours. A node that has none at all is told from one that has others'.
+// annotations keeps Readygate's annotations. The result is nil only if the node has no annotations at all.
 func (s *Stripper) annotations(annotations map[string]string) map[string]string {
 	if annotations == nil {
 		return nil
@@ -64,7 +63,7 @@ func (s *Stripper) annotations(annotations map[string]string) map[string]string 
 	return kept
 }
 
-// taints keeps all of every taint: the list is written as a whole.
+// taints keeps all fields: a write replaces the whole list.
 func (s *Stripper) taints(taints []corev1.Taint) []corev1.Taint {
 	kept := slices.Clone(taints)
 	for i, t := range kept {
@@ -86,18 +85,18 @@ func (s *Stripper) conditions(conditions []corev1.NodeCondition) []corev1.NodeCo
 	return kept
 }
 
-// dictionaryPage is how many words a dictionary learns before it forgets those that nobody
-// has used for as long.
+// dictionaryPage is the number of strings per page of a dictionary. A dictionary has two pages: strings that were not used
+// since the last page began are removed.
 const dictionaryPage = 1024
 
-// dictionary gives equal words one place in memory. It is bounded: names of nodes come and go
-// for ever. The zero value is ready for use.
+// dictionary stores equal strings once. It is bounded, because names of nodes change indefinitely. The zero value is ready for
+// use.
 type dictionary struct {
 	sync.Mutex
 	page, before map[string]string
 }
 
-// canonical is the word, as it was first seen.
+// canonical returns the stored copy of the string.
 func (d *dictionary) canonical(word string) string {
 	if known, ok := d.page[word]; ok {
 		return known

@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Wrap cuts the responses to writes of nodes: each is the whole node. It fits
-// rest.Config.Wrap.
+// Wrap returns a transport that cuts the responses to writes of nodes: each has the whole node. It fits rest.Config.Wrap.
 func Wrap(next http.RoundTripper) http.RoundTripper { return transport{next} }
 
 type transport struct{ next http.RoundTripper }
@@ -30,14 +29,14 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped transport, so that client-go can configure it.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// isNode reports whether a response is a node that was written.
+// isNode reports whether a response has a written node.
 func isNode(req *http.Request, resp *http.Response) bool {
 	return req.Method == http.MethodPatch && strings.Contains(req.URL.Path, "/api/v1/nodes/") &&
 		resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Encoding") == "" &&
 		strings.HasPrefix(resp.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
 }
 
-// answer is the body of a response that was read and cut, in memory that is used again.
+// answer is the cut body of a response, in pooled memory.
 type answer struct {
 	whole bytes.Buffer
 	kept  []byte
@@ -46,8 +45,7 @@ type answer struct {
 
 var answers = sync.Pool{New: func() any { return new(answer) }}
 
-// shorten reads the body of a response and leaves what is kept of it. What could not be read is
-// for the next reader to find out.
+// shorten replaces the body of a response by its cut data. If the body cannot be read, the new body returns the error.
 func shorten(resp *http.Response) {
 	a := answers.Get().(*answer)
 	a.whole.Reset()
@@ -67,7 +65,7 @@ func shorten(resp *http.Response) {
 	resp.Header.Set("Content-Length", strconv.Itoa(len(kept)))
 }
 
-// Close gives the memory back. Nothing can be read any more.
+// Close returns the memory to the pool. A Read after it fails.
 func (a *answer) Close() error {
 	if a.Reader != nil {
 		a.Reader = nil
@@ -76,7 +74,7 @@ func (a *answer) Close() error {
 	return nil
 }
 
-// Read reads what is kept.
+// Read reads the cut data.
 func (a *answer) Read(p []byte) (int, error) {
 	if a.Reader == nil {
 		return 0, http.ErrBodyReadAfterClose

@@ -28,7 +28,7 @@ type Reader interface {
 	Reduce(*corev1.Node) *corev1.Node
 }
 
-// Fence is what the allocator must know of leadership.
+// Fence has the times of the leader election that the allocator depends on.
 type Fence interface {
 	// PredecessorUntil is the end of the time in which writes of the previous leader may still take effect.
 	PredecessorUntil() time.Time
@@ -72,7 +72,7 @@ type unanswered struct {
 // decided from: a node that was not in use then does not count.
 type additions map[types.UID][]*noderule.Node
 
-// takes reports whether the write removes a node in use, for the current version of the rule.
+// takes reports whether the write taints a node in use, for the current version of the rule.
 func (a additions) takes(rule *noderule.Rule) bool {
 	return slices.ContainsFunc(a[rule.UID], func(node *noderule.Node) bool { return noderule.InUse(rule, node) })
 }
@@ -187,7 +187,8 @@ type Reservation struct {
 	RetryAt time.Time
 }
 
-// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and then applies dependsOn. The error is that of listing all nodes: until that succeeds, no node in use is held, and the reservation is valid.
+// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and then applies dependsOn. The
+// reservation is valid also with an error, which is that of listing all nodes: until that succeeds, no node in use is held.
 func (a *Allocator) Reserve(ctx context.Context, book *noderule.Rulebook, obj *corev1.Node, e *noderule.Evaluation) (*Reservation, error) {
 	var err error
 	if a.mustCount(book, e) {
@@ -356,8 +357,8 @@ func (a *Allocator) recordUnanswered(node *noderule.Node, plan *noderule.Plan) {
 	}
 }
 
-// Abort returns the grants of a node that is not written, or that the API server rejects: other nodes go first. It may be
-// called after Commit.
+// Abort returns the grants of a node that is not written, or whose write the API server rejects, so that other nodes can use
+// them. It may be called after Commit.
 func (r *Reservation) Abort() {
 	a := r.allocator
 	a.mu.Lock()

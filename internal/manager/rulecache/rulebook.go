@@ -1,5 +1,5 @@
-// Package rulecache keeps the compiled rules for the controllers, and has what the controllers of both kinds of
-// rules share: finalizers, status writes and their rate. Package noderule of the core decides what the rules mean.
+// Package rulecache caches the compiled rules, and has the code that the controllers of both kinds of rules share:
+// finalizers, status writes and their rate. It evaluates no rules: the core package noderule does.
 package rulecache
 
 import (
@@ -16,26 +16,25 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Shelf holds the rulebook of the rules that the reader knows now.
+// Shelf caches the rulebook of the current rules of a reader. It is safe for concurrent use.
 type Shelf struct {
-	// reader answers from memory: it is asked on every look at a node.
+	// reader reads from memory: every reconcile of a node reads it.
 	reader client.Reader
 
 	mu    sync.Mutex
 	store versioned
 	book  *noderule.Rulebook
-	// version is that of the store before the rules were listed of which the book is; empty if
-	// it did not tell.
+	// version is the version of the store before the rules of the book were listed; empty if it was not known.
 	version string
-	made    int // books so far
+	made    int // number of books so far
 }
 
-// NewShelf makes a shelf over a cache. One that tells its version is listed only when that
-// changed; any other reader is listed every time.
+// NewShelf returns a shelf for a cache. A cache whose store has a version is listed only after the version has changed; any
+// other reader is listed at each call.
 func NewShelf(cache client.Reader) *Shelf { return &Shelf{reader: cache} }
 
-// Current is the rulebook of the rules as the cache has them at the time of the call. It is
-// compiled anew only when a rule came, went or changed in what decisions need.
+// Current returns the rulebook of the rules in the cache at the time of the call. It compiles the rules again only if one was
+// added or removed, or changed in a way that decisions depend on.
 func (s *Shelf) Current(ctx context.Context) (*noderule.Rulebook, error) {
 	book, version := s.known(ctx)
 	if book != nil {
@@ -48,7 +47,7 @@ func (s *Shelf) Current(ctx context.Context) (*noderule.Rulebook, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.book != nil && newer(s.version, version) {
-		return s.book, nil // somebody has listed later, and was faster
+		return s.book, nil // a concurrent call has listed later
 	}
 	s.version = version
 	if s.book == nil || !isOf(s.book, list.Items) {
@@ -63,15 +62,14 @@ func (s *Shelf) Current(ctx context.Context) (*noderule.Rulebook, error) {
 	return s.book, nil
 }
 
-// newer reports whether one version of the store is newer than another, as far as they tell.
+// newer reports whether version a of the store is newer than b. It returns false if they cannot be compared.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// known is the book if nothing was written to the cache since its rules were listed. Else it
-// is nil, and version is what to remember the next book by: taken before listing, so what is
-// written meanwhile makes another one.
+// known returns the book if nothing was written to the store since its rules were listed. Otherwise book is nil, and version is
+// that of the next book: it is read before the rules are listed, so that a write meanwhile invalidates that book.
 func (s *Shelf) known(ctx context.Context) (book *noderule.Rulebook, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +85,7 @@ func (s *Shelf) known(ctx context.Context) (book *noderule.Rulebook, version str
 	return book, version
 }
 
-// isOf reports whether the book was made of just these rules.
+// isOf reports whether the book was compiled from exactly these rules.
 func isOf(book *noderule.Rulebook, rules []v1alpha1.NodeReadinessRule) bool {
 	if len(book.Rules()) != len(rules) {
 		return false
@@ -100,16 +98,15 @@ func isOf(book *noderule.Rulebook, rules []v1alpha1.NodeReadinessRule) bool {
 	return true
 }
 
-// versioned is a store that tells the resource version of the last thing that was written to
-// it, as one with the write itself: as long as the version is the same, so is what it holds.
-// It is empty where client-go cannot tell (AtomicFIFO is turned off).
+// versioned is a store with the resource version of its last write. Version and content change together: while the version is
+// the same, the content is, too. The version is empty if client-go does not set it (AtomicFIFO is disabled).
 type versioned interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// storeOf is the store behind a cache's rules; nil if the reader is no cache, or does not
-// show its store. A handler would not do instead: it is told of a change some time after the
-// store has it, and a reconcile in between would see old rules and never look again.
+// storeOf returns the store of the rules of a cache; nil if the reader is no cache or has no accessible store. An event handler
+// cannot replace it: the handler is called some time after the change of the store, and a reconcile in between would use stale
+// rules without being requeued.
 func storeOf(ctx context.Context, reader client.Reader) versioned {
 	informers, ok := reader.(cache.Informers)
 	if !ok {
@@ -117,7 +114,7 @@ func storeOf(ctx context.Context, reader client.Reader) versioned {
 	}
 	informer, err := informers.GetInformer(ctx, &v1alpha1.NodeReadinessRule{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil // listing says the same
+		return nil // List returns the same error
 	}
 	shared, ok := informer.(toolscache.SharedInformer)
 	if !ok {

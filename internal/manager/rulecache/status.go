@@ -17,14 +17,14 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// Locked is a patch that fails if anything else changed the object: a merge patch replaces whole
-// lists, others' finalizers and conditions among them.
+// Locked returns a patch that fails if another client changed the object: a merge patch replaces whole lists, including the
+// finalizers and conditions of other clients.
 func Locked(base client.Object) client.Patch {
 	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
-// AddFinalizer adds a finalizer to an object that is not being deleted, and nothing else: the write
-// fails if anything else changed.
+// AddFinalizer adds a finalizer to an object that is not being deleted, and changes nothing else. The write fails if another
+// client changed the object.
 func AddFinalizer(ctx context.Context, c client.Writer, obj client.Object, finalizer string) error {
 	if obj.GetDeletionTimestamp() != nil || controllerutil.ContainsFinalizer(obj, finalizer) {
 		return nil
@@ -33,26 +33,26 @@ func AddFinalizer(ctx context.Context, c client.Writer, obj client.Object, final
 	controllerutil.AddFinalizer(obj, finalizer)
 	if err := c.Patch(ctx, obj, Locked(base)); err != nil {
 		obj.SetFinalizers(base.GetFinalizers())
-		return fmt.Errorf("adding our finalizer: %w", err)
+		return fmt.Errorf("adding the finalizer: %w", err)
 	}
 	return nil
 }
 
-// DropFinalizer removes a finalizer, and nothing else.
+// DropFinalizer removes a finalizer, and changes nothing else.
 func DropFinalizer(ctx context.Context, c client.Writer, obj client.Object, finalizer string) error {
 	changed := clone(obj)
 	controllerutil.RemoveFinalizer(changed, finalizer)
 	if err := c.Patch(ctx, changed, Locked(obj)); err != nil {
-		return fmt.Errorf("dropping our finalizer: %w", err)
+		return fmt.Errorf("removing the finalizer: %w", err)
 	}
 	return nil
 }
 
 func clone(obj client.Object) client.Object {
-	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of what it is of
+	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
 }
 
-// NodeRules lists the rules for nodes past any cache; none if the CRD is gone.
+// NodeRules lists NodeReadinessRules from the API server; none if the CRD does not exist.
 func NodeRules(ctx context.Context, live client.Reader) ([]*v1alpha1.NodeReadinessRule, error) {
 	var list v1alpha1.NodeReadinessRuleList
 	if err := ListLive(ctx, live, &list); err != nil {
@@ -90,14 +90,14 @@ func SetConditions(status *[]metav1.Condition, generation int64, now metav1.Time
 	}
 }
 
-// Pace remembers when the status of each rule was written, and since when the next one waits. The
-// zero value is one of none.
+// Pace has the time of the last status write of each rule, and since when the next one is deferred. The zero value is ready for
+// use. It is safe for concurrent use.
 type Pace struct {
 	mu               sync.Mutex
 	written, waiting map[string]time.Time
 }
 
-// Wrote says that the status of a rule is written, and so waits no more.
+// Wrote records a status write of a rule, which ends its deferral.
 func (p *Pace) Wrote(rule string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *Pace) Wrote(rule string, at time.Time) {
 	delete(p.waiting, rule)
 }
 
-// Waits says that the status of a rule waits, and returns since when: now, unless it did before.
+// Waits records that the status write of a rule is deferred, and returns since when.
 func (p *Pace) Waits(rule string, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,15 +122,14 @@ func (p *Pace) Waits(rule string, now time.Time) time.Time {
 	return now
 }
 
-// Goes says that the status of a rule is as it should be, written or not, and so waits no more. One
-// whose write failed still waits, from when it began to.
+// Goes ends the deferral of a rule whose status is up to date, written or not. After a failed write the deferral continues.
 func (p *Pace) Goes(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waiting, rule)
 }
 
-// Last is when the status of a rule was written; false if it was not.
+// Last returns the time of the last status write of a rule; false if there was none.
 func (p *Pace) Last(rule string) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +137,7 @@ func (p *Pace) Last(rule string) (time.Time, bool) {
 	return at, ok
 }
 
-// Forget forgets a rule that is gone.
+// Forget removes a deleted rule.
 func (p *Pace) Forget(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,17 +145,17 @@ func (p *Pace) Forget(rule string) {
 	delete(p.waiting, rule)
 }
 
-// ListLive lists the rules past any cache. Where the CRD is gone, so are all rules: what they
-// left must not stay because nobody can be asked about it.
+// ListLive lists the rules from the API server. Without the CRD no rules exist, so it returns none: their leftovers must be
+// removed, too.
 func ListLive(ctx context.Context, live client.Reader, list client.ObjectList) error {
 	err := live.List(ctx, list)
 	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
 	}
-	return fmt.Errorf("listing rules past the cache: %w", err)
+	return fmt.Errorf("listing rules from the API server: %w", err)
 }
 
-// ListLiveObjects lists the rules past any cache, as ListLive does, and returns pointers to them.
+// ListLiveObjects lists the rules from the API server, as ListLive does, and returns pointers to them.
 func ListLiveObjects(ctx context.Context, live client.Reader, list client.ObjectList) ([]client.Object, error) {
 	if err := ListLive(ctx, live, list); err != nil {
 		return nil, err

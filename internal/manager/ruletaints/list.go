@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// maxAttempts is how many failures in a row make callers wait. After that, after a refusal and after
-	// a timeout, nodes are held without an entry: a pod that starts too early is worse than a leftover.
+	// maxAttempts is the number of consecutive failures during which callers wait. After that, or after a rejection or a
+	// timeout, nodes are held without an entry: a pod that starts too early is worse than a leftover.
 	maxAttempts = 5
 
-	// After that the write is retried after retryFirst, then twice as long each time, up to retryLast.
+	// Then the write is retried after retryFirst, and after twice as long each time, up to retryLast.
 	retryFirst = time.Second
 	retryLast  = 5 * time.Minute
 
 	// requestTimeout bounds the requests of one call. Reconciles of all nodes may wait for them.
 	requestTimeout = 5 * time.Second
 
-	// refreshInterval is how often Refresh reads the list again.
+	// refreshInterval is the minimum time between two reads by Refresh.
 	refreshInterval = 5 * time.Minute
 
-	// maxWrites is how often one Enter writes: another client may have removed entries.
+	// maxWrites is the maximum number of writes of one Enter: another client may remove entries meanwhile.
 	maxWrites = 3
 )
 
-// List is the list as the leader knows it, in memory. It is safe for concurrent use.
+// List is the leader's copy of the list, in memory. It is safe for concurrent use.
 type List struct {
 	live      client.Reader
 	client    client.Client
@@ -49,8 +49,7 @@ type List struct {
 	entered atomic.Pointer[noderule.Rulebook]
 	taints  atomic.Pointer[noderule.RuleTaints]
 
-	// requests is held while a request is under way. The fields below need mu, which is never
-	// held during a request.
+	// requests is held during a request. The fields below need mu, which is never held during a request.
 	requests  *semaphore.Weighted
 	mu        sync.Mutex
 	onChange  []func()
@@ -61,13 +60,13 @@ type List struct {
 	read      time.Time
 }
 
-// New returns the list in the ConfigMap of this namespace. It is read by the first Enter, past any cache.
+// New returns the list in the ConfigMap of this namespace. The first Enter reads it from the API server.
 func New(live client.Reader, c client.Client, namespace string, clock clock.PassiveClock) *List {
 	return &List{live: live, client: c, namespace: namespace, clock: clock, requests: semaphore.NewWeighted(1)}
 }
 
-// OnChange calls f, which must not block, whenever Problem may have changed or a list that could not be
-// read was read.
+// OnChange calls f, which must not block, whenever Problem may have changed, and after the first successful read if an
+// earlier one failed.
 func (l *List) OnChange(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +82,7 @@ func (l *List) changed() {
 	}
 }
 
-// Taints are all entries; nil until the list was read. Callers must not change them.
+// Taints returns all entries; nil until the list was read. Callers must not change them.
 func (l *List) Taints() noderule.RuleTaints {
 	if taints := l.taints.Load(); taints != nil {
 		return *taints
@@ -91,8 +90,7 @@ func (l *List) Taints() noderule.RuleTaints {
 	return nil
 }
 
-// Problem is why the list cannot be read or written, nil if it can, and after how long that is tried
-// again.
+// Problem returns why the list cannot be read or written, and the time to the next attempt; nil if there is no problem.
 func (l *List) Problem() (retry time.Duration, problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +100,8 @@ func (l *List) Problem() (retry time.Duration, problem error) {
 	return max(l.retry.Sub(l.clock.Now()), retryFirst), l.problem
 }
 
-// Enter returns when all rules of the book are in the list. It fails while that may succeed in a
-// moment. It also returns nil while the list cannot be written: Problem reports that.
+// Enter returns nil when all rules of the book are in the list, and also while the list cannot be written: Problem then returns
+// the error. It returns an error if the caller is to retry.
 func (l *List) Enter(ctx context.Context, book *noderule.Rulebook) error {
 	if l.complete(book) || l.resting() {
 		return nil
@@ -113,7 +111,7 @@ func (l *List) Enter(ctx context.Context, book *noderule.Rulebook) error {
 		return ctx.Err()
 	}
 	defer l.requests.Release(1)
-	if l.complete(book) || l.resting() { // by the call that was under way
+	if l.complete(book) || l.resting() { // after the concurrent call
 		return nil
 	}
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -142,8 +140,8 @@ func (l *List) enter(ctx context.Context, book *noderule.Rulebook) error {
 	return nil
 }
 
-// acquire makes the caller the only one with a request. It may wait while another request is under way,
-// until the context ends.
+// acquire reserves the right to send a request. If another request is in flight, it waits until the context ends, or returns
+// false if wait is false.
 func (l *List) acquire(ctx context.Context, wait bool) bool {
 	if !wait {
 		return l.requests.TryAcquire(1)
@@ -151,7 +149,7 @@ func (l *List) acquire(ctx context.Context, wait bool) bool {
 	return l.requests.Acquire(ctx, 1) == nil
 }
 
-// complete reports whether all rules of the book are in the list. Then there is no problem.
+// complete reports whether all rules of the book are in the list. If they are, it clears the problem.
 func (l *List) complete(book *noderule.Rulebook) bool {
 	if l.entered.Load() == book {
 		return true
@@ -178,7 +176,7 @@ func (l *List) resting() bool {
 	return l.problem != nil && l.clock.Now().Before(l.retry)
 }
 
-// missing are the rules of the book that are not in the list. An invalid taint cannot be in it.
+// missing returns the rules of the book that are not in the list, except rules with an invalid taint.
 func (l *List) missing(book *noderule.Rulebook) noderule.RuleTaints {
 	known, missing := l.Taints(), noderule.RuleTaints{}
 	for uid, taint := range book.Taints() {
@@ -189,7 +187,7 @@ func (l *List) missing(book *noderule.Rulebook) noderule.RuleTaints {
 	return missing
 }
 
-// Remove removes entries. A failure is returned. The entries are then unknown until Refresh.
+// Remove removes entries. If it returns an error, the entries are unknown until Refresh.
 func (l *List) Remove(ctx context.Context, rules []types.UID) error {
 	if !l.acquire(ctx, true) {
 		return ctx.Err()
@@ -209,8 +207,7 @@ func (l *List) Remove(ctx context.Context, rules []types.UID) error {
 	return l.write(ctx, nil, rules)
 }
 
-// Refresh reads the list again, every few minutes and after a removal that failed: another client may
-// have changed it.
+// Refresh reads the list again if refreshInterval has passed or a removal has failed: another client may have changed it.
 func (l *List) Refresh(ctx context.Context) error {
 	l.mu.Lock()
 	due := l.Taints() != nil && l.clock.Since(l.read) >= refreshInterval
@@ -246,7 +243,7 @@ func (l *List) write(ctx context.Context, add noderule.RuleTaints, remove []type
 	return nil
 }
 
-// store keeps what the ConfigMap has. Entries that cannot be read are logged once.
+// store stores the entries of the ConfigMap, and logs malformed ones once.
 func (l *List) store(ctx context.Context, taints noderule.RuleTaints, malformed []string) {
 	l.mu.Lock()
 	if len(malformed) > 0 && !slices.Equal(malformed, l.malformed) {
@@ -263,7 +260,7 @@ func (l *List) store(ctx context.Context, taints noderule.RuleTaints, malformed 
 	}
 }
 
-// fail returns the error if the caller is to try again.
+// fail returns the error if the caller is to retry.
 func (l *List) fail(ctx context.Context, err error, timeout bool) error {
 	l.mu.Lock()
 	l.failures++
@@ -276,14 +273,14 @@ func (l *List) fail(ctx context.Context, err error, timeout bool) error {
 	l.retry = l.clock.Now().Add(min(retryFirst<<min(l.failures-1, 10), retryLast))
 	l.mu.Unlock()
 	if first {
-		log.FromContext(ctx).Error(err, "Cannot write the list of rule taints: nodes are held without an entry, and leftovers of force-deleted rules will not be removed")
+		log.FromContext(ctx).Error(err, "Writing the list of rule taints failed; until it succeeds, nodes are held without an entry, and leftovers of force-deleted rules are not removed")
 		l.changed()
 	}
 	return nil
 }
 
-// isRefusal reports whether the API server will answer the same until a user changes something: a role,
-// a policy, the namespace or the ConfigMap.
+// isRefusal reports whether the API server will return the same error until a role, a policy, the namespace or the ConfigMap
+// changes.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

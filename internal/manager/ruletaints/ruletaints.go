@@ -1,6 +1,6 @@
-// Package ruletaints keeps the list of rule taints: the taint of each rule, by the UID of the rule. It is one
+// Package ruletaints owns the list of rule taints: the taint of each rule, by the UID of the rule. It is one
 // ConfigMap in the namespace of the manager. The leader adds a rule before a node or a policy names the rule, and
-// removes it when nothing of the rule is left. Ownership records on nodes can be forged; the manager acts only on
+// removes it when no trace of the rule is left. Ownership records on nodes can be forged; the manager acts only on
 // those whose rule and taint are in the list.
 //
 // The package writes that ConfigMap only, and never writes nodes.
@@ -33,8 +33,7 @@ func configMap(namespace string) *corev1.ConfigMap {
 	}
 }
 
-// Read returns the entries of the list, and the keys of entries that cannot be read. A ConfigMap that
-// does not exist has none.
+// Read returns the entries of the list, and the keys of malformed entries. A ConfigMap that does not exist has none.
 func Read(ctx context.Context, from client.Reader, namespace string) (taints noderule.RuleTaints, malformed []string, err error) {
 	obj := configMap(namespace)
 	if err := from.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
@@ -44,7 +43,7 @@ func Read(ctx context.Context, from client.Reader, namespace string) (taints nod
 	return taints, malformed, nil
 }
 
-// Delete removes the whole list. It reports whether there was one.
+// Delete deletes the list. It reports whether the list existed.
 func Delete(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	obj := configMap(namespace)
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -70,8 +69,8 @@ func entriesOf(obj *corev1.ConfigMap) (taints noderule.RuleTaints, malformed []s
 	return taints, malformed
 }
 
-// write adds and removes entries, and returns the ConfigMap as stored. Other entries stay as they are, also
-// those that cannot be read. It creates a ConfigMap that does not exist, with all entries.
+// write adds and removes entries, and returns the stored ConfigMap. It changes no other entries, malformed ones included. If the
+// ConfigMap does not exist, write creates it with all entries.
 func write(ctx context.Context, c client.Client, namespace string, known, add noderule.RuleTaints, remove []types.UID) (*corev1.ConfigMap, error) {
 	data := map[types.UID]any{}
 	for uid, taint := range add {
