@@ -58,7 +58,7 @@ func TestEveryVerbWithTheLeastRights(t *testing.T) {
 		if len(got.Nodes) != 1 || got.Nodes[0].Name != held || got.Nodes[0].State != noderule.Held {
 			t.Errorf("got %+v", got)
 		}
-		u.readiness(t, "nodes", "-l", "pool=nobody").expect(t, 0, "No node has these labels")
+		u.readiness(t, "nodes", "-l", "pool=missing").expect(t, 0, "No node matches the selector")
 	})
 	t.Run("why", func(t *testing.T) {
 		u.readiness(t, "why", held).expect(t, 0, held+" is held", "by rule "+rule, testenv.Condition+" is False, must be True", "What to do", "Could not be read", "events of the node", "permission denied")

@@ -10,11 +10,11 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// quiet is how long a condition may be without a heartbeat before somebody should look: the
-// reporter's own default is five minutes.
-const quiet = 11 * time.Minute
+// staleHeartbeat is the age from which the advice mentions a heartbeat. The reporter's default period is five
+// minutes.
+const staleHeartbeat = 11 * time.Minute
 
-// advice is what to do next, most important first.
+// advice returns the next steps, most important first.
 func (s Explanation) advice(now time.Time) []string {
 	var next []string
 	add := func(format string, args ...any) { next = append(next, fmt.Sprintf(format, args...)) }
@@ -52,7 +52,7 @@ func (s Explanation) advice(now time.Time) []string {
 	return next
 }
 
-// foreign are other taints, without the one that says no more than that the node is cordoned.
+// foreign returns the taints that belong to no rule, without the taint of a cordon.
 func (s Explanation) foreign() []string {
 	var others []string
 	for _, taint := range s.OtherTaints {
@@ -63,13 +63,13 @@ func (s Explanation) foreign() []string {
 	return others
 }
 
-// remedies says what to do about the requirements of a rule, if it may hold the node.
+// remedies returns the steps for the unmet requirements of a rule, if the rule may hold the node.
 func (s Explanation) remedies(c Chapter, now time.Time) []string {
 	var next []string
 	pods := "kubectl get pods -A -o wide --field-selector spec.nodeName=" + s.Name
 	for _, r := range c.Requirements {
 		silent := ""
-		if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > quiet {
+		if !r.Heartbeat.IsZero() && now.Sub(r.Heartbeat) > staleHeartbeat {
 			silent = fmt.Sprintf("The last heartbeat of %s was %s ago; its reporter may not be running. ", r.Type, Age(r.Heartbeat, now))
 		}
 		switch {
@@ -96,7 +96,7 @@ func (s Explanation) remedies(c Chapter, now time.Time) []string {
 	return next
 }
 
-// unmet says what a condition says, and who says so.
+// unmet describes the current status of a condition, with its reason and its writer.
 func unmet(r Requirement, now time.Time) string {
 	text := fmt.Sprintf("%s is %s%s", r.Type, r.Current, forHow(r.Since, now))
 	if said := strings.TrimSpace(r.Reason + " " + r.Message); said != "" {

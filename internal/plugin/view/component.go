@@ -11,41 +11,41 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Says is what a component says of a pod.
+// Says is the result of a component for a pod.
 type Says string
 
 const (
-	// SaysYes says that its part of the pod's network is there.
+	// SaysYes means that the component's part of the pod's network is ready.
 	SaysYes Says = "yes"
-	// SaysNo says that it is not.
+	// SaysNo means that it is not ready.
 	SaysNo Says = "no"
-	// SaysUnknown says that nobody has told: only the agent on the node can ask.
+	// SaysUnknown means that there is no result: only the agent on the node can check.
 	SaysUnknown Says = "unknown"
 )
 
-// Component is one component that a gate waits for beside what it says.
+// Component is one component that a gate waits for, with its result.
 type Component struct {
 	Rule string       `json:"rule"`
 	Name string       `json:"name"`
 	Kind podrule.Kind `json:"kind"`
-	// How is how it answers, e.g. "pod condition policy.example.com/programmed".
+	// How is the component's check, e.g. "pod condition policy.example.com/programmed".
 	How string `json:"how"`
 
 	Says Says `json:"says"`
-	// Why is why that is not yes, in words.
+	// Why is the reason if the component is not ready; empty otherwise.
 	Why string `json:"why,omitempty"`
-	// Since is since when a condition is as it is, and Writer who wrote it last, as the API server
-	// knows; zero and empty for other kinds.
+	// Since is the last transition of a condition. Writer is the field manager that wrote it last. Both are empty
+	// for other kinds.
 	Since  time.Time `json:"since,omitzero"`
 	Writer string    `json:"writer,omitempty"`
 
-	// unfilled says that it names an address that the pod does not have, and needsStart that it says yes only
-	// when containers have started.
+	// unfilled means that the component uses an address that the pod does not have. needsStart means that it can
+	// become ready only after containers have started.
 	unfilled, needsStart bool
 }
 
-// componentsOf are the components of a gate. Conditions are seen; of the others the gate's own
-// condition tells what the agent reported.
+// componentsOf returns the components of a gate. The results of conditions are read from the objects. The other
+// results come from the gate's own condition, which the agent wrote.
 func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component {
 	told := reportedIn(podCondition(obj, v.Gate), v.Rules)
 	var all []Component
@@ -64,11 +64,11 @@ func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component 
 	return all
 }
 
-// asks says that the components of a closed gate were asked: the pod has a network.
+// asks reports whether the components of a closed gate are checked: the pod has a sandbox.
 func asks(v *podrule.Verdict) bool { return v.Open || len(v.Missing) > 0 }
 
-// says is what the component says, and why that is not yes. A live agent knows more of a node's
-// condition than it shows: when the node booted.
+// says returns the result of the component, and the reason if it is not ready. For a node condition, a live agent
+// also takes the boot of the node into account, which the condition does not show.
 func (c *Component) says(v *podrule.Verdict, told reported, place Place) (Says, string) {
 	says, why := told.of(c)
 	switch {
@@ -82,7 +82,7 @@ func (c *Component) says(v *podrule.Verdict, told reported, place Place) (Says, 
 	return says, why
 }
 
-// seen is what the verdict says of the component.
+// seen returns the verdict's result for the component.
 func (c *Component) seen(v *podrule.Verdict) (Says, string) {
 	i := slices.IndexFunc(v.Missing, func(m podrule.Missing) bool { return m.Rule == c.Rule && m.Component == c.Name })
 	if i < 0 {
@@ -91,15 +91,15 @@ func (c *Component) seen(v *podrule.Verdict) (Says, string) {
 	return SaysNo, v.Missing[i].Why
 }
 
-// reported is what the condition of a gate tells of components.
+// reported holds the results of components that the condition of a gate contains.
 type reported struct {
-	// missing are those that had not said yes, and why, by name or by rule and name.
+	// missing maps each component that was not ready to the reason, by name or by rule and name.
 	missing map[string]string
-	// all says that no other one is missing.
+	// all means that every other component is ready.
 	all bool
 }
 
-// of is what the message reports of the component.
+// of returns the reported result of the component.
 func (h reported) of(c *Component) (Says, string) {
 	for _, name := range []string{c.Rule + "/" + c.Name, c.Name} {
 		if why, missing := h.missing[name]; missing {
@@ -112,7 +112,7 @@ func (h reported) of(c *Component) (Says, string) {
 	return SaysUnknown, "only the agent on the pod's node can check it"
 }
 
-// reportedIn is what a gate's condition tells of the components of its rules.
+// reportedIn reads the results of the components of these rules from a gate's condition.
 func reportedIn(is *corev1.PodCondition, rules []*podrule.Rule) reported {
 	switch {
 	case is == nil:
@@ -131,11 +131,11 @@ func reportedIn(is *corev1.PodCondition, rules []*podrule.Rule) reported {
 	return parseWaiting(is.Message, names)
 }
 
-// waitingFor is how the message of a closed gate begins that names components. A test holds that it
-// is what package gating writes.
+// waitingFor is the prefix of a closed gate's message that names components. A test compares it with the message
+// that package podrule writes.
 const waitingFor = "waiting for "
 
-// parseWaiting reads "waiting for a (why), b (why)", in which only these names can be.
+// parseWaiting parses "waiting for a (why), b (why)", which contains only these names.
 func parseWaiting(message string, names []string) reported {
 	_, rest, found := strings.Cut(message, waitingFor)
 	if !found {
@@ -159,7 +159,7 @@ func parseWaiting(message string, names []string) reported {
 	return h
 }
 
-// leading is the name that the text begins with; empty if it is none of these.
+// leading returns the name that the text starts with; empty if none of them.
 func leading(text string, names []string) string {
 	for _, name := range names {
 		if rest, begins := strings.CutPrefix(text, name); begins && (rest == "" || strings.HasPrefix(rest, ", ") || strings.HasPrefix(rest, " (")) {
@@ -169,8 +169,8 @@ func leading(text string, names []string) string {
 	return ""
 }
 
-// untilNext splits the text at the parenthesis that ends why a component has not said yes: after it
-// comes the next one, or nothing. Within, anything can be.
+// untilNext splits the text after the parenthesis that closes the reason of a component. The next component or
+// the end of the text follows. The reason itself can contain any characters.
 func untilNext(text string, names []string) (why, rest string) {
 	for i := range len(text) {
 		if text[i] != ')' {

@@ -16,48 +16,47 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Explanation is all there is to say about one node, and what to do next.
+// Explanation is the full explanation of one node, with the next steps.
 type Explanation struct {
 	Node
 
 	// Headline is the answer in one sentence.
 	Headline string `json:"headline"`
-	// Chapters are the rules that speak of the node, those that hold it first.
+	// Chapters are the rules that select or hold the node. Rules that hold it come first.
 	Chapters []Chapter `json:"chapters,omitempty"`
-	// Events are those of the node that tell of rules, oldest first.
+	// Events are the manager's events on the node, oldest first.
 	Events []Event `json:"events,omitempty"`
-	// Next is what to do, most important first.
+	// Next are the next steps, most important first.
 	Next []string `json:"next,omitempty"`
-	// Unseen is what could not be looked at, and why.
+	// Unseen is what could not be read, with the reason.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
-// Chapter is what one rule has to do with the node.
+// Chapter is the explanation of one rule for the node.
 type Chapter struct {
 	Standing
 
-	// Text says it in one sentence.
+	// Text is the state of the rule in one sentence, without its subject.
 	Text string                   `json:"text"`
 	Mode v1alpha1.EnforcementMode `json:"mode"`
-	// AnyOf says that one met requirement is enough.
+	// AnyOf means that one met requirement is enough.
 	AnyOf        bool          `json:"anyOf,omitempty"`
 	Requirements []Requirement `json:"requirements,omitempty"`
-	// Refused is why the API server does not let the node be written; empty if it does.
+	// Refused is the API server's message if it rejects writes to the node; else empty.
 	Refused string `json:"refused,omitempty"`
-	// Problem is why the rule does nothing, though it selects the node.
+	// Problem is the reason why the rule has no effect, although it selects the node.
 	Problem string `json:"problem,omitempty"`
-	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
+	// Blocked names the DaemonSets that must run before the rule can release nodes, and that cannot start.
 	Blocked string `json:"blocked,omitempty"`
 }
 
-// Requirement is one requirement of a rule beside what the node says.
+// Requirement is one requirement of a rule, with the current status on the node.
 type Requirement struct {
 	Type     string                 `json:"type"`
 	Required corev1.ConditionStatus `json:"required"`
 	Current  corev1.ConditionStatus `json:"current"`
 	Met      bool                   `json:"met"`
-	// Absent says that the node has no such condition; Default that Current is the rule's
-	// defaultStatus.
+	// Absent means that the node has no such condition. Default means that Current is the rule's defaultStatus.
 	Absent  bool `json:"absent,omitempty"`
 	Default bool `json:"default,omitempty"`
 
@@ -65,13 +64,13 @@ type Requirement struct {
 	Message   string    `json:"message,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	Heartbeat time.Time `json:"heartbeat,omitzero"`
-	// Writer is who wrote the condition last, as the API server knows it; empty if unknown.
+	// Writer is the field manager that wrote the condition last; empty if unknown.
 	Writer string `json:"writer,omitempty"`
-	// WhyUnknown is why the status that the node has does not count; empty if it counts.
+	// WhyUnknown is the reason why the node's status counts as Unknown; empty if the status counts.
 	WhyUnknown string `json:"whyUnknown,omitempty"`
 }
 
-// Event is something that happened to the node.
+// Event is an event on the node or pod.
 type Event struct {
 	At     time.Time `json:"at"`
 	Type   string    `json:"type"`
@@ -100,7 +99,7 @@ func (b *Book) Explanation(obj *corev1.Node, events []corev1.Event, unseen []str
 	return explanation
 }
 
-// waiting is what to do if the manager waits for another controller. It is the same for every rule.
+// waiting returns the next step if the manager waits for another controller. It is the same for every rule.
 func (b *Book) waiting() []string {
 	for _, rule := range b.compiled.Rules() {
 		if waits := soleController(b.objects[rule.UID].Status.Conditions, v1alpha1.ReasonWaitingForLease); waits != "" {
@@ -149,7 +148,7 @@ func requirementOf(o noderule.Observation, node *noderule.Node, writers map[stri
 	return r
 }
 
-// rank orders chapters: what holds the node, what will change, what does nothing, the rest.
+// rank orders chapters: rules that hold the node, rules that are about to change it, rules without effect, the rest.
 func (c Chapter) rank() int {
 	switch {
 	case c.Held:
@@ -162,7 +161,7 @@ func (c Chapter) rank() int {
 	return 3
 }
 
-// text says how the rule stands, in a sentence.
+// text returns the state of the rule in one sentence, without its subject.
 func (c Chapter) text(rule *noderule.Rule, now time.Time) string {
 	switch {
 	case c.Problem != "":
@@ -195,7 +194,7 @@ func (c Chapter) text(rule *noderule.Rule, now time.Time) string {
 	return "does not hold this node: its requirements are met"
 }
 
-// forGood says for how long a bootstrap-only rule has released a node.
+// forGood returns for how long a bootstrap-only rule releases a node.
 func forGood(rule *noderule.Rule) string {
 	if rule.Boot {
 		return "for this boot (bootstrapScope Boot)"
@@ -203,7 +202,7 @@ func forGood(rule *noderule.Rule) string {
 	return "permanently (bootstrap-only)"
 }
 
-// caused says how a rule stands that does not do what its requirements alone ask for.
+// caused describes a rule whose verdict does not follow from its requirements alone.
 func (c Chapter) caused(rule *noderule.Rule, now time.Time) string {
 	holds, released := "is about to hold this node", "released this node"
 	if c.Held {
@@ -230,7 +229,7 @@ func (c Chapter) caused(rule *noderule.Rule, now time.Time) string {
 	return ""
 }
 
-// previewed says what a rule that changes nothing would do.
+// previewed describes what a dry-run rule would do.
 func (c Chapter) previewed() string {
 	switch {
 	case c.Held:
@@ -243,7 +242,7 @@ func (c Chapter) previewed() string {
 	return "is a dry run: it would not hold this node"
 }
 
-// headline is the answer in one sentence.
+// headline returns the answer in one sentence.
 func (s Explanation) headline(now time.Time) string {
 	switch s.State {
 	case noderule.Held:
@@ -267,7 +266,7 @@ func (s Explanation) headline(now time.Time) string {
 	return "no enforced rule selects " + s.Name
 }
 
-// spared names the first rule that leaves the node released although its requirements are not met.
+// spared describes the first rule that leaves the node released although its requirements are not met.
 func (s Explanation) spared() string {
 	for _, c := range s.Chapters {
 		if c.releasedAnyway() {
@@ -284,7 +283,7 @@ func (c Chapter) releasedAnyway() bool {
 	return !c.Preview && c.State == noderule.Released && !c.Completed && (c.Cause == noderule.CauseLimit || c.Cause == noderule.CauseDeadline)
 }
 
-// holders names the rules that hold the node, and what each misses.
+// holders names the rules that hold the node, each with its reason.
 func (s Explanation) holders() string {
 	var parts []string
 	for _, c := range s.Chapters {
@@ -295,7 +294,7 @@ func (s Explanation) holders() string {
 	return strings.Join(parts, "; and by ")
 }
 
-// because says why the rule holds the node.
+// because returns why the rule holds the node.
 func (c Chapter) because() string {
 	var missing []string
 	for _, m := range c.Missing {
@@ -320,7 +319,7 @@ func (c Chapter) because() string {
 	return ", which is about to release it"
 }
 
-// forHow reads as in " for 3m"; empty if nobody knows.
+// forHow returns e.g. " for 3m"; empty if the time is unknown.
 func forHow(since, now time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -328,7 +327,7 @@ func forHow(since, now time.Time) string {
 	return " for " + Age(since, now)
 }
 
-// eventsAbout are the events about an object that are of interest, oldest first.
+// eventsAbout returns the matching events about an object, oldest first.
 func eventsAbout(kind string, obj metav1.Object, events []corev1.Event, interests func(*corev1.Event) bool) []Event {
 	var all []Event
 	for i := range events {
@@ -343,12 +342,12 @@ func eventsAbout(kind string, obj metav1.Object, events []corev1.Event, interest
 	return all
 }
 
-// reportedBy reports whether one of the controllers wrote the event, in whichever form of the API.
+// reportedBy reports whether one of the controllers wrote the event, in either form of the API.
 func reportedBy(e *corev1.Event, controllers ...string) bool {
 	return slices.Contains(controllers, e.ReportingController) || slices.Contains(controllers, e.Source.Component)
 }
 
-// lastOf is when an event last happened, in whichever form of the API it was written.
+// lastOf returns when an event last happened, in either form of the API.
 func lastOf(e *corev1.Event) time.Time {
 	last := e.LastTimestamp.Time
 	for _, at := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
@@ -369,5 +368,5 @@ func countOf(e *corev1.Event) int32 {
 	return e.Count
 }
 
-// Age is how long ago something was, as kubectl shows it: 40s, 3m20s, 5h10m, 12d.
+// Age formats a duration as kubectl does: 40s, 3m20s, 5h10m, 12d.
 func Age(since, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(since))) }

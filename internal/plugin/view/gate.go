@@ -15,32 +15,32 @@ import (
 // Gate is one gate of a pod.
 type Gate struct {
 	Name string `json:"gate"`
-	// Rules are those that select the pod and have this gate; none if nobody waits for it any more.
+	// Rules are the rules with this gate that select the pod; none if the gate is abandoned.
 	Rules []string `json:"rules,omitempty"`
-	// Open is what the pod says.
+	// Open reports whether the condition of the pod is True.
 	Open bool `json:"open"`
-	// LatchClosed reports that the gate is open and that the latch which it opens is still closed.
+	// LatchClosed reports that the gate is open but the pod's latch is still closed.
 	LatchClosed bool `json:"latchClosed,omitempty"`
-	// Since is when it was opened; of a closed gate, since when the pod waits, zero if it has no
-	// sandbox yet.
+	// Since is when the gate opened. For a closed gate it is since when the pod waits, zero before the pod has a
+	// sandbox.
 	Since time.Time `json:"since,omitzero"`
-	// Reason and Message are those of its condition; empty while there is none.
+	// Reason and Message are those of the gate's condition; empty if the pod has no such condition.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Foreign says that another account set the gate to True while a component is missing. Writer is the
-	// name that its client gave to the API server; empty if it is not known.
+	// Foreign means that another account set the gate to True while a component is not ready. Writer is the
+	// field manager of that account; empty if unknown.
 	Foreign bool   `json:"foreign,omitempty"`
 	Writer  string `json:"writer,omitempty"`
 
-	// For is what a closed gate, or the latch of an open one, waits for, in words.
+	// For describes what a closed gate, or the latch of an open gate, waits for.
 	For string `json:"for,omitempty"`
-	// Due is when a closed gate is late, and Late says that this is over; zero: never.
+	// Due is when a closed gate is late; zero if never. Late means that this time has passed.
 	Due  time.Time `json:"due,omitzero"`
 	Late bool      `json:"late,omitempty"`
 }
 
-// gateOf is a gate that rules have to do with.
+// gateOf returns a gate of the pod that rules use.
 func gateOf(d *podrule.Decision, v *podrule.Verdict, obj *corev1.Pod, place Place, now time.Time) Gate {
 	g := Gate{Name: v.Gate}
 	if is := podCondition(obj, v.Gate); is != nil {
@@ -67,7 +67,7 @@ func gateOf(d *podrule.Decision, v *podrule.Verdict, obj *corev1.Pod, place Plac
 	return g
 }
 
-// writer names the account that set a foreign gate to True.
+// writer returns the quoted name of the account that set a foreign gate to True.
 func (g *Gate) writer() string {
 	if g.Writer == "" {
 		return "another account"
@@ -78,7 +78,7 @@ func (g *Gate) writer() string {
 // Waits reports whether the pod waits because of the gate.
 func (g *Gate) Waits() bool { return !g.Open || g.Foreign || g.LatchClosed }
 
-// dueOf is when the first rule is late whose components have not all said yes; zero: never.
+// dueOf returns the earliest deadline of a rule with a component that is not ready; zero if there is none.
 func dueOf(v *podrule.Verdict, components []Component) time.Time {
 	var first time.Time
 	for _, rule := range v.Rules {
@@ -90,7 +90,7 @@ func dueOf(v *podrule.Verdict, components []Component) time.Time {
 	return first
 }
 
-// waitsFor says what a closed gate waits for.
+// waitsFor describes what a closed gate waits for.
 func waitsFor(v *podrule.Verdict, g *Gate, obj *corev1.Pod, place Place) string {
 	named, names := strings.CutPrefix(g.Message, waitingFor)
 	var text string
@@ -120,7 +120,7 @@ func waitsFor(v *podrule.Verdict, g *Gate, obj *corev1.Pod, place Place) string 
 	return text
 }
 
-// missingNames are the names of the components that are missing.
+// missingNames returns the names of the components that are not ready.
 func missingNames(v *podrule.Verdict) string {
 	var names []string
 	for _, m := range v.Missing {
@@ -134,13 +134,13 @@ func missingNames(v *podrule.Verdict) string {
 	return strings.Join(names, ", ")
 }
 
-// abandoned says that nobody waits for the gate any more. That cannot be told without the labels of
-// the namespace.
+// abandoned reports whether no rule selects the pod for this gate anymore. This is unknown without the labels of the
+// namespace.
 func abandoned(v *podrule.Verdict, place Place) bool {
 	return len(v.Rules) == 0 && place.Namespace != nil
 }
 
-// podCondition is the pod's condition of a type; nil if it has none.
+// podCondition returns the pod's condition of a type; nil if it has none.
 func podCondition(obj *corev1.Pod, conditionType string) *corev1.PodCondition {
 	i := slices.IndexFunc(obj.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == conditionType })
 	if i < 0 {

@@ -13,30 +13,30 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// LatchState says whether containers of a pod wait for its network before they start.
+// LatchState reports whether the containers of a pod wait for its network before they start.
 type LatchState string
 
 const (
-	// LatchNone says that the pod has no latch: they start without waiting.
+	// LatchNone means that the pod has no latch: its containers start without waiting.
 	LatchNone LatchState = "None"
-	// LatchWaiting says that they wait.
+	// LatchWaiting means that the containers wait.
 	LatchWaiting LatchState = "Waiting"
-	// LatchOpen says that they may start.
+	// LatchOpen means that the containers may start.
 	LatchOpen LatchState = "Open"
 )
 
 // Latch is the latch of a pod.
 type Latch struct {
 	State LatchState `json:"state"`
-	// Text says it in one sentence.
+	// Text describes the state in one sentence, without its subject.
 	Text string `json:"text"`
-	// Key is the annotation that opens it; empty if the pod has none.
+	// Key is the value of the annotation that opens the latch; empty if the pod has none.
 	Key string `json:"key,omitempty"`
-	// Problem is why its container does not run; empty if nothing is wrong with it.
+	// Problem is the reason why the latch container does not run; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// latchOf is the latch of a pod. The boot is that of its node; empty if it is not known.
+// latchOf returns the latch of a pod. The boot is the boot ID of its node; empty if unknown.
 func latchOf(obj *corev1.Pod, boot string) Latch {
 	if !podrule.HasLatch(obj) {
 		return Latch{State: LatchNone, Text: "is absent: the pod's containers start without waiting for its network"}
@@ -72,7 +72,7 @@ func latchOf(obj *corev1.Pod, boot string) Latch {
 	return latch
 }
 
-// full says that the annotations of a pod have no room for a key.
+// full reports whether the annotations of a pod have no room for a key.
 func full(obj *corev1.Pod) bool {
 	const aKey = 256
 	left := validation.TotalAnnotationSizeLimitB
@@ -82,7 +82,7 @@ func full(obj *corev1.Pod) bool {
 	return left < aKey
 }
 
-// latchContainer says whether the latch has ended well, or why it does not run.
+// latchContainer reports whether the latch container has succeeded, or why it does not run.
 func latchContainer(obj *corev1.Pod) (passed bool, problem string) {
 	i := slices.IndexFunc(obj.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == v1alpha1.LatchName })
 	if i < 0 {

@@ -11,63 +11,63 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Node is one line about a node.
+// Node is the row of one node.
 type Node struct {
 	Name    string    `json:"name"`
 	UID     types.UID `json:"uid"`
 	Created time.Time `json:"created"`
 
-	// State is Held while the node carries a taint because of a rule, Released when rules
-	// speak of it and none holds it, else NotSelected.
+	// State is Held while the node has a taint because of a rule, Released if enforced rules select the node and
+	// none holds it, else NotSelected.
 	State noderule.State `json:"state"`
-	// Since is when the longest of its holds began; zero if it is not held, or nobody knows.
+	// Since is when the longest of its holds began; zero if it is not held, or if the time is unknown.
 	Since time.Time `json:"since,omitzero"`
-	// Settled says that the node is as all rules want it.
+	// Settled means that the manager has no change left for the node.
 	Settled bool `json:"settled"`
 
-	// Ready is what the kubelet says, Unknown if nothing.
+	// Ready is the status of the condition Ready; Unknown if it is absent.
 	Ready corev1.ConditionStatus `json:"ready"`
-	// Unschedulable says that somebody has cordoned the node.
+	// Unschedulable means that the node is cordoned.
 	Unschedulable bool `json:"unschedulable,omitempty"`
-	// OtherTaints are those that keep pods away and are of no rule, as key=value:effect.
+	// OtherTaints are taints that keep pods away and belong to no rule, as key=value:effect.
 	OtherTaints []string `json:"otherTaints,omitempty"`
 
-	// Rules are those that speak of the node or have left something there, oldest first.
+	// Rules are the rules that select the node or still have a record on it, oldest first.
 	Rules []Standing `json:"rules,omitempty"`
 }
 
-// Standing is how one rule stands with a node.
+// Standing is the verdict of one rule for a node, and what the manager has applied.
 type Standing struct {
 	Rule  string         `json:"rule"`
 	Taint string         `json:"taint"`
 	State noderule.State `json:"state"`
 
-	// Held says that the node carries the taint because of the rule. It differs from State
-	// until the node is settled, and where the rule only previews.
+	// Held means that the node has the taint because of the rule. It differs from State until the node is settled,
+	// and for dry-run rules.
 	Held    bool `json:"held"`
 	Settled bool `json:"settled"`
-	// Preview says that the rule changes nothing: State is what would be.
+	// Preview means that the rule is a dry run: State is what an enforced rule would do.
 	Preview bool `json:"preview,omitempty"`
-	// Completed says that a bootstrap-only rule is done with the node.
+	// Completed means that a bootstrap-only rule has completed on the node.
 	Completed bool `json:"completed,omitempty"`
 
-	// Origin and Since tell of a hold; a time that nobody knows is zero.
+	// Origin and Since describe a hold. Since is zero if unknown.
 	Origin noderule.Origin `json:"origin,omitempty"`
 	Since  time.Time       `json:"since,omitzero"`
 
 	// Met is when the requirements last became met; zero while they are not.
 	Met time.Time `json:"met,omitzero"`
 
-	// Missing are the requirements that hold the node back, in the order of the spec.
+	// Missing are the unmet requirements, in the order of the spec.
 	Missing []Missing `json:"missing,omitempty"`
 
-	// Cause is why State is not the one that the requirements alone ask for; empty if it is.
+	// Cause is the reason if State does not follow from the requirements alone; else empty.
 	Cause noderule.Cause `json:"cause,omitempty"`
-	// WaitsFor is the rule that must release the node first.
+	// WaitsFor is the rule that must release the node first (dependsOn).
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// Stuck says that the node has been held for longer than the rule's deadline.
+	// Stuck means that the node has been held for longer than the rule's deadline.
 	Stuck bool `json:"stuck,omitempty"`
-	// Until is when the requirements will have been met for long enough, if they are met.
+	// Until is when minReadySeconds will have passed, if the requirements are met.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -76,16 +76,15 @@ type Missing struct {
 	Type     string                 `json:"type"`
 	Current  corev1.ConditionStatus `json:"current"`
 	Required corev1.ConditionStatus `json:"required"`
-	// Absent says that the node has no such condition.
+	// Absent means that the node has no such condition.
 	Absent bool `json:"absent,omitempty"`
-	// Since is when that status began to count; for a condition that is absent, when the node was
-	// created.
+	// Since is when the status became effective. For an absent condition it is when the node was created.
 	Since time.Time `json:"since,omitzero"`
-	// WhyUnknown is why the status that the node has does not count; empty if it counts.
+	// WhyUnknown is the reason why the node's status counts as Unknown; empty if the status counts.
 	WhyUnknown string `json:"whyUnknown,omitempty"`
 }
 
-// Value is the status that counts, and why it is not the one that the node has.
+// Value returns the effective status, and the reason if it is not the node's status.
 func (m Missing) Value() string {
 	value := string(m.Current)
 	if m.Absent {
@@ -97,18 +96,18 @@ func (m Missing) Value() string {
 	return value
 }
 
-// String reads as in "NetworkReady is Unknown, must be True".
+// String returns e.g. "NetworkReady is Unknown, must be True".
 func (m Missing) String() string {
 	return m.Type + " is " + m.Value() + ", must be " + string(m.Required)
 }
 
-// Node is the line about a node at a time.
+// Node returns the row of a node at a time.
 func (b *Book) Node(obj *corev1.Node, now time.Time) Node {
 	return b.node(obj, now, b.limited)
 }
 
-// node is the line about a node. Limited says whether a rule that would take it away leaves it
-// released because of maxUnavailable.
+// node returns the row of a node. Limited reports whether a rule that would hold the node leaves it released because
+// of maxUnavailable.
 func (b *Book) node(obj *corev1.Node, now time.Time, limited func(*noderule.Rule, *noderule.Node) bool) Node {
 	node := noderule.NodeOf(obj)
 	row := Node{
@@ -142,7 +141,7 @@ func (b *Book) node(obj *corev1.Node, now time.Time, limited func(*noderule.Rule
 	return row
 }
 
-// add makes the line speak for one more rule.
+// add merges the standing of one more rule into the row.
 func (n *Node) add(s Standing) {
 	n.Settled = n.Settled && (s.Settled || s.Preview)
 	switch {
@@ -156,9 +155,9 @@ func (n *Node) add(s Standing) {
 	}
 }
 
-// limited says whether the manager leaves the node released because of the rule's maxUnavailable,
-// as far as the rule's status tells: a manager counts all nodes. Where it has more than it lists,
-// those that are to be taken away and are not listed count as well.
+// limited reports whether the manager leaves the node released because of the rule's maxUnavailable, according to
+// the rule's status: only the manager counts all nodes. If the status lists fewer nodes than it counts, each
+// unlisted node that the rule would hold is taken as limited.
 func (b *Book) limited(rule *noderule.Rule, node *noderule.Node) bool {
 	status := &b.objects[rule.UID].Status
 	return slices.Contains(status.LimitedNodes, node.Name) || status.Summary != nil && int(status.Summary.Limited) > len(status.LimitedNodes)
@@ -170,7 +169,7 @@ func standingOf(s noderule.Standing, node *noderule.Node, now time.Time) Standin
 		Taint: s.Rule.ID().String(),
 		State: s.State,
 
-		// A taint that somebody else put there holds the node as soon as the rule wants it to.
+		// A taint that another writer added holds the node as soon as the verdict is Held.
 		Held:      s.Holding() || s.Tainted && s.State == noderule.Held && s.Rule.Active(),
 		Settled:   s.Settled(),
 		Preview:   s.Rule.DryRun && s.State != noderule.NotSelected,
@@ -202,8 +201,8 @@ func allMet(rule *noderule.Rule, node *noderule.Node, now time.Time) bool {
 	return !slices.ContainsFunc(noderule.Observe(rule, node, now), func(o noderule.Observation) bool { return !o.Met() })
 }
 
-// metSince is when the requirements, which are met, became so: with allOf when the last one
-// did, with anyOf when the first one did.
+// metSince returns when the requirements became met: with allOf the last one, with anyOf the first one. They must be
+// met now.
 func metSince(rule *noderule.Rule, node *noderule.Node, now time.Time) time.Time {
 	var since time.Time
 	for _, o := range noderule.Observe(rule, node, now) {
@@ -222,7 +221,7 @@ func condition(conditions []corev1.NodeCondition, conditionType string) *corev1.
 	return &conditions[i]
 }
 
-// CompareNodes orders lines: held nodes first, longest first, then by name.
+// CompareNodes orders rows: held nodes first, longest first, then by name.
 func CompareNodes(a, b Node) int {
 	rank := map[noderule.State]int{noderule.Held: 0, noderule.Released: 1, noderule.NotSelected: 2}
 	return cmp.Or(
@@ -232,7 +231,7 @@ func CompareNodes(a, b Node) int {
 	)
 }
 
-// compareTimes puts what began first before the rest, and what nobody knows last.
+// compareTimes orders times: earliest first, unknown (zero) times last.
 func compareTimes(a, b time.Time) int {
 	switch {
 	case a.Equal(b):

@@ -11,13 +11,13 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Passed is a rule that does not select the pod, and why.
+// Passed is a rule that does not select the pod, with the reason.
 type Passed struct {
 	Rule string `json:"rule"`
 	Why  string `json:"why"`
 }
 
-// excluded says why no rule may select the pod; empty if one may.
+// excluded returns why no rule may select the pod; empty if rules may.
 func excluded(obj *corev1.Pod) string {
 	_, mirror := obj.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {
@@ -31,7 +31,7 @@ func excluded(obj *corev1.Pod) string {
 	return fmt.Sprintf("it opts out (label %s: %q)", v1alpha1.OptOutLabel, v1alpha1.OptOut)
 }
 
-// passed says of each rule why it does not select the pod.
+// passed returns why each rule does not select the pod.
 func (b *PodBook) passed(obj *corev1.Pod, place Place) []Passed {
 	var all []Passed
 	for _, rule := range b.rules {
@@ -62,8 +62,8 @@ func passes(rule *podrule.Rule, obj *corev1.Pod, namespace map[string]string) st
 	return "its selectors do not match"
 }
 
-// mismatch is the first requirement that labels do not meet, and what they have instead; empty if they
-// meet all.
+// mismatch returns the first requirement that the labels do not meet, and the actual label; empty if the labels meet
+// all.
 func mismatch(all labels.Requirements, set labels.Set) (asked, found string) {
 	for i := range all {
 		key := all[i].Key()

@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// PodBook is all rules of pods, ready to answer.
+// PodBook holds all PodReadinessRules, compiled.
 type PodBook struct {
 	rules   []*podrule.Rule
 	objects map[string]*v1alpha1.PodReadinessRule // by name
@@ -28,47 +28,47 @@ func NewPodBook(rules []*v1alpha1.PodReadinessRule) *PodBook {
 	return b
 }
 
-// Place is what is known of where a pod is.
+// Place is what is known about the namespace, the node and the agent of a pod.
 type Place struct {
-	// Namespace are the labels of its namespace; nil if they are not known.
+	// Namespace are the labels of its namespace; nil if unknown.
 	Namespace map[string]string
-	// Node is its node; nil if it is on none, or if nobody looked.
+	// Node is its node; nil if the pod is not scheduled, or if the node was not read.
 	Node *corev1.Node
 	// Agent is the agent of its node.
 	Agent Agent
 }
 
-// Agent is the agent of a node, as its Lease tells.
+// Agent is the podgate agent of a node, according to its Lease.
 type Agent struct {
-	// Known says that somebody looked.
+	// Known means that the Lease was read, or is known to be absent.
 	Known bool `json:"known"`
-	// Alive says that it renewed its Lease in time.
+	// Alive means that the agent renewed its Lease in time.
 	Alive bool `json:"alive"`
-	// Renewed is when it last did; zero if it has none.
+	// Renewed is when the agent last renewed its Lease; zero if it has none.
 	Renewed time.Time `json:"renewed,omitzero"`
 	Version string    `json:"version,omitempty"`
 }
 
-// gone says that it is known that there is no live agent.
+// gone reports whether the node is known to have no live agent.
 func (a Agent) gone() bool { return a.Known && !a.Alive }
 
-// PodState is how a pod stands with all rules.
+// PodState is the state of a pod over all rules.
 type PodState string
 
 const (
-	// PodWaiting says that a gate of a rule is closed, or the latch that it opens.
+	// PodWaiting means that a gate of a rule is closed, or the latch that it opens.
 	PodWaiting PodState = "Waiting"
-	// PodUngated says that a rule selects the pod, which does not carry its gate.
+	// PodUngated means that a rule selects the pod, but the pod does not have its gate.
 	PodUngated PodState = "Ungated"
-	// PodOpen says that all gates of rules are open.
+	// PodOpen means that all gates of rules are open.
 	PodOpen PodState = "Open"
-	// PodNotSelected says that no rule has to do with the pod.
+	// PodNotSelected means that no rule selects the pod.
 	PodNotSelected PodState = "NotSelected"
-	// PodOver says that the pod has ended or is being deleted.
+	// PodOver means that the pod has ended or is being deleted.
 	PodOver PodState = "Over"
 )
 
-// Pod is one line about a pod.
+// Pod is the row of one pod.
 type Pod struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -78,30 +78,30 @@ type Pod struct {
 	Node string `json:"node,omitempty"`
 
 	State PodState `json:"state"`
-	// Since is since when the pod waits; zero if it does not, or has no sandbox yet.
+	// Since is since when the pod waits; zero if it does not wait, or has no sandbox yet.
 	Since time.Time `json:"since,omitzero"`
-	// Late says that it waits for longer than the deadline of a rule.
+	// Late means that the pod has waited for longer than the deadline of a rule.
 	Late bool `json:"late,omitempty"`
 
-	// Gates are the gates of rules that the pod carries, in its own order.
+	// Gates are the gates of rules that the pod has, in the order of its spec.
 	Gates []Gate `json:"gates,omitempty"`
-	// Ungated are the rules that select the pod and whose gate it does not carry.
+	// Ungated are the rules that select the pod and whose gate it does not have.
 	Ungated []Ungated `json:"ungated,omitempty"`
 
 	Agent Agent `json:"agent,omitzero"`
 }
 
-// Ungated is a rule whose gate a pod does not carry, and why.
+// Ungated is a rule whose gate a pod does not have, with the reason.
 type Ungated struct {
 	Rule string `json:"rule"`
 	Gate string `json:"gate"`
 	Why  string `json:"why"`
 }
 
-// Key is namespace and name, as in shop/web.
+// Key returns namespace and name, e.g. shop/web.
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 
-// Pod is the line about a pod at a time.
+// Pod returns the row of a pod at a time.
 func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 	row := Pod{
 		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Created: obj.CreationTimestamp.Time,
@@ -127,7 +127,7 @@ func (b *PodBook) Pod(obj *corev1.Pod, place Place, now time.Time) Pod {
 	return row
 }
 
-// add makes the line speak for one more gate. One that is open and abandoned is nobody's any more.
+// add merges one more gate into the row. A gate that is open and abandoned does not count.
 func (p *Pod) add(g Gate, abandoned bool) {
 	p.Gates = append(p.Gates, g)
 	if !g.Waits() {
@@ -142,7 +142,7 @@ func (p *Pod) add(g Gate, abandoned bool) {
 	p.State, p.Late = PodWaiting, p.Late || g.Late
 }
 
-// unknownProbe is for questions that only an agent on the node can ask.
+// unknownProbe has no answers: only an agent on the node can probe.
 func unknownProbe(podrule.Probe) (podrule.Answer, bool) { return podrule.Answer{}, false }
 
 func subjectOf(obj *corev1.Pod, place Place) *podrule.Subject {
@@ -150,14 +150,14 @@ func subjectOf(obj *corev1.Pod, place Place) *podrule.Subject {
 	if place.Node != nil {
 		s.Node.Conditions, s.Node.BootID = place.Node.Status.Conditions, place.Node.Status.NodeInfo.BootID
 	}
-	if s.Node.BootID == "" { // as far as anybody can tell, the node has not booted since
+	if s.Node.BootID == "" { // unknown: assume that the node has not rebooted
 		key, _ := latchkey.Parse(obj.Annotations[v1alpha1.LatchAnnotation])
 		s.Node.BootID = key.Sandbox.Boot
 	}
 	return s
 }
 
-// ungated says why a pod that the rule selects does not carry its gate, if so.
+// ungated returns why a pod that the rule selects does not have its gate, if this is the case.
 func ungated(rule *podrule.Rule, s *podrule.Subject, d *podrule.Decision) (why string, without bool) {
 	var tally podrule.Tally
 	tally.Count(rule, s, d)
@@ -167,24 +167,24 @@ func ungated(rule *podrule.Rule, s *podrule.Subject, d *podrule.Decision) (why s
 	return tally.Without[0].Why, true
 }
 
-// Pods are the lines about pods that rules have to do with.
+// Pods are the rows of the pods that rules select or gate.
 type Pods struct {
 	Pods  []Pod    `json:"pods"`
 	Count PodCount `json:"count"`
-	// Unseen is what could not be looked at, and why.
+	// Unseen is what could not be read, with the reason.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
 // PodCount counts pods by their state.
 type PodCount struct {
 	Waiting int `json:"waiting"`
-	// Late counts those that wait for longer than the deadline of a rule.
+	// Late counts the waiting pods that have waited for longer than the deadline of a rule.
 	Late    int `json:"late"`
 	Open    int `json:"open"`
 	Ungated int `json:"ungated"`
 }
 
-// All is how many pods were counted.
+// All returns the number of counted pods.
 func (c PodCount) All() int { return c.Waiting + c.Open + c.Ungated }
 
 func (c *PodCount) add(p *Pod) {
@@ -201,7 +201,7 @@ func (c *PodCount) add(p *Pod) {
 	}
 }
 
-// Pods are the lines about those of the pods that rules have to do with, in the order of ComparePods.
+// Pods returns the rows of the pods that rules select or gate, in the order of ComparePods.
 func (b *PodBook) Pods(objs []*corev1.Pod, placeOf func(*corev1.Pod) Place, now time.Time) Pods {
 	all := Pods{Pods: []Pod{}}
 	for _, obj := range objs {
@@ -216,7 +216,7 @@ func (b *PodBook) Pods(objs []*corev1.Pod, placeOf func(*corev1.Pod) Place, now 
 	return all
 }
 
-// ComparePods orders lines: pods that wait first, longest first, then those without a gate, then by name.
+// ComparePods orders rows: waiting pods first, longest first, then pods without a gate, then by name.
 func ComparePods(a, b Pod) int {
 	rank := map[PodState]int{PodWaiting: 0, PodUngated: 1, PodOpen: 2, PodNotSelected: 3, PodOver: 4}
 	return cmp.Or(

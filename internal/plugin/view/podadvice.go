@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// advice is what to do next about the pod of the explanation, most important first.
+// advice returns the next steps for the pod of the explanation, most important first.
 func (b *PodBook) advice(s *PodExplanation) []string {
 	var next []string
 	switch s.State {
@@ -37,8 +37,8 @@ func (b *PodBook) advice(s *PodExplanation) []string {
 	return next
 }
 
-// recreate says what to do about a pod that does not carry the gate of some rules. To recreate it is of
-// no use while all pods are created without it.
+// recreate returns the next steps for a pod that does not have the gate of some rules. Recreating the pod helps only
+// after pods are created with the gate.
 func (b *PodBook) recreate(rules []Ungated) []string {
 	const recreate = "recreate the pod, for example with a rollout restart of its owner"
 	var next []string
@@ -58,10 +58,10 @@ func (b *PodBook) recreate(rules []Ungated) []string {
 	return next
 }
 
-// gatedReasons are those for which a rule is not enforced although its gate is put on pods.
+// gatedReasons are the reasons of rules that are not enforced although new pods get their gate.
 var gatedReasons = []string{v1alpha1.ReasonNoAgent, v1alpha1.ReasonNoLatchImage}
 
-// enforcedOf is what a manager says of the rule as it is now; nil if nothing.
+// enforcedOf returns the condition Enforced for the current generation of the rule; nil if there is none.
 func enforcedOf(rule *v1alpha1.PodReadinessRule) *metav1.Condition {
 	is := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionEnforced)
 	if is == nil || is.ObservedGeneration != rule.Generation {
@@ -70,7 +70,7 @@ func enforcedOf(rule *v1alpha1.PodReadinessRule) *metav1.Condition {
 	return is
 }
 
-// unheld says that the start of the pod is not held, if a rule asks for that.
+// unheld returns a step if a rule sets startHold but the pod has no latch.
 func (b *PodBook) unheld(s *PodExplanation) []string {
 	if s.Latch.State != LatchNone {
 		return nil
@@ -85,7 +85,7 @@ func (b *PodBook) unheld(s *PodExplanation) []string {
 	return nil
 }
 
-// remedies says what to do about a pod that waits.
+// remedies returns the next steps for a pod that waits.
 func (s *PodExplanation) remedies() []string {
 	switch chapter := &s.Chapters[0]; { // those for which it waits come first
 	case s.Node == "":
@@ -108,7 +108,7 @@ func (s *PodExplanation) remedies() []string {
 	}
 }
 
-// foreign says what to do about a gate that another account set to True.
+// foreign returns the next steps for a gate that another account set to True.
 func (s *PodExplanation) foreign(g *Gate) []string {
 	return []string{
 		fmt.Sprintf("Gate %s was set to True by %s while a component is not ready. Configure that program to set a condition type of its own, and list that type in the rule as a podCondition component; "+
@@ -117,7 +117,7 @@ func (s *PodExplanation) foreign(g *Gate) []string {
 	}
 }
 
-// unreadyComponents names the components that have not said yes, and where to look.
+// unreadyComponents returns a step for each component that is not ready.
 func (s *PodExplanation) unreadyComponents(components []Component) []string {
 	var next, unasked []string
 	for i := range components {
@@ -138,7 +138,7 @@ func (s *PodExplanation) unreadyComponents(components []Component) []string {
 	return next
 }
 
-// whereToLook is where a component that says no is mended.
+// whereToLook returns where to check a component that is not ready.
 func (s *PodExplanation) whereToLook(c *Component) string {
 	switch {
 	case c.needsStart && s.Latch.State == LatchWaiting:
@@ -159,17 +159,17 @@ func (s *PodExplanation) whereToLook(c *Component) string {
 	return fmt.Sprintf("check it on node %s: %s", s.Node, podsOn(s.Node))
 }
 
-// shellQuoted is a word as a shell takes it, whatever is in it.
+// shellQuoted quotes a word for a shell.
 func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// managers is the command that shows the managers, and the agents.
+// managers is the command that shows the managers and the agents.
 const managers = "kubectl get pods -o wide -n " + podrule.OwnNamespace
 
 func (s *PodExplanation) describe() string {
 	return fmt.Sprintf("kubectl describe pod %s -n %s", s.Name, s.Namespace)
 }
 
-// agents is the command that shows the agent of the pod's node.
+// agents returns the command that shows the agent of the pod's node.
 func (s *PodExplanation) agents() string {
 	return fmt.Sprintf("kubectl get pods -n %s -o wide --field-selector spec.nodeName=%s", podrule.OwnNamespace, s.Node)
 }

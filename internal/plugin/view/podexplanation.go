@@ -13,45 +13,45 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// PodExplanation is all there is to say about one pod, and what to do next.
+// PodExplanation is the full explanation of one pod, with the next steps.
 type PodExplanation struct {
 	Pod
 
 	// Headline is the answer in one sentence.
 	Headline string `json:"headline"`
-	// Chapters are the gates of rules that the pod carries, those for which it waits first.
+	// Chapters are the gates of rules that the pod has. Gates that it waits for come first.
 	Chapters []GateChapter `json:"chapters,omitempty"`
-	// Excluded is why no rule may select the pod; empty if one may.
+	// Excluded is the reason why no rule may select the pod; empty if rules may.
 	Excluded string `json:"excluded,omitempty"`
-	// Passed are the rules that do not select the pod, if none does.
+	// Passed are the rules that do not select the pod; set only if no rule selects it.
 	Passed []Passed `json:"passed,omitempty"`
 	Latch  Latch    `json:"latch"`
 
 	Phase corev1.PodPhase `json:"phase,omitempty"`
-	// Ready is what the kubelet says, Unknown if nothing.
+	// Ready is the status of the condition Ready; Unknown if it is absent.
 	Ready corev1.ConditionStatus `json:"ready"`
-	// OtherGates are closed readiness gates that are of no rule.
+	// OtherGates are closed readiness gates that belong to no rule.
 	OtherGates []string `json:"otherGates,omitempty"`
 
-	// Events are those of the pod that tell of its network, oldest first.
+	// Events are the events of the pod about its network, oldest first.
 	Events []Event `json:"events,omitempty"`
-	// Next is what to do, most important first.
+	// Next are the next steps, most important first.
 	Next []string `json:"next,omitempty"`
-	// Unseen is what could not be looked at, and why.
+	// Unseen is what could not be read, with the reason.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
-// GateChapter is all about one gate.
+// GateChapter is the explanation of one gate.
 type GateChapter struct {
 	Gate
 
-	// Text says it in one sentence.
+	// Text is the state of the gate in one sentence, without its subject.
 	Text       string      `json:"text"`
 	Components []Component `json:"components,omitempty"`
 
-	// about says that the gate is about to be opened.
+	// about means that the gate is about to be opened.
 	about bool
-	// unasked says that no component is asked yet: the pod has no network.
+	// unasked means that no component is checked yet: the pod has no sandbox.
 	unasked bool
 }
 
@@ -79,9 +79,9 @@ func (b *PodBook) Explanation(obj *corev1.Pod, place Place, events []corev1.Even
 	return explanation
 }
 
-// gateChapters are the gates with what each component says now, be the gate open or not.
+// gateChapters returns the gates with the current result of each component, for open and closed gates.
 func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now time.Time) []GateChapter {
-	// What the agent of the node makes of the pod, or the manager if there is no agent.
+	// The decision of the node's agent, or of the manager if the node has no agent.
 	decided := podrule.Decide(b.rules, subjectOf(obj, place), unknownProbe, now)
 	if place.Agent.gone() {
 		decided = podrule.Orphan(b.rules, subjectOf(obj, place), now)
@@ -119,7 +119,7 @@ func verdictOn(d *podrule.Decision, gate string) *podrule.Verdict {
 	return &d.Verdicts[i]
 }
 
-// unanswered is the pod as if nobody had decided of these gates: all components are asked then.
+// unanswered returns the pod without the conditions of these gates, so that all components are evaluated.
 func unanswered(obj *corev1.Pod, gates []Gate) *corev1.Pod {
 	pod := *obj
 	pod.Status.Conditions = slices.DeleteFunc(slices.Clone(obj.Status.Conditions), func(c corev1.PodCondition) bool {
@@ -128,7 +128,7 @@ func unanswered(obj *corev1.Pod, gates []Gate) *corev1.Pod {
 	return &pod
 }
 
-// attribute says of a condition since when it is so, and who wrote it.
+// attribute sets the transition time and the writer of a component that is a condition.
 func (b *PodBook) attribute(c *Component, obj *corev1.Pod, place Place, writers map[string]string) {
 	spec := b.objects[c.Rule].Spec.Components
 	i := slices.IndexFunc(spec, func(s v1alpha1.Component) bool { return s.Name == c.Name })
@@ -145,7 +145,7 @@ func (b *PodBook) attribute(c *Component, obj *corev1.Pod, place Place, writers 
 	}
 }
 
-// tell says how the gate stands, in a sentence.
+// tell sets the state of the gate in one sentence.
 func (c *GateChapter) tell(v *podrule.Verdict, place Place, now time.Time) {
 	said := strings.Join(slices.DeleteFunc([]string{c.Reason, c.Message}, func(s string) bool { return s == "" }), ", ")
 	if said != "" {
@@ -170,7 +170,7 @@ func (c *GateChapter) tell(v *podrule.Verdict, place Place, now time.Time) {
 	}
 }
 
-// otherGates are the closed gates of the pod that are not among these.
+// otherGates returns the closed gates of the pod that are not among these.
 func otherGates(obj *corev1.Pod, gates []Gate) []string {
 	var others []string
 	for _, other := range obj.Spec.ReadinessGates {
@@ -183,7 +183,7 @@ func otherGates(obj *corev1.Pod, gates []Gate) []string {
 	return others
 }
 
-// headline is the answer in one sentence.
+// headline returns the answer in one sentence.
 func (s *PodExplanation) headline(now time.Time) string {
 	switch s.State {
 	case PodOver:
@@ -206,7 +206,7 @@ func (s *PodExplanation) headline(now time.Time) string {
 	return s.unselected()
 }
 
-// waits says for how long the pod waits, and for what.
+// waits returns for how long the pod waits, and for what.
 func (s *PodExplanation) waits(now time.Time) string {
 	var parts []string
 	for i := range s.Chapters {
@@ -236,5 +236,5 @@ func (s *PodExplanation) unselected() string {
 	return "no rule selects " + s.Key()
 }
 
-// networkEvents are reasons of events of others that tell of a pod's network.
+// networkEvents are the reasons of events about a pod's network that other components emit.
 var networkEvents = []string{"FailedCreatePodSandBox", "SandboxChanged", "NetworkNotReady"}

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// PodRule is one line about a rule of pods.
+// PodRule is the row of one PodReadinessRule.
 type PodRule struct {
 	Name    string    `json:"name"`
 	UID     types.UID `json:"uid"`
@@ -19,19 +19,19 @@ type PodRule struct {
 
 	Gate      string `json:"gate"`
 	StartHold bool   `json:"startHold,omitempty"`
-	// Components are their names.
+	// Components are the names of the components.
 	Components []string `json:"components"`
 
-	// Standing is one word: Enforced, or the reason why it is not, or Unobserved.
+	// Standing is Enforced, the reason why the rule is not enforced, or Unobserved.
 	Standing string `json:"standing"`
-	// Message says more, and what to do.
+	// Message has the details and the next step.
 	Message string `json:"message,omitempty"`
 
-	// Count is what the manager has counted.
+	// Count is the summary of the rule's status.
 	Count v1alpha1.PodSummary `json:"count"`
 }
 
-// Rules are the lines about all rules, oldest first.
+// Rules returns the rows of all rules, oldest first.
 func (b *PodBook) Rules() []PodRule {
 	rows := make([]PodRule, 0, len(b.rules))
 	for _, rule := range b.rules {

@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Book is all rules, ready to answer.
+// Book holds all NodeReadinessRules, compiled.
 type Book struct {
 	compiled *noderule.Rulebook
 	objects  map[types.UID]*v1alpha1.NodeReadinessRule
@@ -30,7 +30,7 @@ func NewBook(rules []*v1alpha1.NodeReadinessRule) *Book {
 	return b
 }
 
-// Rule is one line about a rule.
+// Rule is the row of one rule.
 type Rule struct {
 	Name    string    `json:"name"`
 	UID     types.UID `json:"uid"`
@@ -42,59 +42,58 @@ type Rule struct {
 	Requirements []string                 `json:"requirements"`
 	Selector     string                   `json:"selector"`
 
-	// Standing is one word: Enforced, or the reason why it is not (Progressing, WriteRefused,
+	// Standing is Enforced, or the reason why the rule is not enforced (Progressing, WriteRefused,
 	// Limited, DryRun, Conflict, Invalid, Deleting, WaitingForLease, Unobserved).
 	Standing string `json:"standing"`
-	// Message says more, and what to do.
+	// Message has the details and the next step.
 	Message string `json:"message,omitempty"`
 
-	// AtCreation is the reason of the condition TaintedAtCreation, and AtCreationMessage says more.
+	// AtCreation and AtCreationMessage are the reason and message of the condition TaintedAtCreation.
 	AtCreation        string `json:"atCreation,omitempty"`
 	AtCreationMessage string `json:"atCreationMessage,omitempty"`
-	// Blocked says which DaemonSets must run for the rule to release nodes, and cannot.
+	// Blocked names the DaemonSets that must run before the rule can release nodes, and that cannot start.
 	Blocked string `json:"blocked,omitempty"`
 	// Others is the message of the condition SoleController while another controller may enforce the
 	// rule as well; empty if none does.
 	Others string `json:"others,omitempty"`
 
-	// Count is over all nodes that were given.
+	// Count counts the nodes that were passed.
 	Count Count `json:"count"`
-	// Refused are nodes that the API server refuses to write, as far as the rule's status
-	// lists them.
+	// Refused are the nodes for which the API server rejects writes, as listed in the rule's status.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
-// Unobserved is the standing of a rule that no manager has looked at.
+// Unobserved is the standing of a rule that no manager has observed.
 const Unobserved = "Unobserved"
 
-// Refusal is a node that cannot be written, and why.
+// Refusal is a node that cannot be written, with the API server's message.
 type Refusal struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 }
 
-// Count counts the nodes of one rule. It is kept by adding and removing lines, so that one
-// change of one node costs no look at the others.
+// Count counts the nodes of one rule. Rows are added and removed, so that the cost of one changed node does not
+// depend on the number of nodes.
 type Count struct {
 	Selected  int `json:"selected"`
 	Held      int `json:"held"`
 	Released  int `json:"released"`
 	Unsettled int `json:"unsettled"`
-	// Stuck counts those held for longer than the rule's deadline, and Limited those that stay
-	// released only because of maxUnavailable.
+	// Stuck counts nodes that are held for longer than the rule's deadline, and Limited nodes that are released
+	// only because of maxUnavailable.
 	Stuck   int `json:"stuck,omitempty"`
 	Limited int `json:"limited,omitempty"`
-	// Blocked counts held nodes by the requirement that is missing.
+	// Blocked counts held nodes by unmet requirement.
 	Blocked map[string]int `json:"blocked,omitempty"`
 }
 
-// Tally counts the nodes of every rule, by its name.
+// Tally counts the nodes of each rule, by the rule's name.
 type Tally map[string]*Count
 
-// Add counts the line of a node in.
+// Add adds the row of a node.
 func (t Tally) Add(n Node) { t.count(n, 1) }
 
-// Remove takes the line of a node out again.
+// Remove removes the row of a node.
 func (t Tally) Remove(n Node) { t.count(n, -1) }
 
 func (t Tally) count(n Node, by int) {
@@ -117,7 +116,7 @@ func (t Tally) count(n Node, by int) {
 			c.Unsettled += by
 		}
 		if s.Preview && !s.Held {
-			continue // it holds nobody back
+			continue // a dry run holds no node
 		}
 		if s.Stuck {
 			c.Stuck += by
@@ -136,7 +135,7 @@ func (t Tally) count(n Node, by int) {
 	}
 }
 
-// Rules are the lines about all rules, oldest first.
+// Rules returns the rows of all rules, oldest first.
 func (b *Book) Rules(tally Tally) []Rule {
 	rows := make([]Rule, 0, len(b.compiled.Rules()))
 	for _, rule := range b.compiled.Rules() {
@@ -178,7 +177,7 @@ func (b *Book) rule(rule *noderule.Rule) Rule {
 	return row
 }
 
-// blocked is what the rule says of DaemonSets that its own taint keeps away; empty if nothing.
+// blocked returns the message about DaemonSets that the rule's own taint keeps away; empty if there are none.
 func blocked(obj *v1alpha1.NodeReadinessRule) string {
 	if run := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReportersTolerated); run != nil && run.Status == metav1.ConditionFalse {
 		return run.Message
@@ -186,7 +185,7 @@ func blocked(obj *v1alpha1.NodeReadinessRule) string {
 	return ""
 }
 
-// soleController is the message of the condition SoleController if it has this reason, else empty.
+// soleController returns the message of the condition SoleController if it has this reason, else empty.
 func soleController(conditions []metav1.Condition, reason string) string {
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionSoleController); c != nil && c.Reason == reason {
 		return c.Message
@@ -194,7 +193,7 @@ func soleController(conditions []metav1.Condition, reason string) string {
 	return ""
 }
 
-// standingOfRule is what the rules themselves tell, else what the manager says of it.
+// standingOfRule returns the standing that follows from the rules themselves, else the one from the rule's status.
 func standingOfRule(rule *noderule.Rule, obj *v1alpha1.NodeReadinessRule) (word, message string) {
 	enforced := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionEnforced)
 	said := func(reason string) string {

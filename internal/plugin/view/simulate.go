@@ -13,45 +13,43 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Simulation is what rules would do to nodes if they were applied.
+// Simulation is the effect that rules would have on nodes if they were applied.
 type Simulation struct {
-	// Rules are the lines about the rules that would be applied, oldest first.
+	// Rules are the rows of the rules that would be applied, oldest first.
 	Rules []Rule `json:"rules"`
 	// Effects are the nodes whose taints would change at once, by name.
 	Effects []Effect `json:"effects,omitempty"`
-	// Replaced are rules that are there and cannot be changed so: they would have to be deleted
-	// and created anew, and are taken as if they were.
+	// Replaced are existing rules that cannot be changed in place. They are simulated as deleted and recreated.
 	Replaced []string `json:"replaced,omitempty"`
-	// Nodes is how many nodes were looked at.
+	// Nodes is the number of evaluated nodes.
 	Nodes int `json:"nodes"`
-	// AsOf is the time that the nodes are from, if it is not now.
+	// AsOf is the time of the nodes' state, if it is not now.
 	AsOf time.Time `json:"asOf,omitzero"`
 }
 
-// Simulated is the standing of a rule that is not there yet.
+// Simulated is the standing of a rule that does not exist yet.
 const Simulated = "Simulated"
 
-// Effect is what would happen to one node.
+// Effect is the change of one node.
 type Effect struct {
 	Node string `json:"node"`
 	Rule string `json:"rule"`
 	// Change is Added, Removed or Adopted.
 	Change noderule.ChangeKind `json:"change"`
 	Taint  string              `json:"taint"`
-	// Evicts says that pods that do not tolerate the taint would be evicted.
+	// Evicts means that pods that do not tolerate the taint would be evicted.
 	Evicts  bool      `json:"evicts,omitempty"`
 	Missing []Missing `json:"missing,omitempty"`
-	// Cause is why something else than the requirements decides; empty if they do.
+	// Cause is the reason if the change does not follow from the requirements alone; else empty.
 	Cause noderule.Cause `json:"cause,omitempty"`
 }
 
-// Simulate says what the candidates would do to the nodes, beside the rules that are there. A
-// candidate takes the place of a rule of the same name. One that only previews is taken as if
-// it were enforced: that is the question. Replaced are the names of rules that the API server would not change into the
-// candidate: they are taken as if they were deleted and created anew.
+// Simulate returns what the candidates would do to the nodes, in addition to the existing rules. A candidate replaces
+// the rule of the same name. Candidates with dryRun are simulated as enforced. Replaced are the names of rules that
+// the API server would not change into the candidate: they are simulated as deleted and recreated.
 func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, replaced []string, nodes []*corev1.Node, now time.Time) Simulation {
 	before, after := NewBook(rules), NewBook(merge(rules, candidates, replaced, now))
-	listed := before.compiled.Taints() // the manager knows the rules that are there
+	listed := before.compiled.Taints() // the manager has listed the existing rules
 	simulation := Simulation{Nodes: len(nodes), Replaced: replaced}
 	tally := Tally{}
 	limitsBefore, limitsAfter := before.limits(nodes, now), after.limits(nodes, now)
@@ -61,7 +59,7 @@ func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, replaced []string
 		plan := after.plan(node, limitsAfter, listed, now)
 		for _, change := range plan.Changes {
 			if slices.Contains(already, change) || after.objects[change.UID] == nil && before.objects[change.UID] == nil {
-				continue // it would happen anyway, or speaks of a rule that was not given
+				continue // the change would happen anyway, or is of a rule that was not passed
 			}
 			if change.Kind == noderule.Added || change.Kind == noderule.Removed || change.Kind == noderule.Adopted {
 				simulation.Effects = append(simulation.Effects, after.effect(change, node, now))
@@ -85,7 +83,7 @@ func Simulate(rules, candidates []*v1alpha1.NodeReadinessRule, replaced []string
 	return simulation
 }
 
-// limits are the nodes that rules leave released because of maxUnavailable.
+// limits returns the nodes that rules leave released because of maxUnavailable.
 func (b *Book) limits(nodes []*corev1.Node, now time.Time) noderule.Limits {
 	return b.compiled.Limits(func(yield func(*noderule.Node) bool) {
 		for _, obj := range nodes {
@@ -96,7 +94,7 @@ func (b *Book) limits(nodes []*corev1.Node, now time.Time) noderule.Limits {
 	}, now)
 }
 
-// plan is what a manager would do to the node.
+// plan returns the changes that a manager would make to the node.
 func (b *Book) plan(node *noderule.Node, limits noderule.Limits, listed noderule.RuleTaints, now time.Time) *noderule.Plan {
 	e := b.compiled.Evaluate(node, now)
 	e.ApplyLimits(limits)
@@ -117,8 +115,8 @@ func (b *Book) effect(change noderule.Change, node *noderule.Node, now time.Time
 	return effect
 }
 
-// merge is the rules as they would be. Of a rule that would be created anew, nothing counts that a node remembers of
-// the old one.
+// merge returns the rules as they would be. A replaced rule gets a new UID, so that the nodes' records of the old rule
+// do not count.
 func merge(rules, candidates []*v1alpha1.NodeReadinessRule, replaced []string, now time.Time) []*v1alpha1.NodeReadinessRule {
 	merged := slices.Clone(rules)
 	for _, candidate := range candidates {
