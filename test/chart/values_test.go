@@ -2,7 +2,6 @@ package chart_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -281,45 +280,4 @@ func TestValuesDescribeEveryFieldOfAReporter(t *testing.T) {
 	if want := slices.Sorted(maps.Keys(readSchema(t).Properties["reporters"].Items.Properties)); !slices.Equal(described, want) {
 		t.Errorf("values.yaml describes %v, the schema has %v", described, want)
 	}
-}
-
-// TestReadmeHasEveryValue: the table in README.md has each value and its default.
-func TestReadmeHasEveryValue(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(chartDir(), "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	described := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `(.*?)` \\| .+ \\|$").FindAllStringSubmatch(string(data), -1) {
-		described[row[1]] = row[2]
-	}
-	want := leaves("", defaults(t), map[string]string{})
-	for path, value := range want {
-		if described[path] != value {
-			t.Errorf("README.md has the default %[2]q for %[1]s, values.yaml has %[3]s", path, described[path], value)
-		}
-	}
-	for path := range described {
-		if _, there := want[path]; !there {
-			t.Errorf("README.md has %s, values.yaml does not", path)
-		}
-	}
-}
-
-// leaves returns the values by path, as JSON. A map that users replace as a whole is one value.
-func leaves(path string, value any, into map[string]string) map[string]string {
-	group, ok := value.(map[string]any)
-	whole := len(group) == 0 || slices.ContainsFunc([]string{".resources", ".nodeSelector", "dashboard.labels"}, func(end string) bool { return strings.HasSuffix(path, end) })
-	if ok && (path == "" || !whole) {
-		for name, field := range group {
-			leaves(strings.TrimPrefix(path+"."+name, "."), field, into)
-		}
-		return into
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(fmt.Sprintf("%s is not JSON: %v", path, err))
-	}
-	into[path] = string(text)
-	return into
 }
