@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter"
 )
 
-// Every example applies as it is, without a warning, and can be deleted.
+// Every example can be applied unchanged and without a warning, and be deleted.
 func TestEveryExampleApplies(t *testing.T) {
 	c := cluster(t)
 	k := c.Kubectl(t)
@@ -45,7 +45,7 @@ func TestEveryExampleApplies(t *testing.T) {
 	}
 }
 
-// ofKind are the objects of a kind in an example, without those in directories below.
+// ofKind returns the objects of a kind in an example, without those in subdirectories.
 func ofKind(t *testing.T, example, kind string) []*unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured
@@ -59,8 +59,7 @@ func ofKind(t *testing.T, example, kind string) []*unstructured.Unstructured {
 	return found
 }
 
-// What the rules of an example require, its reporter reports, and its policy lets it; the
-// configuration of the reporter is one that it takes.
+// The reporter of an example reports what the rules require, its policy allows that, and its configuration is valid.
 func TestTheExamplesFitTogether(t *testing.T) {
 	examples := map[string]bool{}
 	for file := range manifests(t, dir) {
@@ -68,7 +67,7 @@ func TestTheExamplesFitTogether(t *testing.T) {
 	}
 	for example := range examples {
 		rules := ofKind(t, example, "NodeReadinessRule")
-		if len(rules) == 0 || example == "node-problem-detector" { // which has no reporter of ours
+		if len(rules) == 0 || example == "node-problem-detector" { // its reporter is node-problem-detector
 			continue
 		}
 		t.Run(example, func(t *testing.T) {
@@ -118,7 +117,7 @@ func allowedTypes(t *testing.T, policy *unstructured.Unstructured) string {
 	return ""
 }
 
-// reportedTypes are those of the example's reporter: in a configuration file, or in variables.
+// reportedTypes returns the condition types of the example's reporter, from its configuration file or its variables.
 func reportedTypes(t *testing.T, example string) []string {
 	t.Helper()
 	var types []string

@@ -28,11 +28,11 @@ import (
 const (
 	networkTaint = "readiness.k8s.io/NetworkReady"
 	workerLabel  = "node-role.kubernetes.io/worker"
-	// felix is where Calico's health endpoint is, and where the guides' reporters look.
+	// felix is the address of Calico's health endpoint, which the guides' reporters probe.
 	felix = "127.0.0.1:9099"
 )
 
-// variableIn is the value of a variable in a manifest; empty if there is none.
+// variableIn returns the value of a variable in a manifest, or "" if the file does not exist.
 func variableIn(t *testing.T, path, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -46,9 +46,9 @@ func variableIn(t *testing.T, path, name string) string {
 	return string(found[1])
 }
 
-// TestGuide plays both guides as a user would, up to the third step of "Verification". Only
-// kubelets are missing: the pods of the DaemonSets are scheduled and not started, and the
-// reporter's real binary runs with what such a pod would give it: its variables and its token.
+// TestGuide runs the commands of both guides, up to the third step of "Verification". There are no kubelets: the
+// pods of the DaemonSets are scheduled but not started. Instead the test runs the reporter's binary with the
+// variables and the token of such a pod.
 func TestGuide(t *testing.T) {
 	for _, guide := range []struct{ name, dir, daemonSet, container, condition string }{
 		{"daemonset", "cni-readiness", "cni-reporter", "cni-status-patcher", "projectcalico.org/CalicoReady"},
@@ -58,12 +58,12 @@ func TestGuide(t *testing.T) {
 			c := cluster(t)
 			k := c.Kubectl(t)
 			k.Strict = true
-			play(t, c, k, filepath.Join(dir, guide.dir), guide.daemonSet, guide.container, guide.condition)
+			follow(t, c, k, filepath.Join(dir, guide.dir), guide.daemonSet, guide.container, guide.condition)
 		})
 	}
 }
 
-func play(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet, container, condition string) {
+func follow(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet, container, condition string) {
 	// "Test scripts"
 	k.Script(t, dir, "-c", "kubectl apply -f network-readiness-rule.yaml")
 	k.Run(t, "wait", "--timeout=90s", "--for=condition=Enforced", "nrr/network-readiness-rule")
@@ -90,7 +90,7 @@ func play(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet, 
 
 	// 1. "Immediately upon joining, the node should have the taint".
 	if !testenv.HasTaint(node, networkTaint) {
-		t.Fatalf("the node joins with %v", node.Spec.Taints)
+		t.Fatalf("the node is created with the taints %v", node.Spec.Taints)
 	}
 
 	// 2. "You will initially see it as False or missing. Once Calico starts, the reporter will update it to True."
@@ -98,7 +98,7 @@ func play(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet, 
 	run(t, c, pod, container)
 	c.EventuallyNode(t, node.Name, "reported as not ready", statusIs(condition, corev1.ConditionFalse))
 	if n := nodeNamed(t, c, node.Name); !testenv.HasTaint(n, networkTaint) || scheduled(t, c, app) {
-		t.Errorf("before Calico runs, the node has %v, and the app is scheduled: %v", n.Spec.Taints, scheduled(t, c, app))
+		t.Errorf("before Calico runs, the node has the taints %v, and the app is scheduled: %v", n.Spec.Taints, scheduled(t, c, app))
 	}
 	startFelix(t)
 	c.EventuallyNode(t, node.Name, "reported as ready", statusIs(condition, corev1.ConditionTrue))
@@ -107,13 +107,13 @@ func play(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet, 
 	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return !testenv.HasTaint(n, networkTaint) })
 	testenv.Eventually(t, "the app to be scheduled", func(context.Context) error {
 		if !scheduled(t, c, app) {
-			return errors.New("it is not")
+			return errors.New("the pod has no node")
 		}
 		return nil
 	})
 }
 
-// wantSidecarLast checks that kubelets start Calico before its sidecar: they start containers in order.
+// wantSidecarLast checks the order of the containers, in which kubelets start them: Calico before its sidecar.
 func wantSidecarLast(t *testing.T, c *testenv.Cluster, sidecar string) {
 	t.Helper()
 	var calico appsv1.DaemonSet
@@ -129,7 +129,7 @@ func wantSidecarLast(t *testing.T, c *testenv.Cluster, sidecar string) {
 	}
 }
 
-// calico is where Calico's manifest is: at a URL or a path.
+// calico returns the URL or the path of Calico's manifest.
 func calico(t *testing.T, atURL bool) string {
 	t.Helper()
 	path, err := filepath.Abs("testdata/calico.yaml")
@@ -144,8 +144,7 @@ func calico(t *testing.T, atURL bool) string {
 	return server.URL + "/calico.yaml"
 }
 
-// join makes a node as a kubelet does that was started with the taint of the guide, and as an
-// administrator who then labels it.
+// join creates a node as a kubelet with the guide's --register-with-taints does, and labels it as an administrator does.
 func join(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 	t.Helper()
 	node := testenv.Node(name, map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}, testenv.WithTaint(networkTaint))
@@ -155,7 +154,7 @@ func join(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 	c.Create(t, node)
 	created := node.DeepCopy()
 	c.Patch(t, node, func() { node.Labels[workerLabel] = "" })
-	c.EventuallyNode(t, name, "ready", func(n *corev1.Node) bool { // the node lifecycle controller takes back what admission put there
+	c.EventuallyNode(t, name, "ready", func(n *corev1.Node) bool { // the node lifecycle controller removes the taint that admission added
 		for _, taint := range n.Spec.Taints {
 			if taint.Key == corev1.TaintNodeNotReady {
 				return false
@@ -166,7 +165,7 @@ func join(t *testing.T, c *testenv.Cluster, name string) *corev1.Node {
 	return created
 }
 
-// podOn is the DaemonSet's pod on the node.
+// podOn returns the DaemonSet's pod on the node.
 func podOn(t *testing.T, c *testenv.Cluster, daemonSet, node string) *corev1.Pod {
 	t.Helper()
 	var found corev1.Pod
@@ -182,13 +181,13 @@ func podOn(t *testing.T, c *testenv.Cluster, daemonSet, node string) *corev1.Pod
 				return nil
 			}
 		}
-		return fmt.Errorf("%d pods, none of them", len(pods.Items))
+		return fmt.Errorf("%d pods, none of the DaemonSet on the node", len(pods.Items))
 	})
 	return &found
 }
 
-// run runs the container of the pod: the reporter's binary with the variables that a kubelet
-// would set and the token that it would mount.
+// run runs the reporter's binary with the variables that a kubelet would set for the container and the token that it
+// would mount.
 func run(t *testing.T, c *testenv.Cluster, pod *corev1.Pod, container string) {
 	t.Helper()
 	var env []string
@@ -211,7 +210,7 @@ func run(t *testing.T, c *testenv.Cluster, pod *corev1.Pod, container string) {
 	testenv.StartReporter(t, kubeconfig, env)
 }
 
-// startFelix is Calico coming up on the node.
+// startFelix starts a server in place of Calico's health endpoint.
 func startFelix(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", felix)

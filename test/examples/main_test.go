@@ -1,5 +1,5 @@
-// Package examples tests what users apply: every example against a real API server, and the
-// CNI guides from the first command to the last.
+// Package examples_test applies every example to a real API server, and runs the CNI guides from the first command to
+// the last.
 package examples_test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// shared has everything but kubelets: a manager, the policies, the controllers of Kubernetes and its scheduler.
+// shared is a cluster with a manager, the policies, kube-controller-manager and kube-scheduler. It has no kubelets.
 var shared = testenv.Shared{Setup: func(ctx context.Context, s *testenv.Shared) error {
 	if err := errors.Join(s.StartControllerManager(ctx), s.StartScheduler(ctx)); err != nil {
 		return err
@@ -30,10 +30,10 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 func cluster(t *testing.T) *testenv.Cluster { return shared.Get(t) }
 
-// dir is where the examples are.
+// dir is the directory of the examples.
 var dir = filepath.Join(testenv.Root(), "examples")
 
-// manifests are the YAML files below a directory that hold objects, by their path from there.
+// manifests returns the objects of the YAML files below a directory, by the relative path of the file.
 func manifests(t *testing.T, root string) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	files := map[string][]*unstructured.Unstructured{}
@@ -43,7 +43,7 @@ func manifests(t *testing.T, root string) map[string][]*unstructured.Unstructure
 		}
 		name, _ := filepath.Rel(root, path)
 		if filepath.Base(path) == "cni-patcher-sidecar.yaml" {
-			return nil // a container, which apply-calico.sh puts into a DaemonSet
+			return nil // a container that apply-calico.sh adds to a DaemonSet
 		}
 		files[name], err = objects(path)
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -21,8 +22,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// floor is the least that a controller must do: one watch, one PATCH per node, no status, no events. It keeps no
-// objects and overwrites taints that others set at the same moment. Its arguments are its rule.
+// floor is a minimal controller: one watch, one PATCH per node, no status, no events. It keeps no objects and overwrites
+// taints that other clients set at the same time. Its flags are its only rule.
 type floor struct {
 	api      metadata.Interface
 	taints   []string
@@ -31,9 +32,9 @@ type floor struct {
 	finished chan floorWrite
 }
 
-// floorNode is what the floor keeps of a node.
+// floorNode is the state that the floor keeps per node.
 type floorNode struct {
-	version uint64 // that was last received
+	version uint64 // the last received resourceVersion
 	unmet   bool
 	others  []corev1.Taint
 	held    bool // carries the taints
@@ -53,23 +54,23 @@ func newFloorCommand() *cobra.Command {
 	var workers int
 	cmd := &cobra.Command{
 		Use:   "floor",
-		Short: "Run the least possible controller",
+		Short: "Run a minimal controller, with which the manager is compared",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f := &floor{taints: taints, workers: make(chan struct{}, workers), nodes: map[string]*floorNode{}, finished: make(chan floorWrite)}
 			return f.run(cmd.Context(), kubeconfig)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Path of a kubeconfig.")
-	cmd.Flags().StringSliceVar(&taints, "taints", nil, "Keys of the taints of a held node.")
-	cmd.Flags().IntVar(&workers, "workers", 16, "PATCHes in flight.")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Path of the kubeconfig.")
+	cmd.Flags().StringSliceVar(&taints, "taints", nil, "Taint keys that the floor sets on a node whose condition is not True.")
+	cmd.Flags().IntVar(&workers, "workers", 16, "Maximum number of concurrent PATCHes.")
 	return cmd
 }
 
 func (f *floor) run(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.UserAgent = -1, "floor"
 	if f.api, err = metadata.NewForConfig(config); err != nil {
@@ -103,7 +104,7 @@ func (f *floor) list(ctx context.Context, api kubernetes.Interface) (version str
 	return list.ResourceVersion, nil
 }
 
-// loop is the only goroutine that uses the nodes: the others only write.
+// loop is the only goroutine that accesses f.nodes. Other goroutines only send PATCHes.
 func (f *floor) loop(ctx context.Context, events <-chan watch.Event) error {
 	for {
 		select {
@@ -120,7 +121,7 @@ func (f *floor) loop(ctx context.Context, events <-chan watch.Event) error {
 				continue
 			}
 			node.busy = false
-			if node.version >= done.version { // its own write was received already
+			if node.version >= done.version { // the watch has already delivered this write
 				f.settle(ctx, done.node, node)
 			}
 		case <-ctx.Done():
@@ -146,7 +147,7 @@ func (f *floor) see(ctx context.Context, kind watch.EventType, obj *corev1.Node)
 	f.settle(ctx, obj.Name, node)
 }
 
-// settle patches a node whose taints are not as the rule requires.
+// settle starts a PATCH of a node whose taints are wrong.
 func (f *floor) settle(ctx context.Context, name string, node *floorNode) {
 	want := node.unmet
 	if node.busy || want == node.held {
@@ -161,14 +162,14 @@ func (f *floor) settle(ctx context.Context, name string, node *floorNode) {
 	}
 	go func() {
 		done := floorWrite{node: name, version: f.write(ctx, name, taints)}
-		if done.version == 0 { // it failed: what was received by then decides
-			_ = sleep(ctx, time.Second) // the loop ends with the context
+		if done.version == 0 { // the PATCH failed: retry with the state received by then
+			_ = sleep(ctx, time.Second) // an error is fine: the loop ends with the context
 		}
 		f.finished <- done
 	}()
 }
 
-// write replaces the taints and returns the version that this made; 0 if it failed.
+// write replaces the taints and returns the new resourceVersion, or 0 if the PATCH failed.
 func (f *floor) write(ctx context.Context, name string, taints []corev1.Taint) uint64 {
 	f.workers <- struct{}{}
 	defer func() { <-f.workers }()

@@ -15,10 +15,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// writers is how many writes of the load are in flight.
+// writers is the number of concurrent writes of the load.
 const writers = 16
 
-// each calls do for every number below n, with all writers, and stops at the first error.
+// each calls do for every number below n, concurrently, and stops at the first error.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, each := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -28,7 +28,7 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 	return errors.Join(group.Wait(), ctx.Err())
 }
 
-// paced is each at a rate per second, as long as the writers keep up.
+// paced is each with a rate limit per second. The actual rate is lower if the writers are too slow.
 func paced(ctx context.Context, n int, rate float64, do func(ctx context.Context, i int) error) error {
 	began := time.Now()
 	return each(ctx, n, func(ctx context.Context, i int) error {
@@ -63,7 +63,7 @@ func (w *world) setCondition(ctx context.Context, node string, status corev1.Con
 	})
 }
 
-// heartbeat is what a kubelet sends if nothing has changed.
+// heartbeat sends the status that a kubelet sends if nothing has changed.
 func (w *world) heartbeat(ctx context.Context, node string) error {
 	return w.patchConditions(ctx, node, "kubelet", kubeletConditions(time.Now())...)
 }

@@ -1,5 +1,5 @@
-// Command scale measures what Readygate's manager costs on a real API server with realistic nodes, beside the least that
-// any controller must cost.
+// Command scale measures the cost of Readygate's manager on a real API server with realistic nodes, and compares it with
+// a minimal controller, the floor.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 func main() {
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	root := &cobra.Command{Use: "scale", Short: "Measure what Readygate's manager costs", SilenceUsage: true, SilenceErrors: true}
+	root := &cobra.Command{Use: "scale", Short: "Measure the cost of Readygate's manager", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(newRunCommand(), newFloorCommand(), newReportCommand())
 	err := root.ExecuteContext(ctx)
 	stop()
@@ -51,24 +51,24 @@ func newRunCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Measure the manager and the floor",
+		Short: "Measure the manager and the floor, a minimal controller",
 		Example: `  scale run --plan full                        # for docs/explanation/performance.md
   scale run --nodes 1000 --rules 5 --pairs 5   # all nodes flip, one size`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.plan, "plan", "", "full or short: a set of sizes and phases. Empty: flips at the size of --nodes and --rules.")
+	flags.StringVar(&o.plan, "plan", "", "Set of sizes and phases: full or short. Empty measures only flips, with --nodes and --rules.")
 	flags.IntVar(&o.nodes, "nodes", 1000, "Number of nodes.")
 	flags.IntVar(&o.rules, "rules", 1, "Number of rules that select every node.")
-	flags.IntVar(&o.pairs, "pairs", 1, "How often the manager and the floor are measured, one after the other.")
-	flags.StringVar(&o.manager, "manager", "bin/readygate-manager", "Path of the manager.")
-	flags.StringVar(&o.out, "out", "", "File for the results, as JSON.")
-	flags.BoolVar(&o.check, "check", false, "Fail if counts exceed their limits. Times are never checked.")
+	flags.IntVar(&o.pairs, "pairs", 1, "Number of pairs of runs. A pair measures the manager and the floor, one after the other.")
+	flags.StringVar(&o.manager, "manager", "bin/readygate-manager", "Path of the readygate-manager binary.")
+	flags.StringVar(&o.out, "out", "", "File to write the results to, as JSON. Empty writes no file.")
+	flags.BoolVar(&o.check, "check", false, "Fail if request or byte counts exceed their limits. Times are not checked.")
 	return cmd
 }
 
-// lots are what the options ask for.
+// lots returns what the options select.
 func (o *options) lots() ([]lot, error) {
 	switch {
 	case o.plan == "full":
@@ -98,7 +98,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	version, err := exec.CommandContext(ctx, o.manager, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("--manager (is it built? make build): %w", err)
+		return fmt.Errorf("running --manager %s (build it with make build): %w", o.manager, err)
 	}
 	run := report.Run{Machine: thisMachine(), Command: o.command(), Version: strings.TrimSpace(string(version)), Date: time.Now().UTC().Truncate(time.Second)}
 	var errs []error
@@ -142,7 +142,7 @@ func newReportCommand() *cobra.Command {
 	var in, notes, out string
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "Write the page of a run",
+		Short: "Write the Markdown page of a run",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			data, err := os.ReadFile(in)
@@ -160,9 +160,9 @@ func newReportCommand() *cobra.Command {
 			return os.WriteFile(out, report.Page(run, string(method)), 0o644)
 		},
 	}
-	cmd.Flags().StringVar(&in, "in", "docs/explanation/performance.json", "The results of run --out.")
-	cmd.Flags().StringVar(&notes, "notes", "test/scale/method.md", "Markdown that describes the method.")
-	cmd.Flags().StringVar(&out, "out", "docs/explanation/performance.md", "The page to write.")
+	cmd.Flags().StringVar(&in, "in", "docs/explanation/performance.json", "Results file that run --out wrote.")
+	cmd.Flags().StringVar(&notes, "notes", "test/scale/method.md", "Markdown file that describes the method.")
+	cmd.Flags().StringVar(&out, "out", "docs/explanation/performance.md", "Markdown file to write.")
 	return cmd
 }
 

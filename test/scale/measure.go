@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// changeTimeout is how long taints may take to change, and writes of the subject to end.
+	// changeTimeout limits the wait for taints to change and for the subject to stop writing.
 	changeTimeout = 10 * time.Minute
-	// A subject is quiet if the audit log has no new write of it at quietPolls polls in a row. Polls are counted, not
-	// seconds: nothing is written while the host pauses the machine.
+	// A subject is quiet if the audit log shows no new write of it for quietPolls polls. Polls are counted, not seconds,
+	// because nothing is written while the host pauses the machine.
 	quietPolls = 10
 	quietPoll  = time.Second / 2
-	// leftWindow is how long requests of a quiet subject are counted.
+	// leftWindow is the time for which requests of a quiet subject are counted.
 	leftWindow = 5 * time.Second
 )
 
-// change is what a phase does to the cluster, and which taints the subject must change.
+// change is what a phase writes to the cluster, and the taints that the subject must change.
 type change struct {
 	phase string
 	load  func(ctx context.Context) error
@@ -34,7 +34,7 @@ type change struct {
 	held  bool // the nodes must have the taints afterwards
 }
 
-// measure makes a change, measures what follows from it, and keeps the result.
+// measure applies a change, measures how the subject reacts, and passes the result to keep.
 func (w *world) measure(ctx context.Context, pair int, c change, keep func(report.Result)) error {
 	logf("%s, %d nodes, %d rules: %s", w.subject, w.Nodes, w.Rules, c.phase)
 	r := report.Result{Phase: c.phase, Subject: w.subject, Nodes: w.Nodes, Rules: w.Rules, Pair: pair, Changes: len(c.nodes)}
@@ -45,7 +45,7 @@ func (w *world) measure(ctx context.Context, pair int, c change, keep func(repor
 	}
 	switch c.phase {
 	case report.Restart:
-		r.P99 = 0 // the nodes waited for the start
+		r.P99 = 0 // includes the start of the controller
 	case report.Join:
 		r.Created, r.Untainted = len(c.nodes), w.recorder.untainted()
 	}
@@ -63,7 +63,7 @@ func (w *world) measureInto(ctx context.Context, c change, r *report.Result) err
 	}
 	began := time.Now()
 	if err := c.load(ctx); err != nil {
-		return fmt.Errorf("the load failed: %w", err)
+		return fmt.Errorf("writing the load: %w", err)
 	}
 	ended := time.Now()
 	if w.process != nil {
@@ -89,7 +89,7 @@ func (w *world) measureInto(ctx context.Context, c change, r *report.Result) err
 	return w.finish(ctx, before, r)
 }
 
-// finish fills in what was used since the gauges were read, and counts the requests that are left.
+// finish computes the usage since before, and counts the requests that are left.
 func (w *world) finish(ctx context.Context, before gauges, r *report.Result) error {
 	after, err := w.gauge(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) quiet(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the controller still writes after %v", changeTimeout)
+	return fmt.Errorf("the controller still writes after %v, see its log for repeated changes", changeTimeout)
 }
 
 // gauges are read before and after a phase.

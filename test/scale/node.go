@@ -21,8 +21,8 @@ func nodeName(i int) string {
 	return fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i>>16, i>>8&255, i&255)
 }
 
-// newNode is a node as a kubelet in a cloud registers it: images, addresses, conditions, 40
-// labels and annotations. It is about as large as real ones are.
+// newNode returns a node of the size that a kubelet in a cloud registers: images, addresses, conditions, and together
+// 40 labels and annotations.
 func newNode(i int, now time.Time) *corev1.Node {
 	name := nodeName(i)
 	node := testenv.Node(name, map[string]string{
@@ -85,7 +85,7 @@ func statusOf(i int, name string, now time.Time) corev1.NodeStatus {
 	return status
 }
 
-// kubeletConditions are those that every kubelet reports, with this heartbeat.
+// kubeletConditions returns the conditions that every kubelet reports, with this heartbeat time.
 func kubeletConditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {

@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/test/scale/report"
 )
 
-// pace is how fast and how long the phases with a clock of their own are.
+// pace has the rates and durations of the phases that do not run as fast as possible.
 type pace struct {
 	joins      float64       // nodes created per second
 	readyAfter time.Duration // from the creation of a node until its condition is True
@@ -18,8 +18,8 @@ type pace struct {
 	heartbeats float64       // per second, of all nodes together
 }
 
-// flip makes all nodes ready, then unready. From the second pair on the controller is started again first: what it
-// repeats, such as an event, costs less than what is new.
+// flip makes all nodes ready, then unready. From the second pair on it restarts the controller first, because a
+// repeated action, such as a second event of a node, costs less than a first one.
 func (w *world) flip(ctx context.Context, pair int, keep func(report.Result)) error {
 	if pair > 1 && w.process != nil {
 		w.stop()
@@ -60,8 +60,8 @@ func (w *world) steady(ctx context.Context, p pace, keep func(report.Result)) er
 	}}, keep)
 }
 
-// joinNodes creates the nodes at a rate and makes each ready later. For the floor they are created with the taints, as with
-// the kubelet's flag --register-with-taints.
+// joinNodes creates the nodes at a rate and makes each ready later. For the floor it creates them with the taints, as a
+// kubelet with --register-with-taints does.
 func (w *world) joinNodes(ctx context.Context, p pace, keep func(report.Result)) error {
 	var taints []corev1.Taint
 	if w.subject == report.Floor {

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/test/scale/report"
 )
 
-// lot is what is measured in one set of worlds, one per subject.
+// lot is a list of measurements in one set of worlds, one world per subject.
 type lot struct {
 	size
 	pace
@@ -19,7 +19,7 @@ type lot struct {
 	loadOnly bool // the load is also measured without a controller
 }
 
-// full makes docs/explanation/performance.md.
+// full measures everything that docs/explanation/performance.md shows.
 func full() []lot {
 	p := pace{joins: 50, readyAfter: 30 * time.Second, steady: 2 * time.Minute, heartbeats: 100}
 	return []lot{
@@ -31,7 +31,7 @@ func full() []lot {
 	}
 }
 
-// short is what CI runs: enough to count requests and bytes.
+// short is for CI: large enough to check request and byte counts.
 func short() []lot {
 	p := pace{joins: 50, readyAfter: 5 * time.Second, steady: 10 * time.Second, heartbeats: 100}
 	return []lot{
@@ -88,7 +88,7 @@ func (l lot) run(ctx context.Context, manager string, keep func(report.Result)) 
 			}
 			return w.flip(ctx, pair, keep)
 		})
-		slices.Reverse(worlds) // the first subject of a pair is the last of the next
+		slices.Reverse(worlds) // alternate the order of the subjects
 	}
 	if l.restart {
 		step(func(w *world) error {

@@ -29,7 +29,7 @@ func (w *world) start() error {
 	return err
 }
 
-// stop stops the subject as a rollout does.
+// stop stops the subject by SIGTERM, as a kubelet does, and kills it after 20 s.
 func (w *world) stop() {
 	timeout := time.AfterFunc(20*time.Second, func() { w.process.Signal(os.Kill) })
 	defer timeout.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// recorder watches nodes on a connection of its own, and records when it received which condition and which taints.
+// recorder watches nodes on its own connection, and records when it receives the condition and the taints of each node.
 type recorder struct {
 	stop context.CancelFunc
 	// taints are the keys that the rules manage: all of them are on a held node.
@@ -30,18 +30,18 @@ type recorder struct {
 	failed error
 }
 
-// record is what was last received of a node.
+// record is the last received state of a node.
 type record struct {
 	status  corev1.ConditionStatus // of the condition that rules require; empty: none
-	flipped time.Time              // when it changed
+	flipped time.Time              // when status changed
 	held    bool
-	changed time.Time // when it changed
+	changed time.Time // when held changed
 
-	// untainted says that the node was first received without the taints.
+	// untainted is true if the first received state of the node lacked the taints.
 	untainted bool
 }
 
-// startRecorder begins to watch a world without nodes.
+// startRecorder starts the watch, in a world without nodes.
 func startRecorder(ctx context.Context, api kubernetes.Interface, taints []string) (*recorder, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &recorder{stop: stop, taints: taints, nodes: map[string]*record{}}
@@ -61,13 +61,13 @@ func startRecorder(ctx context.Context, api kubernetes.Interface, taints []strin
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.failed = errors.New("the watch of nodes has ended")
+		w.failed = errors.New("the watch of nodes ended")
 	}()
 	return w, nil
 }
 
-// watchNodes watches nodes from a version on. An API server that has much to do ends watches
-// that do not keep up; this one then goes on where it was.
+// watchNodes watches nodes from a resourceVersion on. A busy API server closes slow watches; this watch then resumes
+// at the last received version.
 func watchNodes(ctx context.Context, api kubernetes.Interface, version string) (<-chan watch.Event, error) {
 	retrying, err := watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -100,14 +100,14 @@ func (w *recorder) see(event watch.Event, now time.Time) {
 	if status := required(node); status != seen.status {
 		seen.status, seen.flipped = status, now
 	}
-	// With several rules a node may carry some of the taints for a moment: it is released
-	// when the last of them is gone.
+	// With several rules a node can have only some of the taints for a moment. It counts as released when the last taint
+	// is removed.
 	if free := !held && !slices.ContainsFunc(w.taints, func(key string) bool { return testenv.HasTaint(node, key) }); held != seen.held && (held || free) {
 		seen.held, seen.changed = held, now
 	}
 }
 
-// required is the status of the condition that the rules require.
+// required returns the status of the condition that the rules require.
 func required(node *corev1.Node) corev1.ConditionStatus {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == testenv.Condition {
@@ -117,8 +117,8 @@ func required(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// await returns when all of these nodes have the taints, or have none of them, and the time of the last change. It polls:
-// the times are those of the watch.
+// await waits until all of these nodes have all taints (held) or none, and returns the time of the last change. It polls,
+// but the returned time is that of the watch.
 func (w *recorder) await(ctx context.Context, names []string, held bool) (last time.Time, err error) {
 	var missing int
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, changeTimeout, true, func(context.Context) (bool, error) {
@@ -140,7 +140,7 @@ func (w *recorder) await(ctx context.Context, names []string, held bool) (last t
 	return last, nil
 }
 
-// latencies are the times from the condition to the taint of these nodes.
+// latencies returns the times from the condition to the taint of these nodes.
 func (w *recorder) latencies(names []string) testenv.Distribution {
 	w.mu.Lock()
 	defer w.mu.Unlock()

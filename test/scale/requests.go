@@ -12,7 +12,7 @@ import (
 // requestLog counts the requests of a user in the API server's audit log, as report.Result describes them.
 type requestLog struct {
 	path, user string
-	end        int64 // of what was read
+	end        int64 // offset up to which the log was read
 
 	requests map[string]int
 	written  time.Time // when the API server received the last write
@@ -24,7 +24,7 @@ func (l *requestLog) read() (err error) {
 	return err
 }
 
-// reset reads the log and discards what was counted.
+// reset reads the log and discards the counts.
 func (l *requestLog) reset() error {
 	err := l.read()
 	l.requests = map[string]int{}

@@ -32,7 +32,7 @@ func TestOptionsThatCannotWorkAreRejected(t *testing.T) {
 	}
 }
 
-// The budgets are for these sizes, and for medians of at least 5 pairs.
+// The budgets are defined for these sizes, and for medians of at least 5 pairs.
 func TestTheFullPlanMeasuresWhatTheBudgetsNeed(t *testing.T) {
 	for _, want := range []size{{1000, 1}, {1000, 5}, {5000, 1}, {5000, 5}} {
 		if !slices.ContainsFunc(full(), func(l lot) bool { return l.size == want && l.pairs >= 5 }) {
@@ -47,7 +47,7 @@ func TestTheFullPlanMeasuresWhatTheBudgetsNeed(t *testing.T) {
 			"joins": func(l lot) bool { return l.join }, "restarts": func(l lot) bool { return l.restart }, "measures the load": func(l lot) bool { return l.loadOnly },
 		} {
 			if !slices.ContainsFunc(plan, is) {
-				t.Errorf("no part of the plan %s %s", name, phase)
+				t.Errorf("no lot of the plan %s %s", name, phase)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func TestTheRecorderSharesNoConnection(t *testing.T) {
 		return rt
 	}
 	if transport(config) != transport(rest.CopyConfig(config)) {
-		t.Error("equal configurations do not share connections: the test shows nothing")
+		t.Error("equal configurations do not share connections, so this test proves nothing")
 	}
 	if transport(config) == transport(ownConnection(config)) {
 		t.Error("the connection is shared")

@@ -25,7 +25,7 @@ import (
 	"github.com/readygate/readygate/test/scale/report"
 )
 
-// pool is the label of the nodes, which all rules select.
+// pool is the value of the pool label of all nodes. All rules select it.
 const pool = "scale"
 
 // size is the size of a cluster.
@@ -47,7 +47,7 @@ type world struct {
 	process    *controlplane.Process // nil: the load runs without a controller
 }
 
-// newWorld starts a control plane without nodes; close ends it.
+// newWorld starts a control plane without nodes. The caller must call close.
 func newWorld(ctx context.Context, subject, manager string, s size) (*world, error) {
 	w := &world{size: s, subject: subject, manager: manager}
 	for i := range s.Nodes {
@@ -90,7 +90,7 @@ func (w *world) open(ctx context.Context) (err error) {
 
 func ruleName(i int) string { return fmt.Sprintf("scale-%d", i) }
 
-// prepare creates the nodes, unless they join later, and starts the subject, which taints them.
+// prepare creates the nodes, unless they join later, starts the subject, and waits until it has tainted them.
 func (w *world) prepare(ctx context.Context, join bool) error {
 	var tainted []string
 	if !join {
@@ -138,15 +138,16 @@ func (w *world) awaitCovered(ctx context.Context) error {
 	return nil
 }
 
-// ownConnection is a configuration whose clients do not share connections with others: client-go shares
-// them among equal configurations, and one with a dialer equals no other.
+// ownConnection returns a configuration whose clients share no connection with other clients. client-go shares
+// connections between equal configurations, and a configuration with a dialer equals no other.
 func ownConnection(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	return own
 }
 
-// authorize writes the kubeconfig of the subject: a service account, as of any controller. Ours has its own role.
+// authorize writes the kubeconfig of the subject, which runs as a service account. Readygate's manager has its own
+// role, the floor is cluster-admin.
 func (w *world) authorize(ctx context.Context) error {
 	user := "system:serviceaccount:" + testenv.ManagerNamespace + ":" + w.subject
 	if w.subject == report.Ours {

@@ -26,9 +26,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// goStub replaces go build, which takes minutes, and passes everything else to the real command: what it
-// "builds" are scripts that print "source". With BUILD_FAILS it fails. The real build runs wherever make kube
-// finds no release.
+// goStub replaces go build, which takes minutes, and passes all other commands to the real go. It writes scripts that
+// print "source" in place of binaries. With BUILD_FAILS it fails. The real build runs if make kube finds no release.
 const goStub = `#!/usr/bin/env bash
 set -euo pipefail
 [[ $1 != "list" || $2 != -deps ]] || exit 0
@@ -49,7 +48,7 @@ done
 
 const program = "#!/bin/sh\necho release\n"
 
-// site serves the releases that hack/kube/build looks for.
+// site serves the releases that hack/kube/build downloads.
 type site struct {
 	*httptest.Server
 	files  map[string]string // by base name
@@ -105,7 +104,7 @@ func archive(t *testing.T, member string) string {
 	return buffer.String()
 }
 
-// run is one directory that hack/kube/build fills.
+// run is one directory into which hack/kube/build writes.
 type run struct {
 	t   *testing.T
 	dir string
@@ -135,7 +134,7 @@ func newRun(t *testing.T, url string) *run {
 		"KUBE_RELEASES="+url, "ETCD_RELEASES="+url, "KWOK_RELEASES="+url+"/tags", "KWOK_DOWNLOADS="+url)}
 }
 
-// build runs the script and returns what it printed.
+// build runs the script and returns its output.
 func (r *run) build(env string, binaries ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(testenv.Root(), "hack", "kube", "build"), append([]string{r.dir}, binaries...)...)
 	cmd.Env = slices.Concat(r.env, []string{env})
@@ -143,7 +142,7 @@ func (r *run) build(env string, binaries ...string) (string, error) {
 	return string(out), err
 }
 
-// mustBuild is build that has to print this.
+// mustBuild is build that must succeed and print this.
 func (r *run) mustBuild(env, print string, binaries ...string) {
 	r.t.Helper()
 	if out, err := r.build(env, binaries...); err != nil || !strings.Contains(out, print) {
@@ -151,13 +150,13 @@ func (r *run) mustBuild(env, print string, binaries ...string) {
 	}
 }
 
-// want checks where a binary is from; empty: that it is not there, nor parts of it.
+// want checks the origin of a binary: release or source. Empty: the binary and partial downloads must not exist.
 func (r *run) want(binary, from string) {
 	r.t.Helper()
 	out, err := exec.Command(filepath.Join(r.dir, binary)).Output()
 	if from == "" {
 		if !errors.Is(err, os.ErrNotExist) {
-			r.t.Errorf("%s is there and prints %q (%v)", binary, out, err)
+			r.t.Errorf("%s exists and prints %q (%v)", binary, out, err)
 		}
 	} else if string(out) != from+"\n" {
 		r.t.Errorf("%s prints %q (%v), want %q", binary, out, err, from)
@@ -183,7 +182,7 @@ func TestReleaseBinariesAreDownloadedAndVerified(t *testing.T) {
 	r.want("etcd", "release")
 }
 
-// What cannot be downloaded, or is not what was released, is built from source, unless KUBE_FROM forbids it.
+// A binary that cannot be downloaded or verified is built from source, unless KUBE_FROM is release.
 func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -222,7 +221,7 @@ func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
 			r := newRun(t, c.url)
 			out, err := r.build("KUBE_FROM=release", "kubectl")
 			if err == nil || !strings.Contains(out, c.print) || !strings.Contains(out, "KUBE_FROM=release does not build") {
-				t.Errorf("with KUBE_FROM=release it printed, without %q (%v):\n%s", c.print, err, out)
+				t.Errorf("with KUBE_FROM=release: got %[3]s(%[2]v)\nwant an error and %[1]q", c.print, err, out)
 			}
 			r.want("kubectl", "")
 			r.mustBuild("", c.print, "kubectl")
@@ -231,19 +230,19 @@ func TestWithoutAGoodReleaseTheBinaryIsBuilt(t *testing.T) {
 	}
 }
 
-// An archive that was verified and does not contain the binary is not installed as the binary.
+// A verified archive that does not contain the binary is not installed as the binary.
 func TestAnArchiveWithoutTheBinaryIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.member = "README.md"
 	r := newRun(t, s.URL)
 	if out, err := r.build("KUBE_FROM=release", "etcd"); err == nil {
-		t.Errorf("it succeeds:\n%s", out)
+		t.Errorf("the build succeeds:\n%s", out)
 	}
 	r.want("etcd", "")
 }
 
-// A binary that cannot be built is missing in the next run too.
+// After a failed build, the next run builds the binary again.
 func TestAFailedBuildIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, binary := range []string{"etcd", "kubectl"} {
@@ -256,7 +255,7 @@ func TestAFailedBuildIsAnError(t *testing.T) {
 	}
 }
 
-// One site that cannot be reached does not keep the binaries of another from being downloaded.
+// If one download site is unreachable, binaries of other sites are still downloaded.
 func TestOneSiteIsEnoughForItsBinaries(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, newSite(t).URL)
@@ -268,7 +267,7 @@ func TestOneSiteIsEnoughForItsBinaries(t *testing.T) {
 func TestTwoBuildsOfOneDirectoryWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("flock"); err != nil {
-		t.Skip("there is no flock")
+		t.Skip("flock is not installed")
 	}
 	r := newRun(t, "http://127.0.0.1:1")
 	r.env = append(r.env, "BUILD_TIME=2")
@@ -296,21 +295,21 @@ func TestABadKubeFromIsRejected(t *testing.T) {
 	t.Parallel()
 	out, err := newRun(t, "").build("KUBE_FROM=releases", "kubectl")
 	if err == nil || !strings.Contains(out, "KUBE_FROM is 'releases', must be release or source") {
-		t.Errorf("it printed %q (%v)", out, err)
+		t.Errorf("the script printed %q (%v)", out, err)
 	}
 }
 
-// A directory of binaries that lacks one is an error, not a reason to skip tests.
+// If KUBEBUILDER_ASSETS lacks a binary, the build fails and no test is skipped.
 func TestAssetsWithoutABinaryAreRejected(t *testing.T) {
 	t.Parallel()
 	assets := t.TempDir()
 	out, err := newRun(t, "").build("KUBEBUILDER_ASSETS="+assets, "kubectl")
 	if err == nil || !strings.Contains(out, "KUBEBUILDER_ASSETS is '"+assets+"', which has no kubectl") {
-		t.Errorf("it printed %q (%v)", out, err)
+		t.Errorf("the script printed %q (%v)", out, err)
 	}
 }
 
-// A release that cannot be downloaded does not cause another build of what was built from source.
+// After a failed download, a binary that was built from source is not built again.
 func TestAFailedDownloadKeepsWhatWasBuilt(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, "http://127.0.0.1:1")

@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// The commands of the tutorial run as written: the first block in one terminal, the others in a second one.
+// The commands of the tutorial run as written: the first block in one terminal, the other blocks in a second one.
 func TestTutorialAsWritten(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") != "" {
 		t.Skip("the tutorial uses bin/kube, and KUBEBUILDER_ASSETS names another control plane")
@@ -40,7 +40,7 @@ func TestTutorialAsWritten(t *testing.T) {
 			t.Logf("%s\n%s", blocks[0], log.String())
 		}
 	})
-	for { // the build takes minutes from empty caches
+	for { // with empty caches the build takes minutes
 		if _, err := os.Stat(kubeconfig); err == nil {
 			break
 		}
@@ -53,7 +53,7 @@ func TestTutorialAsWritten(t *testing.T) {
 	}
 
 	second := terminal(t, strings.Join(blocks[1:], "\n"))
-	t.Cleanup(func() { // the programs that it started in the background
+	t.Cleanup(func() { // background processes of the tutorial
 		if second.Process != nil {
 			_ = syscall.Kill(-second.Process.Pid, syscall.SIGKILL)
 		}

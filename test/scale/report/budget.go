@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// minPairs is the number of pairs that a median needs to count.
+// minPairs is the number of pairs below which a median cannot meet a budget.
 const minPairs = 5
 
 // budget is a limit on a value of a group.
@@ -23,8 +23,8 @@ type budget struct {
 var budgets = []budget{
 	{"all nodes flip, time to the last taint", "≤ 1.15 × floor with 1 rule, ≤ 1.2 × with 5", func(g group) (float64, bool) { return known(median(g.timeRatios())) }, 1.15, 1.2, times, true},
 	{"condition → taint, p99 of these flips", "≤ 1.5 × floor", func(g group) (float64, bool) { return known(g.ratio(p99)) }, 1.5, 1.5, times, false},
-	{"PATCHes per change of a node", "1", perChange(func(t tally) int { return t.nodes }, false), 1, 1, plain, false},
-	{"events per change of a node", "≤ 1", perChange(func(t tally) int { return t.events }, true), 1, 1, plain, false},
+	{"PATCHes per node change", "1", perChange(func(t tally) int { return t.nodes }, false), 1, 1, plain, false},
+	{"events per node change", "≤ 1", perChange(func(t tally) int { return t.events }, true), 1, 1, plain, false},
 	{"status writes per rule", "≤ 1/s", func(g group) (float64, bool) { return most(g.ours, statusRate), requested(g) }, 1, 1, perSecond, false},
 	{"bytes into etcd, flips", "≤ 1.2 × floor", func(g group) (float64, bool) { return known(g.bytesRatio()) }, 1.2, 1.2, times, false},
 	{"memory of the manager, peak", "≤ 100 MiB with 5,000 nodes", func(g group) (float64, bool) { return known(most(g.ours, peak)) }, 100 << 20, 100 << 20, size, false},
@@ -37,7 +37,8 @@ func requested(g group) bool {
 	return slices.ContainsFunc(g.ours, func(r *Result) bool { return r.Requests != nil })
 }
 
-// perChange is the most of these requests per change. Nodes that are created with the taint may have an event each.
+// perChange is the maximum number of these requests per change. A node that is created with the taint may have one more
+// event.
 func perChange(of func(tally) int, created bool) func(group) (float64, bool) {
 	return func(g group) (float64, bool) {
 		value := func(r *Result) float64 {
@@ -51,9 +52,9 @@ func perChange(of func(tally) int, created bool) func(group) (float64, bool) {
 	}
 }
 
-// budgetTable judges a run at the sizes for which there are budgets.
+// budgetTable compares a run with the budgets, at the sizes that have budgets.
 func (run *Run) budgetTable() string {
-	t := table{header: []string{"budget", "limit", "1,000 nodes", "5,000 nodes", ""}}
+	t := table{header: []string{"budget", "limit", "1,000 nodes", "5,000 nodes", "result"}}
 	for _, b := range budgets {
 		row := []string{b.name, b.limit}
 		verdict := "not measured"
@@ -69,7 +70,7 @@ func (run *Run) budgetTable() string {
 	return t.markdown()
 }
 
-// cell has the largest value of each number of rules, and whether the budget is met.
+// cell returns the largest value per number of rules, and whether the budget is met.
 func (b budget) cell(groups []group, nodes int) (cell, verdict string) {
 	largest := map[int]float64{}
 	verdict = "met"

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// checkBytesLimit is larger than the budget: in a small cluster the status of the rule is a larger share, and it is
-// written more often if the machine is slow.
+// checkBytesLimit is larger than the budget. In a small cluster the status of the rule is a larger share, and a slow
+// machine writes it more often.
 const checkBytesLimit = 1.5
 
-// Check returns what a run did that it must not do on any machine: it looks at counts and bytes, never at times.
+// Check returns the limits that a run exceeds. It checks counts and bytes, which hold on any machine, and no times.
 func Check(run Run) []string {
 	var problems []string
 	add := func(r *Result, format string, args ...any) {
@@ -30,7 +30,7 @@ func Check(run Run) []string {
 	}
 	compared := 0
 	for _, g := range run.groups() {
-		// Status is written once per second and rule, so with several rules the bytes depend on the machine.
+		// The manager writes status once per second and rule, so with several rules the bytes depend on the machine.
 		if ratio := g.bytesRatio(); ratio > 0 && g.rules == 1 {
 			compared++
 			if ratio > checkBytesLimit {
@@ -39,7 +39,7 @@ func Check(run Run) []string {
 		}
 	}
 	if compared == 0 {
-		problems = append(problems, "bytes into etcd were not compared: no flip with 1 rule of "+Ours+", "+Floor+" and "+LoadOnly)
+		problems = append(problems, "bytes into etcd were not compared: a flip with 1 rule is needed of "+Ours+", "+Floor+" and "+LoadOnly)
 	}
 	return problems
 }
@@ -52,9 +52,9 @@ func checkCounts(r *Result, add func(*Result, string, ...any)) {
 	if limit := r.Changes + r.Created; sent.events > limit {
 		add(r, "%d events for %d changes, limit is 1 per change", sent.events, limit)
 	}
-	// One per second, one when the phase begins and one when it ends.
+	// One write per second, one when the phase begins and one when it ends.
 	if limit := r.Rules * (int((r.Took+r.Quiet)/time.Second) + 2); sent.status > limit {
-		add(r, "%d status writes, limit is %d: 1 per second and rule, and 2", sent.status, limit)
+		add(r, "%d status writes, limit is %d: 2 per rule, and 1 per rule and second", sent.status, limit)
 	}
 	if left := r.left(); left > 0 {
 		add(r, "%d requests after the manager was quiet, must be 0: %v", left, r.Left)

@@ -10,10 +10,10 @@ type group struct {
 	phase        string
 	nodes, rules int
 	ours, floor  []*Result
-	loadBytes    int64 // etcd received them for the load only; 0: unknown
+	loadBytes    int64 // bytes that etcd received for the load only; 0: unknown
 }
 
-// groups are the phases that Readygate finished.
+// groups returns the phases that Readygate's manager finished.
 func (run *Run) groups() []group {
 	var all []group
 	for i := range run.Results {
@@ -39,7 +39,7 @@ func (run *Run) groups() []group {
 	return all
 }
 
-// loadBytes are those of the load of a result. They do not depend on the rules.
+// loadBytes returns the bytes of the load of a result. They do not depend on the rules.
 func (run *Run) loadBytes(r *Result) int64 {
 	for _, other := range run.Results {
 		if other.Subject == LoadOnly && other.Phase == r.Phase && other.Nodes == r.Nodes && other.Problem == "" {
@@ -63,7 +63,8 @@ func (g group) ratios(of func(*Result) float64) []float64 {
 	return all
 }
 
-// timeRatios are those of the time until the last taint changed, for flips: other phases last as long as their load.
+// timeRatios returns the ratios of the time until the last taint changed. Only flips have them: other phases last as long
+// as their load.
 func (g group) timeRatios() []float64 {
 	if !g.flip() {
 		return nil
@@ -71,7 +72,7 @@ func (g group) timeRatios() []float64 {
 	return g.ratios(took)
 }
 
-// ratio divides medians. It is for values that not every run has, or that do not depend on the speed of the machine.
+// ratio divides the medians. It is for values that some runs lack, or that do not depend on the speed of the machine.
 func (g group) ratio(of func(*Result) float64) float64 {
 	ours, floor := medianOf(g.ours, of), medianOf(g.floor, of)
 	if !g.flip() || floor == 0 {
@@ -80,7 +81,7 @@ func (g group) ratio(of func(*Result) float64) float64 {
 	return ours / floor
 }
 
-// bytesRatio is that of the bytes that the subjects themselves caused.
+// bytesRatio is the ratio of the bytes into etcd, without those of the load.
 func (g group) bytesRatio() float64 {
 	if g.loadBytes == 0 {
 		return 0
@@ -94,13 +95,13 @@ func cpu(r *Result) float64       { return float64(r.CPU) }
 func peak(r *Result) float64      { return float64(r.Peak) }
 func allocated(r *Result) float64 { return float64(r.Allocated) }
 
-// statusRate is how often the status of a rule was written per second, after the first time.
+// statusRate is the number of status writes per rule and second, without the first.
 func statusRate(r *Result) float64 {
 	each := float64(tallyOf(r.Requests).status) / float64(max(1, r.Rules))
 	return max(0, each-1) / max(1, (r.Took+r.Quiet).Seconds())
 }
 
-// writeRate is how often the subject wrote per second.
+// writeRate is the number of writes of the subject per second.
 func writeRate(r *Result) float64 { return float64(tallyOf(r.Requests).writes) / r.Took.Seconds() }
 
 func most(results []*Result, of func(*Result) float64) float64 {
@@ -111,7 +112,7 @@ func most(results []*Result, of func(*Result) float64) float64 {
 	return value
 }
 
-// medianOf is the median of the values that are known.
+// medianOf returns the median of the values above 0.
 func medianOf(results []*Result, of func(*Result) float64) float64 {
 	var values []float64
 	for _, r := range results {
@@ -122,7 +123,7 @@ func medianOf(results []*Result, of func(*Result) float64) float64 {
 	return median(values)
 }
 
-// median is 0 for no values.
+// median returns 0 if there are no values.
 func median(values []float64) float64 {
 	sorted, half := slices.Sorted(slices.Values(values)), len(values)/2
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Page is docs/explanation/performance.md. The notes are Markdown that describes the method.
+// Page renders docs/explanation/performance.md. The notes are Markdown that describes the method.
 func Page(run Run, notes string) []byte {
 	var b strings.Builder
 	b.WriteString("<!-- Generated from performance.json by make generate. Do not edit. -->\n# Performance\n\n")
@@ -20,7 +20,7 @@ func Page(run Run, notes string) []byte {
 	return []byte(b.String())
 }
 
-// Tables are the budgets and the numbers of a run.
+// Tables renders the budgets and the numbers of a run.
 func Tables(run Run) string {
 	text := "## Budgets\n\n" + run.budgetTable()
 	if t := run.flips(); len(t.rows) > 0 {
@@ -34,7 +34,7 @@ func Tables(run Run) string {
 
 // flips compares each pair with the floor.
 func (run *Run) flips() table {
-	t := table{header: []string{"nodes", "rules", "phase", "time ÷ floor's, each pair", "median", "p99", "floor", "p99 ÷ floor's", "CPU", "into etcd", "allocated"}}
+	t := table{header: []string{"nodes", "rules", "phase", "time ÷ floor, per pair", "median", "p99", "p99 of the floor", "p99 ÷ floor", "CPU ÷ floor", "bytes into etcd ÷ floor", "allocated ÷ floor"}}
 	for _, g := range run.groups() {
 		if !g.flip() {
 			continue
@@ -52,9 +52,9 @@ func (run *Run) flips() table {
 	return t
 }
 
-// others has the phases whose time depends on the load.
+// others is the table of the phases whose time depends on the load.
 func (run *Run) others() table {
-	t := table{header: []string{"nodes", "rules", "phase", "controller", "time", "p99", "CPU", "peak", "PATCHes of nodes", "status", "events", "others", "left"}}
+	t := table{header: []string{"nodes", "rules", "phase", "controller", "time", "p99", "CPU", "peak memory", "node PATCHes", "status writes", "event writes", "other requests", "left"}}
 	for _, g := range run.groups() {
 		if g.flip() {
 			continue

@@ -2,7 +2,7 @@ package report
 
 import "strings"
 
-// tally sorts the requests of a result.
+// tally counts the requests of a result by kind.
 type tally struct {
 	nodes, status, events int // writes of nodes, of the status of rules, and of events
 	writes                int // all writes
@@ -31,7 +31,7 @@ func tallyOf(requests map[string]int) tally {
 	return t
 }
 
-// left are the requests after the subject was quiet. A watch that begins again is not counted.
+// left returns the number of requests after the subject was quiet. A watch that is renewed does not count.
 func (r *Result) left() int {
 	count := 0
 	for request, n := range r.Left {

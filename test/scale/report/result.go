@@ -1,10 +1,10 @@
-// Package report turns the results of the scale benchmark into docs/explanation/performance.md and into a check of counts. It only
-// computes: the same run always gives the same page.
+// Package report renders the results of the scale benchmark as docs/explanation/performance.md, and checks their counts.
+// It is pure: the same run always gives the same page.
 package report
 
 import "time"
 
-// Run is everything that one call of the benchmark measured.
+// Run has the results of one execution of the benchmark.
 type Run struct {
 	Machine Machine   `json:"machine"`
 	Command string    `json:"command"`
@@ -28,7 +28,7 @@ type Machine struct {
 const (
 	// Ours is Readygate's manager.
 	Ours = "readygate"
-	// Floor is the least possible controller: one watch, one PATCH per node, no status, no events.
+	// Floor is a minimal controller: one watch, one PATCH per node, no status, no events.
 	Floor = "floor"
 	// LoadOnly is the load without a controller.
 	LoadOnly = "load"
@@ -43,10 +43,10 @@ const (
 	Steady  = "steady"  // heartbeats only
 )
 
-// phases are in the order of the page.
+// phases has the order of the page.
 var phases = []string{Release, Hold, Join, Restart, Steady}
 
-// Result is one phase of one subject. A zero was not measured.
+// Result is one phase of one subject. Zero means not measured.
 type Result struct {
 	Phase   string `json:"phase"`
 	Subject string `json:"subject"`
@@ -57,8 +57,8 @@ type Result struct {
 
 	// Changes is the number of nodes whose taints must change.
 	Changes int `json:"changes,omitempty"`
-	// Created is the number of nodes that are created during the phase: each may have one more event. Untainted is how
-	// many of them were created without the taint.
+	// Created is the number of nodes that are created during the phase. Each may have one more event. Untainted is the
+	// number of them that were created without the taint.
 	Created   int `json:"created,omitempty"`
 	Untainted int `json:"untainted,omitempty"`
 
@@ -66,21 +66,21 @@ type Result struct {
 	// taint must change. Quiet is the time from then until the subject's last write.
 	Took  time.Duration `json:"took"`
 	Quiet time.Duration `json:"quiet,omitempty"`
-	// P99 is the time from a condition to the taint of its node, as an independent watch received both.
+	// P99 is the time from a condition to the taint of its node. An independent watch receives both.
 	P99 time.Duration `json:"p99,omitempty"`
 
 	CPU  time.Duration `json:"cpu,omitempty"`  // of the subject, until it was quiet
-	Peak int64         `json:"peak,omitempty"` // resident bytes of the subject since its start, at most
-	// Allocated are the bytes that the API server allocated until the last taint changed, and EtcdBytes those that
-	// etcd received until the subject was quiet; both for load and subject.
+	Peak int64         `json:"peak,omitempty"` // maximum resident bytes of the subject since its start
+	// Allocated is the number of bytes that the API server allocated until the last taint changed. EtcdBytes is the number
+	// of bytes that etcd received until the subject was quiet. Both include load and subject.
 	Allocated int64 `json:"allocated,omitempty"`
 	EtcdBytes int64 `json:"etcdBytes,omitempty"`
 
 	// Requests counts the subject's requests by verb and resource, without leases and without those that the API
-	// server throttled. Left are those of the seconds after it was quiet.
+	// server throttled. Left counts those in the seconds after the subject was quiet.
 	Requests map[string]int `json:"requests,omitempty"`
 	Left     map[string]int `json:"left,omitempty"`
 
-	// Problem is why the phase did not finish.
+	// Problem is the error with which the phase ended.
 	Problem string `json:"problem,omitempty"`
 }

@@ -24,7 +24,7 @@ func (t table) markdown() string {
 	return b.String()
 }
 
-// unknownIfZero is the text of a value, or nothing for 0.
+// unknownIfZero formats a value; 0 is an empty cell.
 func unknownIfZero(value float64, text func(float64) string) string {
 	if value == 0 {
 		return ""
@@ -47,7 +47,7 @@ func span(d float64) string {
 	return strconv.FormatFloat(time.Duration(d).Seconds(), 'f', 1, 64) + " s"
 }
 
-// number has commas: 5,000.
+// number formats an integer with commas: 5,000.
 func number(n int) string {
 	digits := strconv.Itoa(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -56,7 +56,7 @@ func number(n int) string {
 	return digits
 }
 
-// counted is a number of things: 1 node, 5,000 nodes.
+// counted formats a number and its noun: 1 node, 5,000 nodes.
 func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
