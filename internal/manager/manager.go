@@ -183,7 +183,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 	if err != nil {
 		return err
 	}
-	rules, failures, covered := rulecache.NewShelf(mgr.GetCache()), &node.Failures{}, admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.TaintNewNodesName, withoutPolicy)
+	rules, failures, covered := rulecache.New(mgr.GetCache()), &node.Failures{}, admissioncontroller.New(clock.RealClock{}, o.SettleTime, admission.TaintNewNodesName, withoutPolicy)
 	owners := ruletaints.New(mgr.GetAPIReader(), mgr.GetClient(), o.listNamespace(), clock.RealClock{})
 	nodes := &node.Reconciler{
 		Client:   mgr.GetClient(),
@@ -233,7 +233,7 @@ const withoutPolicy = "the manager adds the taint shortly after a node is create
 
 // taintNewNodes is the policy with which the API server adds taints to new nodes. A rule is in the list of rule taints before
 // the policy names it.
-func taintNewNodes(rules *rulecache.Shelf, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
+func taintNewNodes(rules *rulecache.Cache, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
 	return admissioncontroller.Policy{
 		Name: admission.TaintNewNodesName,
 		Compile: func(ctx context.Context) (admission.Compiled, error) {

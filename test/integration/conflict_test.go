@@ -58,7 +58,7 @@ func raced(t *testing.T, c *testenv.Cluster, name string, writer func()) (int, *
 // reconcilerWith is a reconciler that writes with one client and knows the rules of another.
 func reconcilerWith(c *testenv.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
-		Client: writer, Live: c.Client, Rules: rulecache.NewShelf(rules), Failures: &nodecontroller.Failures{},
+		Client: writer, Live: c.Client, Rules: rulecache.New(rules), Failures: &nodecontroller.Failures{},
 		Owners: ruletaints.New(c.Client, c.Client, metav1.NamespaceDefault, clock.RealClock{}),
 		Quota: quota.New(&nodecontroller.Reader{
 			Client: writer, API: c.Client, Nodes: nodecache.New(cache.NewStore(cache.MetaNamespaceKeyFunc)), Strip: (&nodecache.Stripper{}).Strip,

@@ -25,8 +25,8 @@ const (
 	// then compile all of it.
 	writeInterval = time.Second
 
-	// lookInterval is the time to the next reconcile without an event: a watch may be forbidden, or have ended.
-	lookInterval = 10 * time.Minute
+	// resyncInterval is the time to the next reconcile without an event: a watch may be forbidden, or have ended.
+	resyncInterval = 10 * time.Minute
 )
 
 // Policy is a policy whose text is compiled from rules. All fields are required.
@@ -70,65 +70,65 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	found, err := r.look(ctx)
+	found, err := r.readState(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	sight := Sight{Gap: found.gap, Unread: found.unread(), Stored: found.stored, Wanted: wanted, Manual: r.Manual}
+	state := State{Gap: found.gap, Unread: found.unread(), Stored: found.stored, Wanted: wanted, Manual: r.Manual}
 	if found.policy == nil {
 		r.Metrics.forget(r.Policy.Name)
-		r.Coverage.Saw(sight)
+		r.Coverage.Observe(state)
 		return reconcile.Result{RequeueAfter: found.again}, found.refusal
 	}
-	if !r.Manual && sight.Wanted.Drops(sight.Stored) {
+	if !r.Manual && state.Wanted.Drops(state.Stored) {
 		// A stale cache must not remove a rule from the policy: its status would still be covered.
-		if sight.Wanted, err = r.Policy.CompileLive(ctx); err != nil {
+		if state.Wanted, err = r.Policy.CompileLive(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	result, err := r.bringUpToDate(ctx, found.policy, sight)
+	result, err := r.bringUpToDate(ctx, found.policy, state)
 	return result, errors.Join(err, found.refusal)
 }
 
 // bringUpToDate writes the policy if it differs from the rules, whether a rule or the policy was edited. With Manual it
 // writes nothing. It records the stored policy first: an edited part that is restored has to settle again.
-func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight Sight) (reconcile.Result, error) {
-	wanted, before := r.Policy.Spec(sight.Wanted), sight
+func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, state State) (reconcile.Result, error) {
+	wanted, before := r.Policy.Spec(state.Wanted), state
 	same := equality.Semantic.DeepEqual(obj.Spec, wanted)
 	r.Metrics.compared(obj.Name, same)
 	if same || r.Manual {
 		r.refusal = nil
-		r.Coverage.Saw(sight)
-		return reconcile.Result{RequeueAfter: lookInterval}, nil
+		r.Coverage.Observe(state)
+		return reconcile.Result{RequeueAfter: resyncInterval}, nil
 	}
 	if before.Gap == nil {
 		before.Gap = r.refusal // until a write succeeds
 	}
-	r.Coverage.Saw(before)
+	r.Coverage.Observe(before)
 	if wait := writeInterval - r.Clock.Since(r.written); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	obj.Spec = wanted
-	return r.write(ctx, obj, sight)
+	return r.write(ctx, obj, state)
 }
 
-func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, sight Sight) (reconcile.Result, error) {
+func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, state State) (reconcile.Result, error) {
 	start := r.Clock.Now()
 	err := r.Client.Update(ctx, obj, client.DisableReadYourWritesConsistency) // it is never read from a cache
 	switch {
 	case err == nil:
-		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(sight.Wanted.Texts()))
+		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(state.Wanted.Texts()))
 		r.written, r.refusal = r.Clock.Now(), nil
 		r.Metrics.compared(obj.Name, true)
-		sight.Stored, sight.Took = sight.Wanted, r.Clock.Since(start)
-		r.Coverage.Saw(sight)
-		return reconcile.Result{RequeueAfter: lookInterval}, nil
+		state.Stored, state.Took = state.Wanted, r.Clock.Since(start)
+		r.Coverage.Observe(state)
+		return reconcile.Result{RequeueAfter: resyncInterval}, nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		r.refusal = r.refused("write", err)
-		sight.Gap = r.refusal
-		r.Coverage.Saw(sight)
+		state.Gap = r.refusal
+		r.Coverage.Observe(state)
 	}
 	return reconcile.Result{}, fmt.Errorf("writing the policy: %w", err)
 }

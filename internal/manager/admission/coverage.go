@@ -23,8 +23,8 @@ type Gap struct {
 	Message string
 }
 
-// Sight is one reading of the policy.
-type Sight struct {
+// State is one reading of the policy.
+type State struct {
 	// Gap is why the policy covers no rule; nil if it is in force.
 	Gap *Gap
 	// Unread is true if the policy could not be read. Stored is then empty.
@@ -47,9 +47,9 @@ type Coverage struct {
 
 	mu       sync.Mutex
 	onChange func()
-	known    bool      // Saw was called
+	known    bool      // Observe was called
 	first    time.Time // of the first successful read; zero before
-	sight    Sight
+	state    State
 	in       map[string]entry
 	out      map[string]time.Time // when the removal of a rule from the policy has settled
 }
@@ -75,21 +75,21 @@ func (c *Coverage) OnChange(f func()) {
 	c.onChange = f
 }
 
-// Saw records a reading of the policy.
-func (c *Coverage) Saw(sight Sight) {
+// Observe records a reading of the policy.
+func (c *Coverage) Observe(state State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sight.Unread {
-		sight.Stored = c.sight.Stored
+	if state.Unread {
+		state.Stored = c.state.Stored
 	}
-	changed := !c.known || c.sight.differs(sight)
-	if c.sight.Gap != nil && sight.Gap == nil {
+	changed := !c.known || c.state.differs(state)
+	if c.state.Gap != nil && state.Gap == nil {
 		clear(c.in) // in force again: each API server must see that, too
 	}
-	before := c.sight.Stored
-	c.known, c.sight = true, sight
-	if !sight.Unread {
-		c.remember(before, sight.Stored, sight.Took)
+	before := c.state.Stored
+	c.known, c.state = true, state
+	if !state.Unread {
+		c.remember(before, state.Stored, state.Took)
 	}
 	if changed && c.onChange != nil {
 		c.onChange()
@@ -129,7 +129,7 @@ func (c *Coverage) remember(before, stored admission.Compiled, took time.Duratio
 	}
 }
 
-func (s Sight) differs(other Sight) bool {
+func (s State) differs(other State) bool {
 	gapDiffers := (s.Gap == nil) != (other.Gap == nil) || s.Gap != nil && *s.Gap != *other.Gap
 	return gapDiffers || s.Manual != other.Manual || !s.Stored.Equal(other.Stored) || !s.Wanted.Equal(other.Wanted)
 }
@@ -144,17 +144,17 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 	if !c.known {
 		return nil, 0, false
 	}
-	if c.sight.Gap != nil {
-		return c.sight.Gap, 0, true
+	if c.state.Gap != nil {
+		return c.state.Gap, 0, true
 	}
-	if c.sight.Wanted.LeavesOut(uid) {
+	if c.state.Wanted.LeavesOut(uid) {
 		return &Gap{Reason: v1alpha1.ReasonTooLarge, Message: "the policy " + c.policy + " has no room for this rule after the older rules: " + c.without + "; use a shorter selector or fewer rules"}, 0, true
 	}
 	if gap := c.outdated(uid); gap != nil {
 		return gap, 0, true
 	}
 	e, ok := c.in[admission.VariableOf(uid)]
-	if !ok || !c.sight.Wanted.Keeps(uid, c.sight.Stored) {
+	if !ok || !c.state.Wanted.Keeps(uid, c.state.Stored) {
 		return &progressing, 0, true // not yet compiled or written
 	}
 	if wait := e.settled.Sub(c.clock.Now()); wait > 0 && (!was || !e.found) {
@@ -169,15 +169,15 @@ const ApplyCommand = "kubectl readiness policy | kubectl apply -f -"
 // outdated returns the gap of a rule that differs from the stored policy, if an administrator applies the policy; nil if the
 // policy has this version of the rule, or the manager writes the policy.
 func (c *Coverage) outdated(uid types.UID) *Gap {
-	wanted, stored := c.sight.Wanted.Covers(uid), c.sight.Stored.Names(admission.VariableOf(uid))
-	if !c.sight.Manual || !wanted && !stored || c.sight.Wanted.Keeps(uid, c.sight.Stored) {
+	wanted, stored := c.state.Wanted.Covers(uid), c.state.Stored.Names(admission.VariableOf(uid))
+	if !c.state.Manual || !wanted && !stored || c.state.Wanted.Keeps(uid, c.state.Stored) {
 		return nil
 	}
 	difference, effect := "has another version of this rule", "the stored version applies"
 	switch {
 	case !wanted:
 		difference, effect = "still has this rule, which is deleted or not enforced", "the manager removes what it adds"
-	case c.sight.Stored.Edited():
+	case c.state.Stored.Edited():
 		difference = "was edited, or compiled by another version of Readygate or with another --latch-image"
 	case !stored:
 		difference, effect = "does not have this rule", c.without
@@ -193,11 +193,11 @@ var progressing = Gap{Reason: v1alpha1.ReasonProgressing, Message: "waiting unti
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sight.Gap != nil && c.sight.Gap.Reason == v1alpha1.ReasonAPIMissing {
+	if c.state.Gap != nil && c.state.Gap.Reason == v1alpha1.ReasonAPIMissing {
 		return true, 0
 	}
 	name := admission.VariableOf(uid)
-	if c.first.IsZero() || c.sight.Unread || c.sight.Stored.Names(name) || c.sight.Wanted.Names(name) {
+	if c.first.IsZero() || c.state.Unread || c.state.Stored.Names(name) || c.state.Wanted.Names(name) {
 		return false, 0
 	}
 	settled, ok := c.out[name]

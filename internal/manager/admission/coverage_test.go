@@ -45,9 +45,9 @@ func taintNewNodes(names ...string) admission.Compiled {
 	return admission.CompileTaintNewNodes(noderule.NewRulebook(objs).Rules())
 }
 
-// in is a sight of a policy that says what the rules ask for.
-func in(names ...string) admissioncontroller.Sight {
-	return admissioncontroller.Sight{Stored: taintNewNodes(names...), Wanted: taintNewNodes(names...)}
+// in is a state of a policy that says what the rules ask for.
+func in(names ...string) admissioncontroller.State {
+	return admissioncontroller.State{Stored: taintNewNodes(names...), Wanted: taintNewNodes(names...)}
 }
 
 type memory struct {
@@ -78,14 +78,14 @@ func (m memory) says(t *testing.T, uid types.UID, was bool) (string, time.Durati
 func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
 	m := newMemory()
 	if got, _ := m.says(t, "a", true); got != "not known" {
-		t.Errorf("before the first sight: %q", got)
+		t.Errorf("before the first state: %q", got)
 	}
-	m.Saw(in())
-	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
+	m.Observe(in())
+	m.Observe(admissioncontroller.State{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
 	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != 0 {
 		t.Errorf("about to be written: %q %v", got, wait)
 	}
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	m.after(time.Second)
 	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle-time.Second {
 		t.Errorf("just written: %q %v", got, wait)
@@ -94,7 +94,7 @@ func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
 	if got, wait := m.says(t, "a", false); got != "" || wait != 0 {
 		t.Errorf("settled: %q %v", got, wait)
 	}
-	m.Saw(in("a", "b"))
+	m.Observe(in("a", "b"))
 	if got, _ := m.says(t, "a", true); got != "" {
 		t.Errorf("another rule came: %q", got)
 	}
@@ -106,10 +106,10 @@ func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
 // A part of the policy that was away, however short, settles again.
 func TestEditOfThePolicyRestartsTheSettleTime(t *testing.T) {
 	m := newMemory()
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	m.after(settle)
-	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
-	m.Saw(in("a"))
+	m.Observe(admissioncontroller.State{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
+	m.Observe(in("a"))
 	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("put back: %q %v", got, wait)
 	}
@@ -118,7 +118,7 @@ func TestEditOfThePolicyRestartsTheSettleTime(t *testing.T) {
 // Who led before has waited, if the rule says so and its part was found as it should be.
 func TestNewLeaderDoesNotRestartTheSettleTime(t *testing.T) {
 	m := newMemory()
-	m.Saw(in("a", "b"))
+	m.Observe(in("a", "b"))
 	if got, _ := m.says(t, "a", true); got != "" {
 		t.Errorf("covered before: %q", got)
 	}
@@ -129,9 +129,9 @@ func TestNewLeaderDoesNotRestartTheSettleTime(t *testing.T) {
 
 func TestGapIsReportedForEveryRule(t *testing.T) {
 	m := newMemory()
-	sight := in("a")
-	sight.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
-	m.Saw(sight)
+	state := in("a")
+	state.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
+	m.Observe(state)
 	if got, _ := m.says(t, "a", true); got != v1alpha1.ReasonBindingMissing {
 		t.Errorf("got %q", got)
 	}
@@ -141,12 +141,12 @@ func TestGapIsReportedForEveryRule(t *testing.T) {
 func TestRuleThatIsTooLargeReportsIt(t *testing.T) {
 	m := newMemory()
 	told := 0
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	m.OnChange(func() { told++ })
 	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("a rule that is new: %q", got)
 	}
-	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes("a"), Wanted: taintNewNodes("a", "large")})
+	m.Observe(admissioncontroller.State{Stored: taintNewNodes("a"), Wanted: taintNewNodes("a", "large")})
 	if got, _ := m.says(t, "large", true); got != v1alpha1.ReasonTooLarge || told != 1 {
 		t.Errorf("a rule that does not fit: %q, told %d times", got, told)
 	}
@@ -155,9 +155,9 @@ func TestRuleThatIsTooLargeReportsIt(t *testing.T) {
 // A rule may be deleted while the write that puts it into the policy is under way.
 func TestARuleThatIsAboutToBeWrittenIsNotGone(t *testing.T) {
 	m := newMemory()
-	m.Saw(in())
+	m.Observe(in())
 	m.after(settle)
-	m.Saw(admissioncontroller.Sight{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
+	m.Observe(admissioncontroller.State{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
 	if gone, wait := m.Gone("a"); gone || wait != 0 {
 		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
@@ -166,13 +166,13 @@ func TestARuleThatIsAboutToBeWrittenIsNotGone(t *testing.T) {
 // A binding that comes back takes as long to be seen everywhere as the policy does.
 func TestAPolicyThatIsInForceAgainSettlesAgain(t *testing.T) {
 	m := newMemory()
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	m.after(settle)
-	sight := in("a")
-	sight.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
-	m.Saw(sight)
+	state := in("a")
+	state.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
+	m.Observe(state)
 	m.after(settle)
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("got %q %v", got, wait)
 	}
@@ -187,22 +187,22 @@ func TestARuleIsGoneWhenEveryAPIServerHasSeenIt(t *testing.T) {
 		}
 	}
 	gone(false, 0) // nothing is known yet
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	gone(false, 0) // still in it
 	m.after(time.Minute)
-	m.Saw(in())
+	m.Observe(in())
 	gone(false, settle)
 	m.after(settle)
 	gone(true, 0)
 	m.after(2 * time.Hour)
-	m.Saw(in("b"))
+	m.Observe(in("b"))
 	gone(true, 0) // also when it is forgotten that it ever was there
 }
 
 // After a start nobody knows when a rule was taken out.
 func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
 	m := newMemory()
-	m.Saw(in())
+	m.Observe(in())
 	if gone, wait := m.Gone("a"); gone || wait != settle {
 		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
@@ -214,27 +214,27 @@ func TestRuleIsNotGoneWhileAPolicyMayNameIt(t *testing.T) {
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
 	tests := map[string]struct {
-		sight admissioncontroller.Sight
+		state admissioncontroller.State
 		gone  bool
 		wait  time.Duration
 	}{
 		v1alpha1.ReasonAPIMissing:    {gone: true},
 		v1alpha1.ReasonPolicyMissing: {wait: settle},
-		v1alpha1.ReasonPolicyForeign: {sight: admissioncontroller.Sight{Stored: taintNewNodes("a")}},
-		v1alpha1.ReasonWriteRefused:  {sight: admissioncontroller.Sight{Unread: true}},
-		"Edited":                     {sight: admissioncontroller.Sight{Stored: admission.ReadTaintNewNodes(&edited)}},
+		v1alpha1.ReasonPolicyForeign: {state: admissioncontroller.State{Stored: taintNewNodes("a")}},
+		v1alpha1.ReasonWriteRefused:  {state: admissioncontroller.State{Unread: true}},
+		"Edited":                     {state: admissioncontroller.State{Stored: admission.ReadTaintNewNodes(&edited)}},
 	}
 	for reason, tc := range tests {
 		t.Run(reason, func(t *testing.T) {
 			m := newMemory()
-			m.Saw(in("a"))
+			m.Observe(in("a"))
 			m.after(time.Minute)
-			tc.sight.Gap = &admissioncontroller.Gap{Reason: reason}
-			m.Saw(tc.sight)
+			tc.state.Gap = &admissioncontroller.Gap{Reason: reason}
+			m.Observe(tc.state)
 			if gone, wait := m.Gone("a"); gone != tc.gone || wait != tc.wait {
 				t.Errorf("gone %v, ask again in %v", gone, wait)
 			}
-			m.Saw(in()) // and then it is really taken out
+			m.Observe(in()) // and then it is really taken out
 			m.after(settle)
 			if gone, _ := m.Gone("a"); !gone {
 				t.Error("never gone")
@@ -248,10 +248,10 @@ func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
 	m := newMemory()
-	m.Saw(in("a"))
+	m.Observe(in("a"))
 	m.after(time.Minute)
-	m.Saw(admissioncontroller.Sight{Stored: admission.ReadTaintNewNodes(&edited)})
-	m.Saw(in())
+	m.Observe(admissioncontroller.State{Stored: admission.ReadTaintNewNodes(&edited)})
+	m.Observe(in())
 	if gone, wait := m.Gone("a"); gone || wait != settle {
 		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
@@ -261,17 +261,17 @@ func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
 // force: what one takes tells of the other.
 func TestALongTextSettlesLonger(t *testing.T) {
 	m := newMemory()
-	m.Saw(in())
+	m.Observe(in())
 	m.after(time.Minute)
-	sight := in("a")
-	sight.Took = 2 * time.Second
-	m.Saw(sight)
+	state := in("a")
+	state.Took = 2 * time.Second
+	m.Observe(state)
 	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle+6*time.Second {
 		t.Errorf("covered: %q %v", got, wait)
 	}
-	sight = in()
-	sight.Took = time.Second
-	m.Saw(sight)
+	state = in()
+	state.Took = time.Second
+	m.Observe(state)
 	if gone, wait := m.Gone("a"); gone || wait != settle+3*time.Second {
 		t.Errorf("gone %v, ask again in %v", gone, wait)
 	}
@@ -281,8 +281,8 @@ func TestOnlyChangesAreNotified(t *testing.T) {
 	m := newMemory()
 	told := 0
 	m.OnChange(func() { told++ })
-	for _, sight := range []admissioncontroller.Sight{in("a"), in("a"), in("a", "b"), in("a", "b")} {
-		m.Saw(sight)
+	for _, state := range []admissioncontroller.State{in("a"), in("a"), in("a", "b"), in("a", "b")} {
+		m.Observe(state)
 	}
 	if told != 2 {
 		t.Errorf("told %d times of 2 changes", told)
@@ -293,8 +293,8 @@ func TestOnlyChangesAreNotified(t *testing.T) {
 // command, and a rule that does not differ stays covered.
 func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	m := newMemory()
-	manual := func(stored, wanted admission.Compiled) admissioncontroller.Sight {
-		return admissioncontroller.Sight{Stored: stored, Wanted: wanted, Manual: true}
+	manual := func(stored, wanted admission.Compiled) admissioncontroller.State {
+		return admissioncontroller.State{Stored: stored, Wanted: wanted, Manual: true}
 	}
 	message := func(uid types.UID) string {
 		gap, wait, _ := m.Covers(uid, false)
@@ -304,9 +304,9 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 		}
 		return gap.Message
 	}
-	m.Saw(manual(taintNewNodes("a", "b"), taintNewNodes("a", "b")))
+	m.Observe(manual(taintNewNodes("a", "b"), taintNewNodes("a", "b")))
 	m.after(settle)
-	m.Saw(manual(taintNewNodes("a", "b"), taintNewNodes("a", "c", "large")))
+	m.Observe(manual(taintNewNodes("a", "b"), taintNewNodes("a", "c", "large")))
 	if got, _ := m.says(t, "a", false); got != "" {
 		t.Errorf("the rule that did not change: %q", got)
 	}
@@ -327,11 +327,11 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	}
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.Variables[0].Expression = "true"
-	m.Saw(manual(admission.ReadTaintNewNodes(&edited), taintNewNodes("a")))
+	m.Observe(manual(admission.ReadTaintNewNodes(&edited), taintNewNodes("a")))
 	if got := message("a"); !strings.Contains(got, "was edited") {
 		t.Errorf("an edited policy: %s", got)
 	}
-	m.Saw(manual(taintNewNodes("a"), taintNewNodes("a")))
+	m.Observe(manual(taintNewNodes("a"), taintNewNodes("a")))
 	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("just applied: %q %v", got, wait)
 	}

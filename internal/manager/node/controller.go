@@ -50,7 +50,7 @@ type Reconciler struct {
 	// Live reads from the API server before records of a deleted rule are removed.
 	Live     client.Reader
 	Nodes    *nodecache.Cache
-	Rules    *rulecache.Shelf
+	Rules    *rulecache.Cache
 	Failures *Failures
 	// Owners is the list of rule taints. A rule is in it before a node has a record of the rule.
 	Owners *ruletaints.List

@@ -43,7 +43,7 @@ func TestChangedNodesAreReconciledBeforeASweep(t *testing.T) {
 		}
 	}
 	everyNode := nodecache.New(store)
-	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulecache.NewShelf(c), Quota: quota.New(&Reader{Nodes: everyNode}, leadership.NewFence(clock.RealClock{}, time.Minute, time.Minute), clock.RealClock{})}
+	r := &Reconciler{Client: c, Nodes: everyNode, Rules: rulecache.New(c), Quota: quota.New(&Reader{Nodes: everyNode}, leadership.NewFence(clock.RealClock{}, time.Minute, time.Minute), clock.RealClock{})}
 	created := handler.Funcs{CreateFunc: r.onCreate}
 	for name, sweep := range map[string]func(context.Context, queue){
 		"a rule changed": func(_ context.Context, q queue) { r.all(q) },

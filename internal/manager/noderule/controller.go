@@ -59,7 +59,7 @@ type Reconciler struct {
 	Nodes  *nodecache.Cache
 	// DaemonSets returns all DaemonSets, as reporters.Strip leaves them.
 	DaemonSets func() iter.Seq[*appsv1.DaemonSet]
-	Rules      *rulecache.Shelf
+	Rules      *rulecache.Cache
 	Failures   *node.Failures
 	Coverage   *admission.Coverage
 	Others     *leadership.Others
@@ -73,7 +73,7 @@ type Reconciler struct {
 	// Busy reports whether nodes are being written. The status is deferred meanwhile.
 	Busy func() bool
 
-	pace rulecache.Pace
+	writes rulecache.StatusWrites
 	// idle is since when no trace of a deleted rule is left; only tidyList uses it.
 	idle map[types.UID]time.Time
 }
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var obj v1alpha1.NodeReadinessRule
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.pace.Forget(req.Name)
+			r.writes.Forget(req.Name)
 			r.Metrics.forget(req.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err != nil:
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	default:
-		r.pace.Goes(req.Name)
+		r.writes.UpToDate(req.Name)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 }
@@ -190,13 +190,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.NodeReadines
 	if err := r.Client.Status().Patch(ctx, obj, rulecache.Locked(base)); err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
-	r.pace.Wrote(obj.Name, r.Clock.Now())
+	r.writes.Wrote(obj.Name, r.Clock.Now())
 	r.announce(base, obj)
 	return nil
 }
 
 func (r *Reconciler) untilNextWrite(rule string) time.Duration {
-	last, ok := r.pace.Last(rule)
+	last, ok := r.writes.Last(rule)
 	if !ok {
 		return 0
 	}
@@ -204,7 +204,7 @@ func (r *Reconciler) untilNextWrite(rule string) time.Duration {
 	if wait := statusInterval - now.Sub(last); wait > 0 {
 		return wait
 	}
-	if r.Busy() && now.Sub(r.pace.Waits(rule, now)) < busyInterval {
+	if r.Busy() && now.Sub(r.writes.Defer(rule, now)) < busyInterval {
 		return busyRest
 	}
 	return 0

@@ -58,7 +58,7 @@ type Reconciler struct {
 
 	watcher watcher
 	orphans orphans
-	pace    rulecache.Pace
+	writes  rulecache.StatusWrites
 	sweeps  *sweeps
 	again   chan event.GenericEvent
 }
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var obj v1alpha1.PodReadinessRule
 	if err := r.Client.Get(ctx, req.NamespacedName, &obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.pace.Forget(req.Name)
+			r.writes.Forget(req.Name)
 			r.Metrics.forget(req.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -149,7 +149,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, obj *v1alpha1.PodReadiness
 	if err := r.Client.Status().Patch(ctx, obj, rulecache.Locked(base)); err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
-	r.pace.Wrote(obj.Name, r.Clock.Now())
+	r.writes.Wrote(obj.Name, r.Clock.Now())
 	r.announce(base, obj)
 	return nil
 }
@@ -164,7 +164,7 @@ func (r *Reconciler) announce(before, after *v1alpha1.PodReadinessRule) {
 
 // untilNextWrite returns the time to the next status write; 0 if the status is of an older generation of the rule.
 func (r *Reconciler) untilNextWrite(obj *v1alpha1.PodReadinessRule) time.Duration {
-	last, ok := r.pace.Last(obj.Name)
+	last, ok := r.writes.Last(obj.Name)
 	if !ok || obj.Status.ObservedGeneration != obj.Generation {
 		return 0
 	}

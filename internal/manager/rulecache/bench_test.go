@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// The shelf is asked for every event of a node and in every reconcile. Listing is what it
+// The cached rulebook is read for every event of a node and in every reconcile. Listing is what it
 // costs where the reader cannot tell its version.
 func BenchmarkCurrent(b *testing.B) {
 	for _, count := range []int{1, 5, 100} {
@@ -18,11 +18,11 @@ func BenchmarkCurrent(b *testing.B) {
 			name   string
 			reader client.Reader
 		}{{"unchanged", rulesCache}, {"listing", struct{ client.Reader }{rulesCache}}} {
-			shelf := rulecache.NewShelf(way.reader)
+			cached := rulecache.New(way.reader)
 			b.Run(fmt.Sprintf("rules=%d/%s", count, way.name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					current(b, shelf)
+					current(b, cached)
 				}
 			})
 		}

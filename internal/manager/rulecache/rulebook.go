@@ -16,8 +16,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Shelf caches the rulebook of the current rules of a reader. It is safe for concurrent use.
-type Shelf struct {
+// Cache caches the rulebook of the current rules of a reader. It is safe for concurrent use.
+type Cache struct {
 	// reader reads from memory: every reconcile of a node reads it.
 	reader client.Reader
 
@@ -29,13 +29,13 @@ type Shelf struct {
 	made    int // number of books so far
 }
 
-// NewShelf returns a shelf for a cache. A cache whose store has a version is listed only after the version has changed; any
+// New returns a cache of the rules of a reader. A reader whose store has a version is listed only after the version has changed; any
 // other reader is listed at each call.
-func NewShelf(cache client.Reader) *Shelf { return &Shelf{reader: cache} }
+func New(reader client.Reader) *Cache { return &Cache{reader: reader} }
 
 // Current returns the rulebook of the rules in the cache at the time of the call. It compiles the rules again only if one was
 // added or removed, or changed in a way that decisions depend on.
-func (s *Shelf) Current(ctx context.Context) (*noderule.Rulebook, error) {
+func (s *Cache) Current(ctx context.Context) (*noderule.Rulebook, error) {
 	book, version := s.known(ctx)
 	if book != nil {
 		return book, nil
@@ -70,7 +70,7 @@ func newer(a, b string) bool {
 
 // known returns the book if nothing was written to the store since its rules were listed. Otherwise book is nil, and version is
 // that of the next book: it is read before the rules are listed, so that a write meanwhile invalidates that book.
-func (s *Shelf) known(ctx context.Context) (book *noderule.Rulebook, version string) {
+func (s *Cache) known(ctx context.Context) (book *noderule.Rulebook, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.store == nil {

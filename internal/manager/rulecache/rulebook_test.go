@@ -19,8 +19,8 @@ import (
 )
 
 // current is an empty book if there is an error: others than the test itself call it.
-func current(t testing.TB, shelf *rulecache.Shelf) *noderule.Rulebook {
-	book, err := shelf.Current(context.Background())
+func current(t testing.TB, cached *rulecache.Cache) *noderule.Rulebook {
+	book, err := cached.Current(context.Background())
 	if err != nil {
 		t.Error(err)
 		return noderule.NewRulebook(nil)
@@ -32,13 +32,13 @@ func current(t testing.TB, shelf *rulecache.Shelf) *noderule.Rulebook {
 func TestAnUnchangedCacheIsNotListedAgain(t *testing.T) {
 	rulesCache, _ := startCache(t, rules(100)...)
 	listed := &counted{Cache: rulesCache}
-	shelf := rulecache.NewShelf(listed)
-	book := current(t, shelf)
+	cached := rulecache.New(listed)
+	book := current(t, cached)
 	if len(book.Rules()) != 100 {
 		t.Fatalf("%d rules, want 100", len(book.Rules()))
 	}
 	allocs := testing.AllocsPerRun(100, func() {
-		if current(t, shelf) != book {
+		if current(t, cached) != book {
 			t.Error("another book, though no rule changed")
 		}
 	})
@@ -62,11 +62,11 @@ func change(from source, generation int64) {
 // decide by old rules, and not look again.
 func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
 	rulesCache, from := startCache(t)
-	shelf := rulecache.NewShelf(rulesCache)
+	cached := rulecache.New(rulesCache)
 	seen, done := make(chan error, 1000), make(chan struct{})
 	check := func(obj any, deleted bool) {
 		told := obj.(*v1alpha1.NodeReadinessRule)
-		switch known := current(t, shelf).Rule(told.UID); {
+		switch known := current(t, cached).Rule(told.UID); {
 		case deleted && known != nil && known.Generation <= told.Generation:
 			seen <- fmt.Errorf("%s is gone, and still in the book", told.Name)
 		case !deleted && known != nil && known.Generation < told.Generation:
@@ -93,7 +93,7 @@ func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
 				case <-done:
 					return
 				default:
-					current(t, shelf)
+					current(t, cached)
 				}
 			}
 		})
@@ -118,12 +118,12 @@ func TestRuleWrittenDuringTheListIsNotMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-added
-	shelf := rulecache.NewShelf(&counted{Cache: rulesCache, then: sync.OnceFunc(func() {
+	cached := rulecache.New(&counted{Cache: rulesCache, then: sync.OnceFunc(func() {
 		from.Add(rule("b"))
 		<-added
 	})})
 	for _, want := range []int{1, 2} {
-		if book := current(t, shelf); len(book.Rules()) != want {
+		if book := current(t, cached); len(book.Rules()) != want {
 			t.Errorf("%d rules, want %d", len(book.Rules()), want)
 		}
 	}
@@ -133,8 +133,8 @@ func TestRuleWrittenDuringTheListIsNotMissed(t *testing.T) {
 func TestRulesDeletedWhileTheWatchWasLostAreRemoved(t *testing.T) {
 	gone := rules(3)
 	rulesCache, from := startCache(t, gone...)
-	shelf := rulecache.NewShelf(rulesCache)
-	if book := current(t, shelf); len(book.Rules()) != 3 {
+	cached := rulecache.New(rulesCache)
+	if book := current(t, cached); len(book.Rules()) != 3 {
 		t.Fatalf("%d rules, want 3", len(book.Rules()))
 	}
 	deleted := make(chan struct{}, len(gone))
@@ -148,7 +148,7 @@ func TestRulesDeletedWhileTheWatchWasLostAreRemoved(t *testing.T) {
 	}
 	from.ResetWatch()
 	<-deleted
-	if book := current(t, shelf); len(book.Rules()) != 0 {
+	if book := current(t, cached); len(book.Rules()) != 0 {
 		t.Errorf("%d rules, want none", len(book.Rules()))
 	}
 }
@@ -156,8 +156,8 @@ func TestRulesDeletedWhileTheWatchWasLostAreRemoved(t *testing.T) {
 // Status is written once a second; what it says makes no new book.
 func TestStatusUpdateMakesNoNewRulebook(t *testing.T) {
 	rulesCache, from := startCache(t, rule("net"))
-	shelf := rulecache.NewShelf(rulesCache)
-	before := current(t, shelf)
+	cached := rulecache.New(rulesCache)
+	before := current(t, cached)
 	updated := make(chan struct{}, 1)
 	if _, err := informer(t, rulesCache).AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(any, any) { updated <- struct{}{} },
@@ -168,7 +168,7 @@ func TestStatusUpdateMakesNoNewRulebook(t *testing.T) {
 	written.Status.TakenOverAt = new(metav1.Now())
 	from.Modify(written)
 	<-updated
-	if current(t, shelf) != before {
+	if current(t, cached) != before {
 		t.Error("compiled again, though no decision depends on what changed")
 	}
 }
@@ -187,17 +187,17 @@ func (r *reader) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 
 func TestAReaderThatIsNoCacheIsListedEveryTime(t *testing.T) {
 	from := &reader{items: []v1alpha1.NodeReadinessRule{*rule("a")}}
-	shelf := rulecache.NewShelf(from)
-	before := current(t, shelf)
-	if current(t, shelf) != before {
+	cached := rulecache.New(from)
+	before := current(t, cached)
+	if current(t, cached) != before {
 		t.Error("compiled again, though no rule changed")
 	}
 	from.items = append(from.items, *rule("b"))
-	if book := current(t, shelf); len(book.Rules()) != 2 {
+	if book := current(t, cached); len(book.Rules()) != 2 {
 		t.Errorf("%d rules, want 2", len(book.Rules()))
 	}
 	from.err = errors.New("no answer")
-	if _, err := shelf.Current(t.Context()); !errors.Is(err, from.err) {
+	if _, err := cached.Current(t.Context()); !errors.Is(err, from.err) {
 		t.Errorf("got %v, want that there was no answer", err)
 	}
 }

@@ -90,15 +90,15 @@ func SetConditions(status *[]metav1.Condition, generation int64, now metav1.Time
 	}
 }
 
-// Pace has the time of the last status write of each rule, and since when the next one is deferred. The zero value is ready for
+// StatusWrites has the time of the last status write of each rule, and since when the next one is deferred. The zero value is ready for
 // use. It is safe for concurrent use.
-type Pace struct {
+type StatusWrites struct {
 	mu               sync.Mutex
 	written, waiting map[string]time.Time
 }
 
 // Wrote records a status write of a rule, which ends its deferral.
-func (p *Pace) Wrote(rule string, at time.Time) {
+func (p *StatusWrites) Wrote(rule string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.written == nil {
@@ -108,8 +108,8 @@ func (p *Pace) Wrote(rule string, at time.Time) {
 	delete(p.waiting, rule)
 }
 
-// Waits records that the status write of a rule is deferred, and returns since when.
-func (p *Pace) Waits(rule string, now time.Time) time.Time {
+// Defer records that the status write of a rule is deferred, and returns since when.
+func (p *StatusWrites) Defer(rule string, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if since, ok := p.waiting[rule]; ok {
@@ -122,15 +122,15 @@ func (p *Pace) Waits(rule string, now time.Time) time.Time {
 	return now
 }
 
-// Goes ends the deferral of a rule whose status is up to date, written or not. After a failed write the deferral continues.
-func (p *Pace) Goes(rule string) {
+// UpToDate ends the deferral of a rule whose status is up to date, written or not. After a failed write the deferral continues.
+func (p *StatusWrites) UpToDate(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waiting, rule)
 }
 
 // Last returns the time of the last status write of a rule; false if there was none.
-func (p *Pace) Last(rule string) (time.Time, bool) {
+func (p *StatusWrites) Last(rule string) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, ok := p.written[rule]
@@ -138,7 +138,7 @@ func (p *Pace) Last(rule string) (time.Time, bool) {
 }
 
 // Forget removes a deleted rule.
-func (p *Pace) Forget(rule string) {
+func (p *StatusWrites) Forget(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.written, rule)

@@ -23,7 +23,7 @@ func TestFlagErrorsNameTheFlagAndAValidExample(t *testing.T) {
 		"a condition without a type":       {[]string{"--conditions=example.com/A,"}, []string{`--conditions has ""`}},
 		"no time to settle":                {[]string{"--policy-settle-time=-1s"}, []string{"--policy-settle-time is -1s", "e.g. --policy-settle-time=5s"}},
 		"no time but to settle":            {[]string{"--timeout=5s"}, []string{"--timeout is 5s", "longer than --policy-settle-time"}},
-		"no namespace outside of a pod":    {nil, []string{"--namespace is needed outside of a cluster", "e.g. --namespace=readygate-system"}},
+		"no namespace outside of a pod":    {nil, []string{"--namespace is required outside of a cluster", "e.g. --namespace=readygate-system"}},
 		"a kubeconfig that is not there":   {[]string{"--namespace=a", "--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
 		"a selector of nothing is no typo": {[]string{"--reporters=", "--namespace=a", "--kubeconfig=/does/not/exist"}, []string{"/does/not/exist"}},
 	} {

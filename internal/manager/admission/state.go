@@ -33,28 +33,28 @@ type found struct {
 // unread reports whether the content of the policy is not known.
 func (f found) unread() bool { return f.policy == nil && f.refusal != nil }
 
-// look reads the policy and its binding, and finds out whether the policy is in force.
-func (r *Reconciler) look(ctx context.Context) (found, error) {
+// readState reads the policy and its binding, and finds out whether the policy is in force.
+func (r *Reconciler) readState(ctx context.Context) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicy
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err):
 		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster does not serve MutatingAdmissionPolicy in admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer): %s", r.Policy.Without), again: apiInterval}, nil
 	case apierrors.IsNotFound(err):
-		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.install(), r.Policy.Without), again: lookInterval}, nil
+		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.install(), r.Policy.Without), again: resyncInterval}, nil
 	case apierrors.IsForbidden(err):
 		return found{gap: r.refused("read", err), refusal: fmt.Errorf("reading the policy: %w", err)}, nil
 	case err != nil:
 		return found{}, fmt.Errorf("reading the policy: %w", err)
 	case !admission.IsOurs(&obj):
-		return found{stored: r.Policy.Read(&obj.Spec), again: lookInterval,
+		return found{stored: r.Policy.Read(&obj.Spec), again: resyncInterval,
 			gap: gap(v1alpha1.ReasonPolicyForeign, "the MutatingAdmissionPolicy %s lacks the label %s: %s, so the manager does not change it: delete it and %s; %s",
 				r.Policy.Name, admission.PartOfLabel, admission.PartOf, r.install(), r.Policy.Without)}, nil
 	}
-	return r.lookAtBinding(ctx, found{policy: &obj, stored: r.Policy.Read(&obj.Spec)})
+	return r.readBinding(ctx, found{policy: &obj, stored: r.Policy.Read(&obj.Spec)})
 }
 
-// lookAtBinding adds the gap if the binding is not as Readygate installs it.
-func (r *Reconciler) lookAtBinding(ctx context.Context, f found) (found, error) {
+// readBinding adds the gap if the binding is not as Readygate installs it.
+func (r *Reconciler) readBinding(ctx context.Context, f found) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicyBinding
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):

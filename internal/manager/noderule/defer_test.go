@@ -16,7 +16,7 @@ func TestStatusIsDeferredWhileNodesAreWritten(t *testing.T) {
 	if wait := r.untilNextWrite("a"); wait > 0 {
 		t.Errorf("the first status write waits %v", wait)
 	}
-	r.pace.Wrote("a", clock.Now())
+	r.writes.Wrote("a", clock.Now())
 	const long = time.Hour
 	for _, c := range []struct {
 		after time.Duration
@@ -44,7 +44,7 @@ func TestStatusIsDeferredWhileNodesAreWritten(t *testing.T) {
 			t.Errorf("%v after the last write, busy: %t: after a failed write it waits %v, want %v", c.after, c.busy, wait, c.want)
 		}
 		if c.want == 0 { // as after a reconcile without a write
-			r.pace.Goes("a")
+			r.writes.UpToDate("a")
 		}
 	}
 }
@@ -55,14 +55,14 @@ func TestWrittenStatusRestartsTheDeferral(t *testing.T) {
 	began := time.Unix(1e9, 0)
 	for name, meanwhile := range map[string]func(*Reconciler){
 		"changed":   func(*Reconciler) {},
-		"recreated": func(r *Reconciler) { r.pace.Forget("a") },
+		"recreated": func(r *Reconciler) { r.writes.Forget("a") },
 	} {
 		clock := testclock.NewFakePassiveClock(began)
 		r := &Reconciler{Clock: clock, Busy: func() bool { return true }}
-		r.pace.Wrote("a", began.Add(-time.Minute))
+		r.writes.Wrote("a", began.Add(-time.Minute))
 		r.untilNextWrite("a")
 		meanwhile(r)
-		r.pace.Wrote("a", began)
+		r.writes.Wrote("a", began)
 		clock.SetTime(began.Add(busyInterval))
 		if wait := r.untilNextWrite("a"); wait != busyRest {
 			t.Errorf("%s: it waits %v, want %v", name, wait, busyRest)
