@@ -46,14 +46,14 @@ func (l *Lines) gate(c view.GateChapter, now time.Time) {
 }
 
 // componentWords are the words for the state of a component.
-var componentWords = map[view.Says]string{view.SaysYes: "ready", view.SaysNo: "missing", view.SaysUnknown: "unknown"}
+var componentWords = map[view.Result]string{view.ResultReady: "ready", view.ResultNotReady: "missing", view.ResultUnknown: "unknown"}
 
 func (l *Lines) component(c view.Component, several bool, now time.Time) {
 	name := c.Name
 	if several {
 		name = c.Rule + "/" + c.Name
 	}
-	text := fmt.Sprintf("  %-7s  %s, %s", componentWords[c.Says], name, c.How)
+	text := fmt.Sprintf("  %-7s  %s, %s", componentWords[c.Result], name, c.How)
 	if c.Why != "" {
 		text += ": " + c.Why
 	}

@@ -94,9 +94,9 @@ func TestPodExplanation(t *testing.T) {
 			{
 				Gate: view.Gate{Name: gate, Rules: []string{"network", "second"}, Late: true}, Text: "is closed for 3m: ComponentsNotReady, waiting for policy (x)",
 				Components: []view.Component{
-					{Rule: "network", Name: "flannel", Kind: podrule.NodeCondition, How: "node condition a.b/Flannel", Says: view.SaysYes, Since: ago(20), Writer: "readygate-reporter"},
-					{Rule: "network", Name: "policy", Kind: podrule.PodCondition, How: "pod condition a.b/c", Says: view.SaysNo, Why: "x"},
-					{Rule: "second", Name: "path", Kind: podrule.Reach, How: "TCP port 9, from the node", Says: view.SaysUnknown, Why: "only the agent on the pod's node can check it"},
+					{Rule: "network", Name: "flannel", Kind: podrule.NodeCondition, How: "node condition a.b/Flannel", Result: view.ResultReady, Since: ago(20), Writer: "readygate-reporter"},
+					{Rule: "network", Name: "policy", Kind: podrule.PodCondition, How: "pod condition a.b/c", Result: view.ResultNotReady, Why: "x"},
+					{Rule: "second", Name: "path", Kind: podrule.Reach, How: "TCP port 9, from the node", Result: view.ResultUnknown, Why: "only the agent on the pod's node can check it"},
 				},
 			},
 			{Gate: view.Gate{Name: "a.b/other", Due: noon.Add(time.Minute)}, Text: "is closed"},
@@ -162,9 +162,9 @@ Pod
 
 func TestExplanationShowsTheStateOfTheAgent(t *testing.T) {
 	for want, agent := range map[string]view.Agent{
-		"the state of the agent of node w-1 is unknown":                     {},
-		"node w-1 has no agent, or the agent has never renewed its Lease":           {Known: true},
-		"the agent of node w-1 is gone: it last renewed its Lease 20m ago":    {Known: true, Renewed: ago(20)},
+		"the state of the agent of node w-1 is unknown":                                     {},
+		"node w-1 has no agent, or the agent has never renewed its Lease":                   {Known: true},
+		"the agent of node w-1 is gone: it last renewed its Lease 20m ago":                  {Known: true, Renewed: ago(20)},
 		"the agent of node w-1 is alive: it renewed its Lease 0s ago":                       {Known: true, Alive: true, Renewed: noon},
 		"the agent of node w-1 is alive: it renewed its Lease 0s ago (version v1.2.3-test)": {Known: true, Alive: true, Renewed: noon, Version: "v1.2.3-test"},
 	} {

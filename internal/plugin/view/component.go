@@ -11,16 +11,16 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Says is the result of a component for a pod.
-type Says string
+// Result is the result of a component for a pod.
+type Result string
 
 const (
-	// SaysYes means that the component's part of the pod's network is ready.
-	SaysYes Says = "yes"
-	// SaysNo means that it is not ready.
-	SaysNo Says = "no"
-	// SaysUnknown means that there is no result: only the agent on the node can check.
-	SaysUnknown Says = "unknown"
+	// ResultReady means that the component's part of the pod's network is ready.
+	ResultReady Result = "yes"
+	// ResultNotReady means that it is not ready.
+	ResultNotReady Result = "no"
+	// ResultUnknown means that there is no result: only the agent on the node can check.
+	ResultUnknown Result = "unknown"
 )
 
 // Component is one component that a gate waits for, with its result.
@@ -31,7 +31,7 @@ type Component struct {
 	// How is the component's check, e.g. "pod condition policy.example.com/programmed".
 	How string `json:"how"`
 
-	Says Says `json:"says"`
+	Result Result `json:"says"`
 	// Why is the reason if the component is not ready; empty otherwise.
 	Why string `json:"why,omitempty"`
 	// Since is the last transition of a condition. Writer is the field manager that wrote it last. Both are empty
@@ -47,16 +47,16 @@ type Component struct {
 // componentsOf returns the components of a gate. The results of conditions are read from the objects. The other
 // results come from the gate's own condition, which the agent wrote.
 func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component {
-	told := reportedIn(podCondition(obj, v.Gate), v.Rules)
+	known := reportedIn(podCondition(obj, v.Gate), v.Rules)
 	var all []Component
 	for _, rule := range v.Rules {
 		for i := range rule.Components {
 			is := &rule.Components[i]
 			c := Component{Rule: rule.Name, Name: is.Name, Kind: is.Kind, How: is.For(obj), unfilled: is.Unfilled(obj) != "", needsStart: is.NeedsStart()}
-			if asks(v) {
-				c.Says, c.Why = c.says(v, told, place)
+			if checked(v) {
+				c.Result, c.Why = c.result(v, known, place)
 			} else {
-				c.Says, c.Why = SaysUnknown, "it is checked when the pod has a network"
+				c.Result, c.Why = ResultUnknown, "it is checked when the pod has a network"
 			}
 			all = append(all, c)
 		}
@@ -64,31 +64,31 @@ func componentsOf(v *podrule.Verdict, obj *corev1.Pod, place Place) []Component 
 	return all
 }
 
-// asks reports whether the components of a closed gate are checked: the pod has a sandbox.
-func asks(v *podrule.Verdict) bool { return v.Open || len(v.Missing) > 0 }
+// checked reports whether the components of a closed gate are checked: the pod has a sandbox.
+func checked(v *podrule.Verdict) bool { return v.Open || len(v.Missing) > 0 }
 
-// says returns the result of the component, and the reason if it is not ready. For a node condition, a live agent
+// result returns the result of the component, and the reason if it is not ready. For a node condition, a live agent
 // also takes the boot of the node into account, which the condition does not show.
-func (c *Component) says(v *podrule.Verdict, told reported, place Place) (Says, string) {
-	says, why := told.of(c)
+func (c *Component) result(v *podrule.Verdict, known reported, place Place) (Result, string) {
+	result, why := known.of(c)
 	switch {
 	case c.Kind == podrule.PodCondition:
 		return c.seen(v)
 	case c.Kind == podrule.NodeCondition && place.Node != nil:
-		if seen, seenWhy := c.seen(v); seen == SaysNo || says != SaysNo || place.Agent.gone() {
+		if seen, seenWhy := c.seen(v); seen == ResultNotReady || result != ResultNotReady || place.Agent.gone() {
 			return seen, seenWhy
 		}
 	}
-	return says, why
+	return result, why
 }
 
 // seen returns the verdict's result for the component.
-func (c *Component) seen(v *podrule.Verdict) (Says, string) {
+func (c *Component) seen(v *podrule.Verdict) (Result, string) {
 	i := slices.IndexFunc(v.Missing, func(m podrule.Missing) bool { return m.Rule == c.Rule && m.Component == c.Name })
 	if i < 0 {
-		return SaysYes, ""
+		return ResultReady, ""
 	}
-	return SaysNo, v.Missing[i].Why
+	return ResultNotReady, v.Missing[i].Why
 }
 
 // reported holds the results of components that the condition of a gate contains.
@@ -100,16 +100,16 @@ type reported struct {
 }
 
 // of returns the reported result of the component.
-func (h reported) of(c *Component) (Says, string) {
+func (h reported) of(c *Component) (Result, string) {
 	for _, name := range []string{c.Rule + "/" + c.Name, c.Name} {
 		if why, missing := h.missing[name]; missing {
-			return SaysNo, why
+			return ResultNotReady, why
 		}
 	}
 	if h.all {
-		return SaysYes, ""
+		return ResultReady, ""
 	}
-	return SaysUnknown, "only the agent on the pod's node can check it"
+	return ResultUnknown, "only the agent on the pod's node can check it"
 }
 
 // reportedIn reads the results of the components of these rules from a gate's condition.

@@ -88,7 +88,7 @@ func (b *Book) Explanation(obj *corev1.Node, events []corev1.Event, unseen []str
 	writers := podrule.Writers(obj.ManagedFields)
 	node := noderule.NodeOf(obj)
 	for _, rule := range b.compiled.Rules() {
-		if chapter, speaks := b.chapter(rule, node, explanation.Rules, writers, now); speaks {
+		if chapter, concerned := b.chapter(rule, node, explanation.Rules, writers, now); concerned {
 			explanation.Chapters = append(explanation.Chapters, chapter)
 		}
 	}

@@ -75,7 +75,7 @@ func TestChapters(t *testing.T) {
 		"previews none":               {worker("w", says("a", True)), rules(rule("a", dryRun)), []string{"a: is a dry run: it would not hold this node"}},
 		"previews, and held before":   {worker("w", heldBy("a", noderule.OriginCreated)), rules(rule("a", dryRun)), []string{"a: is now a dry run and keeps its earlier hold on this node"}},
 		"a rule of other nodes":       {worker("w", labelled("other")), rules(rule("a")), nil},
-		"a rule that lost a conflict": {worker("w", says("a", True)), rules(rule("a"), rule("b", sameTaintAs("a"), younger)), []string{"b: selects this node but has no effect: rule \"a\" is older and manages the taint readiness.k8s.io/a:NoSchedule on nodes that this rule can select too, so this rule does nothing: use another taint or a selector that excludes its nodes, or delete one of the two rules", "a: does not hold this node: its requirements are met"}},
+		"a rule that lost a conflict": {worker("w", says("a", True)), rules(rule("a"), rule("b", sameTaintAs("a"), younger)), []string{"b: selects this node but has no effect: rule \"a\" is older and manages the taint readiness.k8s.io/a:NoSchedule on nodes that this rule can select too, so this rule has no effect: use another taint or a selector that excludes its nodes, or delete one of the two rules", "a: does not hold this node: its requirements are met"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -82,7 +82,7 @@ func (g *Gate) Waits() bool { return !g.Open || g.Foreign || g.LatchClosed }
 func dueOf(v *podrule.Verdict, components []Component) time.Time {
 	var first time.Time
 	for _, rule := range v.Rules {
-		missing := slices.ContainsFunc(components, func(c Component) bool { return c.Rule == rule.Name && c.Says != SaysYes })
+		missing := slices.ContainsFunc(components, func(c Component) bool { return c.Rule == rule.Name && c.Result != ResultReady })
 		if due := v.Waits.Add(rule.Deadline); missing && rule.Deadline > 0 && (first.IsZero() || due.Before(first)) {
 			first = due
 		}
@@ -101,7 +101,7 @@ func waitsFor(v *podrule.Verdict, g *Gate, obj *corev1.Pod, place Place) string 
 		return fmt.Sprintf("%s; its gate was set to True by %s, not by Readygate", missingNames(v), g.writer())
 	case obj.Spec.NodeName == "":
 		return "a node: it is not scheduled"
-	case !asks(v):
+	case !checked(v):
 		text = "a network: the kubelet has not reported a sandbox"
 	case names:
 		text = named

@@ -165,7 +165,7 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 			explanation := view.NewPodBook(c.rules).Explanation(pod, place, nil, nil, noon)
 			var got []string
 			for _, component := range explanation.Chapters[0].Components {
-				text := component.Name + " " + string(component.Says)
+				text := component.Name + " " + string(component.Result)
 				if component.Why != "" {
 					text += " (" + component.Why + ")"
 				}
@@ -182,7 +182,7 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 func TestComponentsAfterTheCutOfAMessageAreUnknown(t *testing.T) {
 	rules := podRules(podRule("network", parts(pathToPod(), podv1alpha1.Component{Name: "second", Reach: &podv1alpha1.ReachComponent{Port: 80}})))
 	explanation := view.NewPodBook(rules).Explanation(web(closedFor("path (it is a long st…")), here(""), nil, nil, noon)
-	got := fmt.Sprint(explanation.Chapters[0].Components[0].Says, " ", explanation.Chapters[0].Components[0].Why, ", ", explanation.Chapters[0].Components[1].Says)
+	got := fmt.Sprint(explanation.Chapters[0].Components[0].Result, " ", explanation.Chapters[0].Components[0].Why, ", ", explanation.Chapters[0].Components[1].Result)
 	if got != "no it is a long st, unknown" {
 		t.Errorf("got %q", got)
 	}

@@ -101,7 +101,7 @@ func (s *PodExplanation) remedies() []string {
 		return []string{fmt.Sprintf("The agent of node %s is not alive and does not open the gate; check why it does not run: %s", s.Node, s.agents())}
 	case chapter.Foreign:
 		return append(s.foreign(&chapter.Gate), s.unreadyComponents(chapter.Components)...)
-	case chapter.unasked:
+	case chapter.unchecked:
 		return []string{"The pod has no network yet; its events show why: " + s.describe()}
 	default:
 		return s.unreadyComponents(chapter.Components)
@@ -122,8 +122,8 @@ func (s *PodExplanation) unreadyComponents(components []Component) []string {
 	var next, unasked []string
 	for i := range components {
 		switch c := &components[i]; {
-		case c.Says == SaysYes:
-		case c.Says == SaysNo, c.Kind == podrule.NodeCondition:
+		case c.Result == ResultReady:
+		case c.Result == ResultNotReady, c.Kind == podrule.NodeCondition:
 			next = append(next, fmt.Sprintf("Component %s is not ready (%s); %s", c.Name, c.Why, s.whereToLook(c)))
 		default:
 			unasked = append(unasked, fmt.Sprintf("%s (%s)", c.Name, c.How))

@@ -51,8 +51,8 @@ type GateChapter struct {
 
 	// about means that the gate is about to be opened.
 	about bool
-	// unasked means that no component is checked yet: the pod has no sandbox.
-	unasked bool
+	// unchecked means that no component is checked yet: the pod has no sandbox.
+	unchecked bool
 }
 
 // Explanation is the whole explanation of the pod. What could not be read is part of it.
@@ -96,12 +96,12 @@ func (b *PodBook) gateChapters(obj *corev1.Pod, place Place, gates []Gate, now t
 			if gate.Foreign { // its condition is not what the agent wrote
 				answered = unanswered(obj, gates)
 			}
-			chapter.Components, chapter.unasked = componentsOf(v, answered, place), !asks(v)
+			chapter.Components, chapter.unchecked = componentsOf(v, answered, place), !checked(v)
 		}
 		for i := range chapter.Components {
 			b.attribute(&chapter.Components[i], obj, place, writers)
 		}
-		chapter.tell(verdictOn(&decided, gate.Name), place, now)
+		chapter.describe(verdictOn(&decided, gate.Name), place, now)
 		if chapter.Waits() {
 			waiting = append(waiting, chapter)
 		} else {
@@ -145,8 +145,8 @@ func (b *PodBook) attribute(c *Component, obj *corev1.Pod, place Place, writers 
 	}
 }
 
-// tell sets the state of the gate in one sentence.
-func (c *GateChapter) tell(v *podrule.Verdict, place Place, now time.Time) {
+// describe sets the state of the gate in one sentence.
+func (c *GateChapter) describe(v *podrule.Verdict, place Place, now time.Time) {
 	said := strings.Join(slices.DeleteFunc([]string{c.Reason, c.Message}, func(s string) bool { return s == "" }), ", ")
 	if said != "" {
 		said = ": " + said
