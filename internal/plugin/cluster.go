@@ -17,9 +17,9 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// source is the cluster that the flags name.
+// source returns the cluster that the flags select.
 func (s *session) source() (*live.Source, error) {
-	// Without any cluster named, the client would try localhost:8080.
+	// Without a configured cluster, the client would try localhost:8080.
 	raw, err := s.cluster.ToRawKubeConfigLoader().RawConfig()
 	if err == nil && len(raw.Clusters) == 0 && *s.cluster.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return nil, errors.New("no cluster is configured: set KUBECONFIG, or use --kubeconfig or --server; kubectl config get-contexts lists the contexts")
@@ -32,7 +32,7 @@ func (s *session) source() (*live.Source, error) {
 	return live.NewSource(config)
 }
 
-// fleet is the rules and the nodes that match the selector, at one moment.
+// fleet returns the rules and the nodes that match the selector.
 func (s *session) fleet(ctx context.Context, source *live.Source, selector labels.Selector) ([]view.Rule, []view.Node, error) {
 	rules, err := source.Rules(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *session) fleet(ctx context.Context, source *live.Source, selector label
 	return book.Rules(tally), nodes, nil
 }
 
-// completeNodes offers the names of nodes to the shell.
+// completeNodes completes the names of nodes.
 func (s *session) completeNodes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -61,7 +61,7 @@ func (s *session) completeNodes(cmd *cobra.Command, args []string, _ string) ([]
 	return s.completeNames(cmd, "Node", "", "")
 }
 
-// completeNames offers the names of objects to the shell, each after a prefix.
+// completeNames completes the names of objects, each with a prefix.
 func (s *session) completeNames(cmd *cobra.Command, kind, namespace, prefix string) ([]string, cobra.ShellCompDirective) {
 	source, err := s.source()
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package plugin is the program kubectl-readiness: one file per verb. It reads with package live or from files,
-// builds the read model with package view, and writes it with package print. It never writes to a cluster.
+// Package plugin is the program kubectl-readiness, with one file per verb. It reads from a cluster (package live) or
+// from files, builds the read model (package view), and prints it (package print). It must never write to a cluster.
 package plugin

@@ -14,13 +14,13 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// files are manifests that the user names.
+// files are the manifests that the user passes.
 type files struct {
 	names     []string
 	recursive bool
 }
 
-// addFiles gives the command the flags -f and -R, as kubectl apply has them.
+// addFiles adds the flags -f and -R, as in kubectl apply.
 func addFiles(cmd *cobra.Command) *files {
 	f := &files{}
 	cmd.Flags().StringSliceVarP(&f.names, "filename", "f", nil, "File or directory with manifests, or - for standard input. Can be repeated.")
@@ -29,7 +29,7 @@ func addFiles(cmd *cobra.Command) *files {
 	return f
 }
 
-// More than this is no manifest, nor a dump of a cluster, but a mistake: a device, or an image.
+// Input above these limits is not a manifest or a dump of a cluster, but a mistake such as a device or an image.
 const (
 	maxManifest = 16 << 20
 	maxDump     = 1 << 30
@@ -37,7 +37,7 @@ const (
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// read is the content of all files.
+// read returns the content of all files.
 func (f *files) read(stdin io.Reader) ([]lint.Input, error) {
 	if len(f.names) == 0 {
 		return nil, usagef("no manifests given: use -f with a file, a directory, or - for standard input")
@@ -67,7 +67,7 @@ func (f *files) read(stdin io.Reader) ([]lint.Input, error) {
 	return inputs, nil
 }
 
-// paths are the files that a name stands for: the file itself, or those of a directory.
+// paths returns the file itself, or the manifests of a directory.
 func (f *files) paths(root string) (paths []string, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -98,7 +98,7 @@ func readFile(path string, limit int64) (lint.Input, error) {
 	return readAll(path, file, limit)
 }
 
-// readAll reads to the end, which must come before the limit: some files have none.
+// readAll reads up to the limit. Devices such as /dev/zero have no end.
 func readAll(name string, from io.Reader, limit int64) (lint.Input, error) {
 	data, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err == nil && int64(len(data)) > limit {

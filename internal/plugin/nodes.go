@@ -55,7 +55,7 @@ the reason.`,
 	return cmd
 }
 
-// noNodes says why there is nothing to show.
+// noNodes returns why there is nothing to show.
 func noNodes(all int, selector string) string {
 	switch {
 	case all > 0:

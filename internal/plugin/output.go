@@ -14,13 +14,13 @@ import (
 	"github.com/readygate/readygate/internal/plugin/print"
 )
 
-// output is the form in which an answer is written.
+// output is the output format of a command.
 type output struct {
 	format  string
 	formats []string
 }
 
-// addOutput gives the command the flag -o.
+// addOutput adds the flag -o.
 func addOutput(cmd *cobra.Command, formats ...string) *output {
 	o := &output{formats: formats}
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+". If not set, a table for reading.")
@@ -36,7 +36,7 @@ func addOutput(cmd *cobra.Command, formats ...string) *output {
 
 func (o *output) wide() bool { return o.format == "wide" }
 
-// write writes the answer: the value for programs, or lines for people.
+// write writes the value as JSON or YAML, or the lines if no such format is set.
 func (o *output) write(w io.Writer, value any, lines func() print.Lines) error {
 	switch o.format {
 	case "json", "yaml":
@@ -55,8 +55,7 @@ func writeLines(w io.Writer, lines print.Lines) error {
 	return err
 }
 
-// encode writes JSON or YAML in which no character steers a terminal: JSON itself leaves some
-// control characters as they are.
+// encode returns JSON or YAML without control characters for a terminal. encoding/json leaves some of them unescaped.
 func encode(value any, asYAML bool) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

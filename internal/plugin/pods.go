@@ -62,7 +62,7 @@ last line counts the pods. The exit code is 0 whether pods wait or not.`,
 	return cmd
 }
 
-// noPods says why there is nothing to show.
+// noPods returns why there is nothing to show.
 func noPods(count view.PodCount, which live.PodFilter) string {
 	switch {
 	case count.All() > 0:
@@ -73,7 +73,7 @@ func noPods(count view.PodCount, which live.PodFilter) string {
 	return "No rule selects a pod. To list the rules: kubectl get podreadinessrules"
 }
 
-// namespace is that of --namespace, else of the kubeconfig's context.
+// namespace returns the namespace of --namespace, else of the kubeconfig's context.
 func (s *session) namespace() (string, error) {
 	namespace, _, err := s.cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {

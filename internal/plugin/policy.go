@@ -56,7 +56,7 @@ each rule, which the API server sets, so write the files with kubectl get -o yam
 	cmd.Flags().StringVar(&latchImage, "latch-image", "", "Image of the init container for rules with startHold, as in the manager's flag --latch-image. "+
 		"If not set, the command reads it from the manager's Deployment (in --namespace, by default "+admission.ManagerNamespace+").")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		in := inputOfPolicies{latch: admission.Latch{Image: latchImage}, knowsLatch: cmd.Flags().Changed("latch-image")}
+		in := inputOfPolicies{latch: admission.Latch{Image: latchImage}, latchSet: cmd.Flags().Changed("latch-image")}
 		var err error
 		if len(manifests.names) > 0 {
 			err = in.read(manifests, s.In)
@@ -71,16 +71,16 @@ each rule, which the API server sets, so write the files with kubectl get -o yam
 	return cmd
 }
 
-// inputOfPolicies is all that the policies are compiled from.
+// inputOfPolicies is the input from which the policies are compiled.
 type inputOfPolicies struct {
 	rules    []*v1alpha1.NodeReadinessRule
 	podRules []*podv1alpha1.PodReadinessRule
 	latch    admission.Latch
-	// knowsLatch is set if the latch is known. Then, or with rules for pods, the policy for new pods is printed.
-	knowsLatch bool
+	// latchSet means that the latch image is known. Then, or with PodReadinessRules, the policy for new pods is printed.
+	latchSet bool
 }
 
-// read reads the rules of files that kubectl get -o yaml wrote.
+// read reads rules from the output of kubectl get -o yaml.
 func (in *inputOfPolicies) read(manifests *files, stdin io.Reader) error {
 	inputs, err := manifests.read(stdin)
 	if err != nil {
@@ -110,7 +110,7 @@ func (in *inputOfPolicies) read(manifests *files, stdin io.Reader) error {
 			return withoutUID("PodReadinessRule", rule)
 		}
 	}
-	if len(in.podRules) > 0 && !in.knowsLatch {
+	if len(in.podRules) > 0 && !in.latchSet {
 		return usagef("the files have a PodReadinessRule, but --latch-image is not set: pass the value of the manager's flag --latch-image, or --latch-image= if the manager has none")
 	}
 	return nil
@@ -121,7 +121,7 @@ func withoutUID(kind string, rule client.Object) error {
 		"'kubectl readiness policy' without -f, or 'kubectl get nrr,prr -o yaml | kubectl readiness policy -f -'", kind, rule.GetName())
 }
 
-// readPolicyInput reads the rules of the cluster, and the latch image of its manager unless a flag has it.
+// readPolicyInput reads the rules of the cluster, and the latch image of its manager unless a flag sets it.
 func (s *session) readPolicyInput(ctx context.Context, in *inputOfPolicies) error {
 	source, err := s.source()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *session) readPolicyInput(ctx context.Context, in *inputOfPolicies) erro
 	if in.rules, err = source.Rules(ctx); err != nil {
 		return err
 	}
-	if in.podRules, err = source.PodRulesIfInstalled(ctx); err != nil || in.knowsLatch {
+	if in.podRules, err = source.PodRulesIfInstalled(ctx); err != nil || in.latchSet {
 		return err
 	}
 	in.latch.Image, err = source.LatchImage(ctx, s.managerNamespace())
@@ -140,11 +140,11 @@ func (s *session) readPolicyInput(ctx context.Context, in *inputOfPolicies) erro
 	case err != nil:
 		return fmt.Errorf("reading the latch image from the manager's Deployment: %w; or pass it with --latch-image", err)
 	}
-	in.knowsLatch = in.latch.Image != ""
+	in.latchSet = in.latch.Image != ""
 	return nil
 }
 
-// printPolicies prints the policies as YAML, and rules that they do not contain as warnings.
+// printPolicies prints the policies as YAML, and a warning per rule that they do not contain.
 func (s *session) printPolicies(in *inputOfPolicies) error {
 	book := noderule.NewRulebook(in.rules)
 	// The manager enters a rule into the list of rule taints before it adds the finalizer. A record that the
@@ -168,7 +168,7 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 			s.warnLeftOut(rule.Name, "the manager has not set its status.takenOverAt yet: run this command again afterwards")
 		}
 	}
-	if len(in.podRules) > 0 || in.knowsLatch {
+	if len(in.podRules) > 0 || in.latchSet {
 		rules := podrule.NewRules(in.podRules)
 		gates, compiled := admission.GateNewPodsPolicy(), admission.CompileGateNewPods(rules, in.latch)
 		gates.Spec = admission.GateNewPodsSpec(in.latch)(compiled)

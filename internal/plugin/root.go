@@ -31,15 +31,15 @@ Exit codes:
   2  wrong command line
   3  lint found errors, or warnings with --strict`
 
-// session is what all verbs share.
+// session holds the streams and flags that all verbs share.
 type session struct {
 	genericiooptions.IOStreams
 	cluster *genericclioptions.ConfigFlags
 	started bool
-	logs    bool // the client logs, with -v
+	logs    bool // -v is set: the client logs
 }
 
-// Run is the whole program. It returns the exit code.
+// Run runs the program and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	ctrl.SetLogger(klog.Background())
 	s := newSession(streams)
@@ -60,7 +60,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	return code
 }
 
-// New is the command with all its verbs, for the documentation.
+// New returns the root command with all verbs, for the generated documentation.
 func New(streams genericiooptions.IOStreams) *cobra.Command { return newSession(streams).root() }
 
 func newSession(streams genericiooptions.IOStreams) *session {
@@ -86,7 +86,7 @@ func (s *session) root() *cobra.Command {
 	s.cluster.AddFlags(root.PersistentFlags())
 	addVerbosity(root)
 	if cacheDir := root.PersistentFlags().Lookup("cache-dir"); cacheDir != nil {
-		cacheDir.DefValue = "$HOME/.kube/cache" // as help shows it, on every machine
+		cacheDir.DefValue = "$HOME/.kube/cache" // the same help text on every machine
 	}
 	root.AddCommand(s.status(), s.nodes(), s.pods(), s.why(), s.lint(), s.simulate(), s.policy(), s.watch(), s.ui(), s.version(), options())
 	for _, verb := range root.Commands() {
@@ -100,8 +100,7 @@ func (s *session) root() *cobra.Command {
 	return root
 }
 
-// usageTemplate names the command that lists the flags of all commands, in place of listing
-// all of them in every help.
+// usageTemplate names the command that lists the global flags, instead of listing them in each help.
 func usageTemplate(template string) string {
 	template = strings.Replace(template, "{{if .HasAvailableLocalFlags}}", "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
 	before, rest, _ := strings.Cut(template, "{{if .HasAvailableInheritedFlags}}")
@@ -111,7 +110,7 @@ func usageTemplate(template string) string {
 Flags of kubectl (--context, --kubeconfig, --request-timeout …): "kubectl readiness options"` + after
 }
 
-// options lists the flags that every command has, as kubectl options does.
+// options lists the global flags, as kubectl options does.
 func options() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
@@ -123,15 +122,15 @@ func options() *cobra.Command {
 	}
 }
 
-// Exit codes. They are part of what users rely on.
+// Exit codes. Users and scripts depend on them.
 const (
-	// ExitFine says that the command did what it was asked.
+	// ExitFine means success.
 	ExitFine = 0
-	// ExitError says that something went wrong.
+	// ExitError means that the command failed.
 	ExitError = 1
-	// ExitUsage says that the command line is wrong.
+	// ExitUsage means that the command line is wrong.
 	ExitUsage = 2
-	// ExitFindings says that lint found errors, or warnings with --strict.
+	// ExitFindings means that lint found errors, or warnings with --strict.
 	ExitFindings = 3
 )
 
@@ -140,11 +139,10 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errFindings ends a command whose output has said all there is to say.
+// errFindings ends a command that has printed its findings. It is not printed.
 var errFindings = errors.New("lint found errors")
 
-// exitCode is the code for what became of a command. A command that did not even start was
-// called wrongly.
+// exitCode returns the exit code for an error. If the command did not start, the command line was wrong.
 func exitCode(err error, started bool) int {
 	var usage usageError
 	switch {
@@ -158,8 +156,8 @@ func exitCode(err error, started bool) int {
 	return ExitError
 }
 
-// addVerbosity adds the flag -v as kubectl has it, and silences the log of the client unless the flag is given:
-// what users must know, commands print themselves.
+// addVerbosity adds kubectl's flag -v, and discards the client's log unless the flag is set: commands print what users
+// need themselves.
 func addVerbosity(cmd *cobra.Command) {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
@@ -172,7 +170,7 @@ func addVerbosity(cmd *cobra.Command) {
 	cmd.PersistentFlags().AddGoFlag(level)
 }
 
-// addKubectlCompletion adds the script that lets kubectl itself complete "kubectl readiness".
+// addKubectlCompletion adds the command that prints the completion script for "kubectl readiness".
 func addKubectlCompletion(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() != "completion" {

@@ -66,7 +66,7 @@ the last heartbeat in the file.`,
 	return cmd
 }
 
-// candidates are the rules of the files. With errors in them there is nothing to simulate.
+// candidates returns the rules of the files. It fails if the files have errors.
 func (s *session) candidates(manifests *files) ([]*v1alpha1.NodeReadinessRule, error) {
 	inputs, err := manifests.read(s.In)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *session) candidates(manifests *files) ([]*v1alpha1.NodeReadinessRule, e
 	return report.Rules, nil
 }
 
-// world is the rules and nodes that are there: in the cluster, or in dumps of one.
+// world returns the existing rules and nodes, from the cluster or from dumps.
 func (s *session) world(ctx context.Context, nodeDump, ruleDump string) ([]*v1alpha1.NodeReadinessRule, []*corev1.Node, error) {
 	if nodeDump != "" {
 		nodes, err := dumped[corev1.Node](nodeDump, "Node")
@@ -112,9 +112,8 @@ func (s *session) world(ctx context.Context, nodeDump, ruleDump string) ([]*v1al
 	return rules, nodes, err
 }
 
-// lastHeartbeat is when nodes were last heard of: a dump of them is hardly older, and what had
-// been heard of a moment before is not silent because the dump is of yesterday. A node whose clock is
-// ahead of all others says nothing.
+// lastHeartbeat returns the time of the last heartbeat in a dump, which is about the time of the dump. Heartbeats are
+// then compared with that time, not with today. A node whose clock is ahead of all others is ignored.
 func lastHeartbeat(nodes []*corev1.Node) time.Time {
 	var beats []time.Time // the last one of each node
 	for _, node := range nodes {
@@ -137,11 +136,11 @@ func lastHeartbeat(nodes []*corev1.Node) time.Time {
 	return append(beats, time.Time{})[0]
 }
 
-// maxHeartbeatGap is the most that the last heartbeats of two live nodes with correct clocks differ: kubelets write
-// their status every five minutes at least.
+// maxHeartbeatGap is the largest difference between the last heartbeats of two live nodes with correct clocks: kubelets
+// write their status at least every five minutes.
 const maxHeartbeatGap = 6 * time.Minute
 
-// dumped are the objects of a kind in a file that kubectl get wrote.
+// dumped returns the objects of a kind from the output of kubectl get.
 func dumped[T any](path, kind string) ([]*T, error) {
 	input, err := readFile(path, maxDump)
 	if err != nil {
@@ -154,7 +153,7 @@ func dumped[T any](path, kind string) ([]*T, error) {
 	return all, err
 }
 
-// objectsOf are the objects of a kind in a file, with all that the API server has set.
+// objectsOf returns the objects of a kind in a file, with the fields that the API server has set.
 func objectsOf[T any](input lint.Input, kind string) ([]*T, error) {
 	objects, err := lint.Objects(input)
 	if err != nil {
@@ -174,8 +173,8 @@ func objectsOf[T any](input lint.Input, kind string) ([]*T, error) {
 	return all, nil
 }
 
-// refused says what the API server has against changing rules that are there, and returns their names: most of a rule
-// is immutable.
+// refused prints why the API server would reject changes of existing rules, and returns the names of these rules. Most
+// fields of a rule are immutable.
 func (s *session) refused(rules, candidates []*v1alpha1.NodeReadinessRule) (names []string, err error) {
 	for _, candidate := range candidates {
 		i := slices.IndexFunc(rules, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == candidate.Name })

@@ -54,7 +54,7 @@ Ctrl-C stops the command.`,
 	return cmd
 }
 
-// contextName is the name of the kubeconfig's context that is in use; empty if there is none.
+// contextName returns the kubeconfig's current context; empty if there is none.
 func (s *session) contextName() string {
 	if name := *s.cluster.Context; name != "" {
 		return name
@@ -66,7 +66,7 @@ func (s *session) contextName() string {
 	return config.CurrentContext
 }
 
-// openBrowser asks the desktop to show the page.
+// openBrowser opens the page in the user's browser.
 func openBrowser(ctx context.Context, url string) error {
 	opener := map[string][]string{
 		"darwin":  {"open"},

@@ -9,11 +9,11 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// versions are those of the two sides.
+// versions are the versions of the client and the manager.
 type versions struct {
 	Client  string `json:"client"`
 	Manager string `json:"manager,omitempty"`
-	// NotSeen is why the manager's version cannot be told.
+	// NotSeen is the reason why the manager's version could not be read.
 	NotSeen string `json:"notSeen,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (s *session) version() *cobra.Command {
 	return cmd
 }
 
-// managerNamespace is that of --namespace, else the one that the manager is installed in by default.
+// managerNamespace returns --namespace, or the default namespace of the manager.
 func (s *session) managerNamespace() string {
 	if n := s.cluster.Namespace; n != nil && *n != "" {
 		return *n

@@ -19,8 +19,8 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// pace is the time between two looks at what changed: more often helps no eye.
-const pace = 250 * time.Millisecond
+// redrawInterval is the time between two redraws.
+const redrawInterval = 250 * time.Millisecond
 
 func (s *session) watch() *cobra.Command {
 	var held bool
@@ -53,7 +53,7 @@ shows that and retries. Ctrl-C stops the command.`,
 	return cmd
 }
 
-// shown are the nodes to show, held ones first.
+// shown returns the nodes to show, held nodes first.
 func shown(nodes []view.Node, held bool) []view.Node {
 	if held {
 		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n view.Node) bool { return n.State != noderule.Held })
@@ -62,17 +62,17 @@ func shown(nodes []view.Node, held bool) []view.Node {
 	return nodes
 }
 
-// redraw keeps the picture on a terminal up to date until the context is over. Ages count on,
-// so it is drawn every second even if nothing changed.
+// redraw updates the table on a terminal until the context ends. It redraws once per second without changes, because
+// ages grow.
 func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.Follower, held bool) {
 	screen := terminal.NewScreen(s.Out, true)
 	defer screen.Close()
-	if s.logs { // else the log would be written into the picture; klog has filtered it by -v
+	if s.logs { // the log must not overwrite the table; klog has filtered it by -v
 		klog.SetLogger(funcr.New(func(_, args string) { screen.Print(terminal.Clean(args)) }, funcr.Options{Verbosity: math.MaxInt}))
 	}
-	tick := time.NewTicker(pace)
+	tick := time.NewTicker(redrawInterval)
 	defer tick.Stop()
-	for quiet := time.Duration(0); ; quiet += pace {
+	for quiet := time.Duration(0); ; quiet += redrawInterval {
 		select {
 		case <-follower.Changed():
 			follower.Take()
@@ -91,8 +91,7 @@ func (s *session) redraw(ctx context.Context, fleet *live.Fleet, follower *live.
 	}
 }
 
-// picture is what fits into so many rows: whether it still is so, how many nodes there are, and
-// the first of them.
+// picture returns what fits into this number of rows: the connection if it is lost, the counts, and the first nodes.
 func picture(fleet live.Snapshot, held bool, rows int, now time.Time) print.Lines {
 	var lines print.Lines
 	if lost := fleet.Connection.Lost; !lost.IsZero() {
@@ -112,7 +111,7 @@ func picture(fleet live.Snapshot, held bool, rows int, now time.Time) print.Line
 	return lines
 }
 
-// writeChanges writes a line for each node, and then for each change.
+// writeChanges writes one line per node, and then one line per change.
 func (s *session) writeChanges(ctx context.Context, follower *live.Follower, first live.Snapshot, held bool) error {
 	seen := changes{held: held, nodes: map[string]string{}}
 	lines := seen.lines(live.Delta{Nodes: shown(first.Nodes, held), Connection: &first.Connection}, time.Now())
@@ -131,14 +130,14 @@ func (s *session) writeChanges(ctx context.Context, follower *live.Follower, fir
 	}
 }
 
-// changes keeps the lines that were written, so that only lines that differ are written.
+// changes keeps the written lines, so that only changed lines are written again.
 type changes struct {
-	held  bool              // held nodes only, and when they are released
-	nodes map[string]string // line of each node that was written, without the time
-	lost  time.Time         // since when there is no connection; zero if there is one
+	held  bool              // write only held nodes, and their release
+	nodes map[string]string // the last line per node, without the time
+	lost  time.Time         // when the connection was lost; zero while connected
 }
 
-// lines are what is new in a delta.
+// lines returns the lines for the changes in a delta.
 func (c *changes) lines(delta live.Delta, now time.Time) print.Lines {
 	var lines print.Lines
 	if delta.Connection != nil {
@@ -165,7 +164,7 @@ func (c *changes) lines(delta live.Delta, now time.Time) print.Lines {
 	return lines
 }
 
-// connection is a line when it is lost and one when it is back, not one for each attempt.
+// connection returns one line when the connection is lost and one when it is back, not one per attempt.
 func (c *changes) connection(connection live.Connection, now time.Time) print.Lines {
 	before := c.lost
 	c.lost = connection.Lost

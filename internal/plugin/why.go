@@ -68,7 +68,7 @@ func (s *session) whyPod(ctx context.Context, source *live.Source, name string, 
 	return out.write(s.Out, explanation, func() print.Lines { return print.PodExplanation(explanation, time.Now()) })
 }
 
-// The words for the kinds of what is asked about, as kubectl knows them.
+// The names and short names of the kinds, as in kubectl.
 var (
 	nodeKinds = []string{"node", "nodes", "no"}
 	podKinds  = []string{"pod", "pods", "po"}
@@ -83,8 +83,7 @@ func oneSubject(_ *cobra.Command, args []string) error {
 	return usagef("got %d arguments, must be one node or one pod, %s", len(args), subjectExamples)
 }
 
-// subjectOf takes kind and name out of the forms that kubectl takes and prints. A name alone is of a
-// node.
+// subjectOf parses kind and name in the forms that kubectl accepts and prints. A name alone is a node.
 func subjectOf(args []string) (isPod bool, name string, err error) {
 	kind, name := nodeKinds[0], args[len(args)-1]
 	if len(args) == 2 {
@@ -103,7 +102,7 @@ func subjectOf(args []string) (isPod bool, name string, err error) {
 	return isPod, name, nil
 }
 
-// completeSubjects offers the names of nodes to the shell; after pod/, those of pods.
+// completeSubjects completes the names of nodes; after pod/, the names of pods.
 func (s *session) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, _, found := strings.Cut(typed, "/")
 	prefix := kind + "/"

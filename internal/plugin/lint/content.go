@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Content that aliases make larger than growth times its text and headroom is refused: a few
-// lines can mean gigabytes.
+// Content whose aliases expand to more than growth times its text plus headroom is an error: a few lines can expand to
+// gigabytes.
 const (
 	growth   = 4
 	headroom = 16 << 20
@@ -26,8 +26,7 @@ var (
 	errLarger = errors.New("becomes too large when its aliases (*name) are expanded")
 )
 
-// jsonIn are the JSON objects of a text, which may follow each other as they are; the text
-// itself if it is something else.
+// jsonIn returns the concatenated JSON objects of a text; the text itself if it is not JSON.
 func jsonIn(text []byte) [][]byte {
 	if !utilyaml.IsJSONBuffer(text) {
 		return [][]byte{text}
@@ -47,8 +46,8 @@ func jsonIn(text []byte) [][]byte {
 	}
 }
 
-// decode is what one YAML document or JSON object says, with whole numbers as such, as the API server
-// reads them. A field that is there twice is no error here: twice tells of it.
+// decode decodes one YAML document or JSON object. Whole numbers stay integers, as in the API server. A duplicate field
+// is reported in twice, not in err.
 func decode(text []byte) (content any, twice, err error) {
 	if err := checkText(text); err != nil {
 		return nil, nil, err
@@ -63,10 +62,10 @@ func decode(text []byte) (content any, twice, err error) {
 	return content, twice, err
 }
 
-// checkText looks at a document before its aliases are written out.
+// checkText checks a document before its aliases are expanded.
 func checkText(text []byte) error {
 	if json.Valid(text) {
-		return nil // has neither aliases nor anything behind it
+		return nil // has no aliases, and no content after it
 	}
 	decoder := goyaml.NewDecoder(bytes.NewReader(text))
 	var content, more goyaml.Node
@@ -87,10 +86,10 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// measure finds out how long content is without its aliases, and stops past the limit.
+// measure computes the expanded size of content, and stops at the limit.
 type measure struct {
 	limit int
-	known map[*goyaml.Node]int // of what has an anchor; it comes before its aliases
+	known map[*goyaml.Node]int // sizes of anchored nodes, which precede their aliases
 }
 
 func (m *measure) size(node *goyaml.Node) int {
@@ -109,7 +108,7 @@ func (m *measure) size(node *goyaml.Node) int {
 	return sum
 }
 
-// cannotRead notes why a document cannot be read, and what to do about it.
+// cannotRead adds a finding for a document that cannot be parsed.
 func (r *Report) cannotRead(in document, text []byte, err error) {
 	switch {
 	case errors.Is(err, errMore):
@@ -123,7 +122,7 @@ func (r *Report) cannotRead(in document, text []byte, err error) {
 	}
 }
 
-// inOneLine is the text of an error of the YAML library, which likes several.
+// inOneLine returns an error of the YAML library in one line.
 func inOneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")

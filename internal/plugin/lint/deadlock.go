@@ -12,8 +12,8 @@ import (
 	"github.com/readygate/readygate/internal/core/reporters"
 )
 
-// checkWorkloads compares the rules with what reports in the same files: who must run on a
-// held node has to tolerate its taint, and every requirement needs somebody who reports it.
+// checkWorkloads compares the rules with the reporters in the same files: a reporter must tolerate the taints of the
+// nodes on which it runs, and each requirement needs a reporter.
 func (r *Report) checkWorkloads(documents []document) {
 	reporters, spaces := reportersIn(documents), namespacesIn(documents)
 	for _, it := range reporters {
@@ -27,8 +27,8 @@ func (r *Report) checkWorkloads(documents []document) {
 	r.checkReported(reporters)
 }
 
-// checkTolerates warns of a reporter that a rule keeps off the node: its own rule, which then
-// never lets the node go, or another one that can hold the same nodes.
+// checkTolerates warns about a reporter that a rule keeps off the node: its own rule, which then never releases the
+// node, or another rule that can hold the same nodes.
 func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
 	taint := corev1.Taint{Key: rule.Spec.Taint.Key, Value: rule.Spec.Taint.Value, Effect: rule.Spec.Taint.Effect}
 	if reporters.Tolerates(&it.pod, &taint) {
@@ -50,15 +50,15 @@ func (r *Report) checkTolerates(it reporter, rule *v1alpha1.NodeReadinessRule) {
 	}
 }
 
-// reportsFor says whether the reporter writes a condition of the rule, as far as is known.
+// reportsFor reports whether the reporter may write a condition of the rule.
 func (r *reporter) reportsFor(rule *v1alpha1.NodeReadinessRule) bool {
 	return len(r.types) == 0 || slices.ContainsFunc(rule.Spec.Conditions, func(c v1alpha1.ConditionRequirement) bool {
 		return slices.Contains(r.types, c.Type)
 	})
 }
 
-// overlap says whether a node can be selected by both rules. The engine knows: such rules would
-// be in conflict if they had the same taint.
+// overlap reports whether both rules can select the same node. The core decides: such rules would be in conflict if
+// they had the same taint.
 func overlap(a, b *v1alpha1.NodeReadinessRule) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	b.Spec.Taint = a.Spec.Taint
@@ -68,8 +68,8 @@ func overlap(a, b *v1alpha1.NodeReadinessRule) bool {
 	})
 }
 
-// checkReported looks for requirements that nobody reports. Files without reporters say
-// nothing about that, nor do reporters that have their configuration elsewhere.
+// checkReported warns about requirements without a reporter. It skips files without reporters, and reporters whose
+// configuration is not in the files.
 func (r *Report) checkReported(reporters []reporter) {
 	var reported []string
 	for _, it := range reporters {

@@ -1,6 +1,5 @@
-// Package lint checks manifests before they are applied. It needs no cluster: it validates with the
-// CustomResourceDefinition itself, finds conflicts with the code that enforces rules, and adds checks for known
-// mistakes.
+// Package lint checks manifests before they are applied, without a cluster. It validates with the
+// CustomResourceDefinitions, finds conflicts with the code of the manager, and adds checks for known mistakes.
 //
-// It never reads files: the caller passes their content.
+// It must never read files: callers pass their content.
 package lint

@@ -26,7 +26,7 @@ type document struct {
 	unstructured.Unstructured
 }
 
-// generated says that the API server makes the name.
+// generated reports whether the API server generates the name.
 func (d document) generated() bool { return d.GetName() == "" && d.GetGenerateName() != "" }
 
 func (d document) name() string {
@@ -40,7 +40,7 @@ func (d document) name() string {
 	return d.GetKind() + "/" + name
 }
 
-// Objects are the objects of a file, those of lists one by one. What cannot be read is an error.
+// Objects returns the objects of a file, with lists flattened. Content that cannot be parsed is an error.
 func Objects(input Input) ([]unstructured.Unstructured, error) {
 	var report Report
 	var objects []unstructured.Unstructured
@@ -55,7 +55,7 @@ func Objects(input Input) ([]unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// documents splits a file into its objects, and notes what cannot be read.
+// documents splits a file into its objects, and adds findings for content that cannot be parsed.
 func (r *Report) documents(input Input) []document {
 	var all []document
 	in := document{file: input.File}
@@ -75,7 +75,7 @@ func (r *Report) documents(input Input) []document {
 	}
 }
 
-// objectsIn are the objects of one YAML document: none, one, or those of a list.
+// objectsIn returns the objects of one YAML document: none, one, or the items of a list.
 func (r *Report) objectsIn(file string, text []byte) []document {
 	in := document{file: file}
 	content, twice, err := decode(text)
@@ -88,7 +88,7 @@ func (r *Report) objectsIn(file string, text []byte) []document {
 		return nil // comments only
 	case map[string]any:
 		in.Object = content
-	case []any: // a patch, or a part of something
+	case []any: // e.g. a JSON patch
 		r.add(Info, in, "", "is not a Kubernetes object and was skipped", "")
 		return nil
 	default:
@@ -103,7 +103,7 @@ func (r *Report) objectsIn(file string, text []byte) []document {
 
 const listKind = "List"
 
-// flatten are the objects of a list, of lists in it too, or the object itself if it is none.
+// flatten returns the items of a list, recursively, or the object itself if it is not a list.
 func (r *Report) flatten(d document) []document {
 	if !r.identified(d) {
 		return nil
@@ -125,7 +125,7 @@ func (r *Report) flatten(d document) []document {
 		}
 		of := document{file: d.file}
 		of.Object = object
-		if ofOne && kind != "" { // a list of one kind says for all items what they are
+		if ofOne && kind != "" { // a typed list implies kind and apiVersion of its items
 			of.SetKind(cmp.Or(of.GetKind(), kind))
 			of.SetAPIVersion(cmp.Or(of.GetAPIVersion(), d.GetAPIVersion()))
 		}

@@ -5,41 +5,41 @@ import (
 	"slices"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 const (
-	// Error is what the API server refuses, a rule that would do nothing, or one that could empty
+	// Error is an object that the API server rejects, a rule without effect, or a rule that could evict the pods of
 	// all nodes.
 	Error Severity = "error"
-	// Warning is what applies and will hurt.
+	// Warning is a valid object that is likely to cause problems.
 	Warning Severity = "warning"
-	// Info is worth to know.
+	// Info is additional information.
 	Info Severity = "info"
 )
 
-// Finding is one thing to say about a manifest.
+// Finding is one finding about a manifest.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
-	// Object is kind and name, as in NodeReadinessRule/network; empty for the file as a whole.
+	// Object is kind and name, e.g. NodeReadinessRule/network; empty for the whole file.
 	Object string `json:"object,omitempty"`
-	// Field is the path of the field, as in spec.taint.key; empty for the object as a whole.
+	// Field is the path of the field, e.g. spec.taint.key; empty for the whole object.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
-	// Do is what to do about it; empty where the message says so.
+	// Do is the next step; empty if the message contains it.
 	Do string `json:"do,omitempty"`
 
-	// unsafe says that the rule works, and should not be let.
+	// unsafe marks an error of a rule that works but is dangerous.
 	unsafe bool
 }
 
-// Refused is how many errors keep the rules from working at all.
+// Refused returns the number of errors that keep rules from working.
 func (r *Report) Refused() int {
 	return r.count(func(f *Finding) bool { return f.Severity == Error && !f.unsafe })
 }
 
-// Count is how many findings have this severity.
+// Count returns the number of findings with this severity.
 func (r *Report) Count(severity Severity) int {
 	return r.count(func(f *Finding) bool { return f.Severity == severity })
 }
@@ -57,7 +57,7 @@ func (r *Report) add(severity Severity, at document, field, message, do string) 
 	r.Findings = append(r.Findings, Finding{Severity: severity, File: at.file, Object: at.name(), Field: field, Message: message, Do: do})
 }
 
-// sort orders findings: by file in the order in which files were given, the worst first.
+// sort orders findings by file, in the order of the inputs, and then by severity.
 func (r *Report) sort(inputs []Input) {
 	ranks := []Severity{Error, Warning, Info}
 	order := map[string]int{}

@@ -12,8 +12,8 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// identified says whether the object tells what it is. kubectl refuses one that does not; that
-// is an error if it looks like a rule, and else it may not be meant for kubectl at all.
+// identified reports whether the object has apiVersion and kind. Without them, kubectl rejects it. This is an error if
+// the object looks like a rule, else a warning: it may not be meant for kubectl.
 func (r *Report) identified(d document) bool {
 	var missing []string
 	if d.GetAPIVersion() == "" {
@@ -34,7 +34,7 @@ func (r *Report) identified(d document) bool {
 	return false
 }
 
-// strayKind reports a kind that does not exist, if it was meant to be a kind of rule.
+// strayKind adds a finding if the kind does not exist but was meant to be a rule.
 func (r *Report) strayKind(d document) bool {
 	meant, isRule := meantKind(d, false)
 	if isRule {
@@ -43,8 +43,8 @@ func (r *Report) strayKind(d document) bool {
 	return isRule
 }
 
-// meantKind is the kind of rule that an object was meant to be: by its API group, by its kind in other letters and,
-// if asked for, by its fields.
+// meantKind returns the kind of rule that an object was meant to be: by its API group, by its kind in another case and,
+// with byFields, by its fields.
 func meantKind(d document, byFields bool) (kind schema.GroupVersionKind, isRule bool) {
 	for _, kind := range []schema.GroupVersionKind{podv1alpha1.GroupVersion.WithKind(podRuleKind), v1alpha1.GroupVersion.WithKind(ruleKind)} {
 		if groupOf(d) == kind.Group || strings.EqualFold(d.GetKind(), kind.Kind) {
@@ -65,8 +65,8 @@ func (d document) copy() document {
 	return document{file: d.file, Unstructured: *d.DeepCopy()}
 }
 
-// named is the object with a name as long as the API server generates, if it generates one: the prefix, which is cut, and
-// five characters. These are always the same, so that lint prints the same text for the same file.
+// named returns the object with a name as long as the one that the API server would generate: the cut prefix and five
+// characters. The five characters are constant, so that lint prints the same text for the same file.
 func (d document) named() document {
 	if !d.generated() {
 		return d
@@ -77,7 +77,7 @@ func (d document) named() document {
 	return d
 }
 
-// unusedName stands for a name that the API server will make: it is not that of another rule.
+// unusedName returns a placeholder for a generated name that no other rule has.
 func (r *Report) unusedName(prefix string) string {
 	name := prefix + "…"
 	for n := 2; slices.ContainsFunc(r.Rules, func(rule *v1alpha1.NodeReadinessRule) bool { return rule.Name == name }); n++ {

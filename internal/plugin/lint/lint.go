@@ -17,15 +17,14 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Report is what there is to say about manifests.
+// Report is the result of linting manifests.
 type Report struct {
 	Findings []Finding `json:"findings"`
-	// Rules are those that the API server would take, in the order of the files.
+	// Rules are the NodeReadinessRules that the API server would accept, in the order of the files.
 	Rules []*v1alpha1.NodeReadinessRule `json:"-"`
-	// PodRules are those rules of pods that the API server would take, in the order of the files.
+	// PodRules are the PodReadinessRules that the API server would accept, in the order of the files.
 	PodRules []*podv1alpha1.PodReadinessRule `json:"-"`
-	// Objects is how many objects were looked at, of whatever kind, and Judged how many of
-	// them are rules.
+	// Objects is the number of checked objects of all kinds, and Judged the number of rules among them.
 	Objects int `json:"objects"`
 	Judged  int `json:"rules"`
 
@@ -34,7 +33,7 @@ type Report struct {
 	nodes     int
 }
 
-// DefaultNodes is for how many nodes costs are told, if nobody says.
+// DefaultNodes is the default number of nodes for cost estimates.
 const DefaultNodes = 1000
 
 // The kinds of rules.
@@ -43,18 +42,18 @@ const (
 	podRuleKind = "PodReadinessRule"
 )
 
-// Check looks at all files together: a rule of one can be in conflict with that of another. What
-// costs something is told for so many nodes.
+// Check lints all files together, because rules of different files can conflict. Costs are estimated for this number of
+// nodes.
 func Check(inputs []Input, nodes int) (*Report, error) {
 	definition, err := ruleDefinition()
 	if err != nil {
-		return nil, fmt.Errorf("reading the definition of rules: %w", err)
+		return nil, fmt.Errorf("reading the CRD of NodeReadinessRule: %w", err)
 	}
 	r := &Report{Findings: []Finding{}, places: map[types.UID]document{}, nodes: nodes}
 	var others []document
 	for _, input := range inputs {
 		findings, objects := len(r.Findings), r.documents(input)
-		if len(objects) == 0 && len(r.Findings) == findings { // what should have written the file may have failed
+		if len(objects) == 0 && len(r.Findings) == findings { // the command that writes the file may have failed
 			r.add(Warning, document{file: input.File}, "", "has no objects", "is it the right file, or did the command that writes it fail?")
 		}
 		for _, d := range objects {
@@ -69,7 +68,7 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 				r.Judged++
 				definition, err := podRuleDefinition()
 				if err != nil {
-					return nil, fmt.Errorf("reading the definition of rules of pods: %w", err)
+					return nil, fmt.Errorf("reading the CRD of PodReadinessRule: %w", err)
 				}
 				rule := &podv1alpha1.PodReadinessRule{}
 				if r.judge(definition, d, podv1alpha1.GroupVersion) && r.read(d, rule) {
@@ -87,7 +86,7 @@ func Check(inputs []Input, nodes int) (*Report, error) {
 	return r, nil
 }
 
-// judge says whether the API server would take an object, and notes what it has against it.
+// judge reports whether the API server would accept an object, and adds findings if not.
 func (r *Report) judge(definition *definition, d document, version schema.GroupVersion) bool {
 	if got, want := d.GetAPIVersion(), version.String(); got != want {
 		r.add(Error, d, "apiVersion", fmt.Sprintf("is %q, which is not a version of %s", got, d.GetKind()), "use "+want)
@@ -108,7 +107,7 @@ func (r *Report) judge(definition *definition, d document, version schema.GroupV
 	return r.Count(Error) == errors
 }
 
-// refuse notes what the API server has against an object.
+// refuse adds the API server's validation errors as findings.
 func (r *Report) refuse(d document, errs field.ErrorList) {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	for _, err := range errs {
@@ -116,17 +115,18 @@ func (r *Report) refuse(d document, errs field.ErrorList) {
 		switch {
 		case strings.Contains(err.Detail, "must be of type string") && unquoted(err.BadValue):
 			do = `quote the value, for example "on": without quotes, YAML does not read on, yes, true or 1 as a string`
-		case err.Type != field.ErrorTypeInvalid: // messages of rules say it themselves
+		case err.Type != field.ErrorTypeInvalid: // messages of CEL rules contain the next step
 			do = explain(cmp.Or(d.GetKind(), ruleKind), err.Field)
 		}
 		r.add(Error, d, err.Field, strings.ReplaceAll(err.ErrorBody(), err.Field+" in body ", ""), do)
 	}
 }
 
-// unquoted says that a value is one that YAML reads as no text without quotes. The API server names its type.
+// unquoted reports whether YAML reads the value as a type other than string without quotes. The value is the name of
+// that type.
 func unquoted(value any) bool { return value == "boolean" || value == "integer" || value == "number" }
 
-// keep makes a rule of the object, as old as its place in the files says: it is applied in
+// keep converts the object to a rule. Rules get creation times in the order of the files, because they are applied in
 // that order.
 func (r *Report) keep(d document) {
 	rule := &v1alpha1.NodeReadinessRule{}
@@ -142,7 +142,7 @@ func (r *Report) keep(d document) {
 	r.places[rule.UID] = d
 }
 
-// read makes an object of its kind, and says whether that is possible.
+// read converts the object to its kind, and reports whether that is possible.
 func (r *Report) read(d document, into any) bool {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, into); err != nil {
 		r.add(Error, d, "", "cannot be read: "+err.Error(), "")
@@ -154,7 +154,7 @@ func (r *Report) read(d document, into any) bool {
 	return true
 }
 
-// Change says what the API server has against changing a rule into another of the same name.
+// Change returns the API server's errors for changing a rule into another rule of the same name.
 func Change(former, rule *v1alpha1.NodeReadinessRule) ([]Finding, error) {
 	definition, err := ruleDefinition()
 	if err != nil {

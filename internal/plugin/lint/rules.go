@@ -14,14 +14,14 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// kubeletTypes are conditions that the kubelet writes as soon as it runs. NetworkUnavailable is
-// none of them: some network plugins and route controllers of clouds write it.
+// kubeletTypes are conditions that the kubelet writes as soon as it runs. NetworkUnavailable is not one of them: some
+// network plugins and cloud route controllers write it.
 var kubeletTypes = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}
 
-// checkTogether looks at the rules that the API server would take, side by side.
+// checkTogether checks the accepted NodeReadinessRules against each other.
 func (r *Report) checkTogether() {
 	r.checkNames()
-	told := map[string]bool{}
+	named := map[string]bool{}
 	book := noderule.NewRulebook(r.Rules)
 	for _, rule := range book.Rules() {
 		at := r.places[rule.UID]
@@ -42,12 +42,12 @@ func (r *Report) checkTogether() {
 					"compare the spelling, or lint the rules together")
 			}
 			r.checkAges(at, rule)
-			r.checkAutoscalers(at, rule, told)
+			r.checkAutoscalers(at, rule, named)
 		}
 	}
 }
 
-// checkNames looks for two rules of one name that are not the same: a rule cannot be changed.
+// checkNames finds different rules with the same name: most fields of a rule are immutable.
 func (r *Report) checkNames() {
 	byName := map[string]*v1alpha1.NodeReadinessRule{}
 	var once []*v1alpha1.NodeReadinessRule
@@ -65,7 +65,7 @@ func (r *Report) checkNames() {
 	r.Rules = once
 }
 
-// checkHurts warns of what the API server takes and people regret.
+// checkHurts warns about rules that the API server accepts but that are likely to cause problems.
 func (r *Report) checkHurts(at document, rule *noderule.Rule) {
 	if later := admission.LabelsSetLater(rule); len(later) > 0 {
 		r.add(Warning, at, "spec.nodeSelector",
@@ -90,13 +90,13 @@ func (r *Report) checkHurts(at document, rule *noderule.Rule) {
 	}
 }
 
-// checkAutoscalers says once a prefix which autoscaler has to be told of it.
-func (r *Report) checkAutoscalers(at document, rule *noderule.Rule, told map[string]bool) {
+// checkAutoscalers names, once per taint prefix, the autoscaler that must be configured for it.
+func (r *Report) checkAutoscalers(at document, rule *noderule.Rule, named map[string]bool) {
 	prefix, _, _ := strings.Cut(rule.Taint.Key, "/")
-	if told[prefix] || rule.Taint.Effect == corev1.TaintEffectPreferNoSchedule {
+	if named[prefix] || rule.Taint.Effect == corev1.TaintEffectPreferNoSchedule {
 		return
 	}
-	told[prefix] = true
+	named[prefix] = true
 	message := "Cluster Autoscaler does not treat taints of " + prefix + " as startup taints by default, and may add too many nodes or none (Karpenter supports them since 1.13)"
 	do := "if you run it: --startup-taint-prefix=" + prefix + "/ (1.36 or newer) or --startup-taint=" + rule.Taint.Key + "; see docs/how-to/autoscalers.md"
 	if prefix != "readiness.k8s.io" {
@@ -106,7 +106,7 @@ func (r *Report) checkAutoscalers(at document, rule *noderule.Rule, told map[str
 	r.add(Info, at, "spec.taint.key", message, do)
 }
 
-// checkPodRules looks at the rules of pods that the API server would take.
+// checkPodRules checks the accepted PodReadinessRules.
 func (r *Report) checkPodRules() {
 	first := map[string]int{}
 	for i, rule := range r.PodRules {
@@ -140,8 +140,8 @@ func (r *Report) checkPodRules() {
 	r.checkSharedGates()
 }
 
-// checkSharedGates tells of rules that have a gate together. A latch opens with its gate, whichever of the
-// rules holds the start.
+// checkSharedGates adds findings for rules with the same gate. A latch opens with its gate, independent of which rule
+// sets startHold.
 func (r *Report) checkSharedGates() {
 	first := map[string]*podrule.Rule{}
 	for i, obj := range r.PodRules {
@@ -159,7 +159,7 @@ func (r *Report) checkSharedGates() {
 	}
 }
 
-// needsStart says that a component of the rule says yes only when containers have started.
+// needsStart reports whether a component of the rule can become ready only after containers have started.
 func needsStart(rule *podrule.Rule) bool {
 	return slices.ContainsFunc(rule.Components, func(c podrule.Component) bool { return c.NeedsStart() })
 }

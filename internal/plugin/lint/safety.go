@@ -11,13 +11,13 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// beats is how many heartbeats should fit into maxAge: one may be lost, and one late.
+// beats is the number of heartbeats that should fit into maxAge: one may be lost, and one late.
 const beats = 3
 
-// defaultHeartbeat is how often a reporter writes that is told nothing.
+// defaultHeartbeat is the reporter's default heartbeatPeriod.
 const defaultHeartbeat = 5 * time.Minute
 
-// checkEvictions judges the effect NoExecute.
+// checkEvictions checks rules with the effect NoExecute.
 func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
 	switch {
 	case rule.Bootstrap:
@@ -33,7 +33,7 @@ func (r *Report) checkEvictions(at document, rule *noderule.Rule) {
 	}
 }
 
-// checkAges says what heartbeats cost that maxAge needs.
+// checkAges estimates the cost of the heartbeats that maxAge requires.
 func (r *Report) checkAges(at document, rule *noderule.Rule) {
 	for i, requirement := range rule.Requirements {
 		if requirement.MaxAge == nil {
@@ -53,7 +53,7 @@ func (r *Report) checkAges(at document, rule *noderule.Rule) {
 // kubeletPeriod is how often a kubelet writes conditions that did not change.
 const kubeletPeriod = 5 * time.Minute
 
-// unfit says why maxAge does not fit a condition that Kubernetes itself writes; empty if it does.
+// unfit returns why maxAge does not fit a condition that Kubernetes writes; empty if it fits.
 func unfit(requirement v1alpha1.ConditionRequirement) string {
 	switch {
 	case requirement.Type == string(corev1.NodeNetworkUnavailable):
@@ -65,7 +65,7 @@ func unfit(requirement v1alpha1.ConditionRequirement) string {
 	return ""
 }
 
-// checkHeartbeats warns of a reporter that writes too seldom for the maxAge of a rule.
+// checkHeartbeats warns about a reporter that writes too rarely for the maxAge of a rule.
 func (r *Report) checkHeartbeats(it reporter, rule *v1alpha1.NodeReadinessRule) {
 	for _, requirement := range rule.Spec.Conditions {
 		if requirement.MaxAge == nil || it.heartbeat == 0 || !slices.Contains(it.types, requirement.Type) {
@@ -78,7 +78,7 @@ func (r *Report) checkHeartbeats(it reporter, rule *v1alpha1.NodeReadinessRule) 
 	}
 }
 
-// heartbeatIn is the period that the variables of a container set; zero if they do not.
+// heartbeatIn returns the period from the container's environment; zero if not set.
 func heartbeatIn(c corev1.Container) time.Duration {
 	for _, env := range c.Env {
 		if env.Name == "HEARTBEAT_PERIOD" {

@@ -25,15 +25,14 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// definition is the CustomResourceDefinition of rules, ready to judge objects as the API
-// server does.
+// definition is a CustomResourceDefinition, compiled to validate objects as the API server does.
 type definition struct {
 	structural *schema.Structural
 	openAPI    validation.SchemaValidator
 	cel        *cel.Validator
 }
 
-// Definitions are made once, when they are needed: compiling their expressions takes a moment.
+// Definitions are compiled once, on first use, because compiling their expressions is slow.
 var (
 	ruleDefinition    = definitionOf(v1alpha1.CRDName, v1alpha1.GroupVersion.Version)
 	podRuleDefinition = definitionOf(podv1alpha1.CRDName, podv1alpha1.GroupVersion.Version)
@@ -72,8 +71,8 @@ func newDefinition(props *apiextensionsv1.JSONSchemaProps) (*definition, error) 
 	return &definition{structural: structural, openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// unknown are the fields that the API server does not know. They are gone from the object
-// afterwards, and so are nulls that it drops.
+// unknown returns the fields that the schema does not have. It removes them from the object, and also the nulls that
+// the API server drops.
 func (d *definition) unknown(object map[string]any) ([]string, *field.Error) {
 	bad, inMeta := objectmeta.CoerceWithOptions(nil, object, d.structural, true, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 	if bad != nil {
@@ -84,8 +83,7 @@ func (d *definition) unknown(object map[string]any) ([]string, *field.Error) {
 	return append(inMeta, unknown...), nil
 }
 
-// validate is what the API server says to an object that is created; with a former state, to
-// one that is changed.
+// validate returns the API server's errors for creating an object; with a former state, for updating it.
 func (d *definition) validate(object, former map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
@@ -100,14 +98,14 @@ func (d *definition) validate(object, former map[string]any) field.ErrorList {
 	return broken
 }
 
-// checkMeta says what is wrong with name, labels and annotations.
+// checkMeta validates name, labels and annotations.
 func checkMeta(d document) field.ErrorList {
 	d = d.copy()
 	d.SetNamespace("") // is ignored: rules have none
 	return apivalidation.ValidateObjectMetaAccessor(&d.Unstructured, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
-// explain is the command that tells what belongs into a field of a kind.
+// explain names the reference of a field, and the kubectl explain command.
 func explain(kind, path string) string {
 	var plain []string
 	for part := range strings.SplitSeq(path, ".") {

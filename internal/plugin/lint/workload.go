@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/core/reporters"
 )
 
-// podSpecs are where the kinds that make pods have the description of one.
+// podSpecs maps workload kinds to the path of their pod spec.
 var podSpecs = map[string][]string{
 	"Pod":         {"spec"},
 	"DaemonSet":   {"spec", "template", "spec"},
@@ -27,23 +27,23 @@ var podSpecs = map[string][]string{
 	"CronJob":     {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
-// reporter is something in the files that writes conditions.
+// reporter is a workload in the files that writes conditions.
 type reporter struct {
 	document
 	pod corev1.PodSpec
-	// types are the conditions that it writes; none if the files do not tell.
+	// types are the conditions that it writes; empty if unknown.
 	types []string
-	// heartbeat is how often it writes them; zero if nobody knows.
+	// heartbeat is the period with which it writes them; zero if unknown.
 	heartbeat time.Duration
 }
 
-// config is what a configuration of a reporter tells.
+// config is the relevant part of a reporter's configuration.
 type config struct {
 	types     []string
 	heartbeat time.Duration
 }
 
-// reportersIn are the workloads that report, as far as the files tell.
+// reportersIn returns the workloads that report conditions, as far as the files show.
 func reportersIn(documents []document) []reporter {
 	configs := map[string]config{} // by namespace and name of the ConfigMap
 	for _, d := range documents {
@@ -60,7 +60,7 @@ func reportersIn(documents []document) []reporter {
 		}
 		it := reporter{document: d}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &it.pod) != nil {
-			continue // not ours to judge: the API server will say it
+			continue // invalid pod spec: left to the API server
 		}
 		if it.read(configs) {
 			reporters = append(reporters, it)
@@ -69,7 +69,7 @@ func reportersIn(documents []document) []reporter {
 	return reporters
 }
 
-// read finds out what the pod reports, and whether it reports at all.
+// read finds the conditions that the pod reports, and whether it reports any.
 func (r *reporter) read(configs map[string]config) (reports bool) {
 	r.types, reports = reporters.Reports(r.GetAnnotations(), &r.pod)
 	ours := false
@@ -92,7 +92,7 @@ func (r *reporter) read(configs map[string]config) (reports bool) {
 	return reports
 }
 
-// configIn is what configurations of reporters in the ConfigMap tell.
+// configIn returns the reporter configuration in the ConfigMap.
 func configIn(d document) config {
 	data, _, _ := unstructured.NestedStringMap(d.Object, "data")
 	var found config
@@ -117,7 +117,7 @@ func configIn(d document) config {
 	return found
 }
 
-// namespaces are the labels of namespaces, as far as the files tell.
+// namespaces are the labels of the namespaces in the files.
 type namespaces map[string]labels.Set
 
 func namespacesIn(documents []document) namespaces {
@@ -130,10 +130,10 @@ func namespacesIn(documents []document) namespaces {
 	return spaces
 }
 
-// nameLabel is the label that every namespace has.
+// nameLabel returns the label that every namespace has.
 func nameLabel(name string) labels.Set { return labels.Set{corev1.LabelMetadataName: name} }
 
-// addsToleration says whether the API server lets the workload tolerate the rule's taint.
+// addsToleration reports whether the admission policy adds the toleration of the rule's taint to the workload.
 func (n namespaces) addsToleration(rule *v1alpha1.NodeReadinessRule, d document) bool {
 	wanted := rule.Spec.Tolerations
 	if wanted == nil || rule.Spec.DryRun || d.GetKind() != "DaemonSet" {
@@ -150,7 +150,7 @@ func (n namespaces) addsToleration(rule *v1alpha1.NodeReadinessRule, d document)
 	return selects(wanted.DaemonSetSelector, d.GetLabels()) && selects(wanted.NamespaceSelector, known)
 }
 
-// selects says whether the labels match; without a selector all do.
+// selects reports whether the selector matches the labels. A nil selector matches everything.
 func selects(s *v1alpha1.LabelSelector, set labels.Set) bool {
 	if s == nil {
 		return true

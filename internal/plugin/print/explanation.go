@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Explanation is everything about one node.
+// Explanation returns the explanation of one node.
 func Explanation(s view.Explanation, now time.Time) Lines {
 	var lines Lines
 	lines.add("%s.", s.Headline)
@@ -65,7 +65,7 @@ func (l *Lines) requirement(r view.Requirement, now time.Time) {
 	l.details(r.Since, r.Heartbeat, r.Writer, strings.TrimSpace(r.Reason+" "+r.Message), now)
 }
 
-// details is a line about a condition: since when, last heartbeat, writer and message, as far as they are known.
+// details adds a line about a condition: since when, last heartbeat, writer and message, as far as they are known.
 func (l *Lines) details(since, heartbeat time.Time, writer, message string, now time.Time) {
 	var parts []string
 	if !since.IsZero() {
@@ -85,7 +85,7 @@ func (l *Lines) details(since, heartbeat time.Time, writer, message string, now 
 	}
 }
 
-// node is what keeps pods away besides rules.
+// node adds what keeps pods away other than rules.
 func (l *Lines) node(s view.Explanation, now time.Time) {
 	l.heading("Node")
 	text := "Ready is " + string(s.Ready)
@@ -115,7 +115,7 @@ func (l *Lines) events(events []view.Event, now time.Time) {
 	}
 }
 
-// list is a heading and its entries, nothing if there are none.
+// list adds a heading and its entries; nothing if there are no entries.
 func (l *Lines) list(heading string, entries []string) {
 	if len(entries) == 0 {
 		return

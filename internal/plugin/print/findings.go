@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// Findings is what lint found, and a line that sums it up.
+// Findings returns the findings of lint and a summary line.
 func Findings(report *lint.Report) Lines {
 	var lines Lines
 	for _, f := range report.Findings {

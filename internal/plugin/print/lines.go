@@ -10,15 +10,15 @@ import (
 	"github.com/readygate/readygate/internal/plugin/terminal"
 )
 
-// Lines are lines of text, without their ends.
+// Lines are lines of text without line breaks.
 type Lines []string
 
-// add puts one line at the end, whatever the arguments have in them.
+// add appends exactly one line. The arguments are escaped.
 func (l *Lines) add(format string, args ...any) {
 	*l = append(*l, strings.TrimRight(terminal.Clean(fmt.Sprintf(format, args...)), " "))
 }
 
-// heading puts an empty line, and then this one, at the end.
+// heading appends an empty line and then this line.
 func (l *Lines) heading(format string, args ...any) {
 	if len(*l) > 0 {
 		l.add("")
@@ -26,7 +26,7 @@ func (l *Lines) heading(format string, args ...any) {
 	l.add(format, args...)
 }
 
-// below puts other lines, if there are any, at the end, after an empty one if something is before them.
+// below appends other lines, after an empty line if there are lines before them.
 func (l *Lines) below(other Lines) {
 	if len(*l) > 0 && len(other) > 0 {
 		l.add("")
@@ -34,7 +34,7 @@ func (l *Lines) below(other Lines) {
 	*l = append(*l, other...)
 }
 
-// table puts rows in columns at the end. An empty cell becomes a dash.
+// table appends rows in columns. An empty cell becomes a dash.
 func (l *Lines) table(header []string, rows [][]string) {
 	var text bytes.Buffer
 	writer := printers.GetNewTabWriter(&text)
@@ -53,7 +53,7 @@ func (l *Lines) table(header []string, rows [][]string) {
 	}
 }
 
-// count reads as in "1 node", "3 nodes".
+// count returns e.g. "1 node", "3 nodes".
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -11,9 +11,9 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Nodes is a line a node.
+// Nodes returns a table with one row per node.
 func Nodes(nodes []view.Node, wide bool, now time.Time) Lines {
-	header := []string{"NAME", "STATE", "HELD FOR", "AGE", "HELD BY", "MISSING"} // the longest last: a screen may cut it
+	header := []string{"NAME", "STATE", "HELD FOR", "AGE", "HELD BY", "MISSING"} // the longest last: a terminal may cut it
 	if wide {
 		header = append(header, "READY", "OTHER TAINTS")
 	}
@@ -34,17 +34,17 @@ func Nodes(nodes []view.Node, wide bool, now time.Time) Lines {
 	return lines
 }
 
-// Change is one line about a node that changed.
+// Change returns one line about a changed node.
 func Change(n view.Node, now time.Time) string {
 	return terminal.Clean(fmt.Sprintf("%s %s %s%s", now.Format(time.TimeOnly), n.Name, state(n), because(n, now)))
 }
 
-// Gone is one line about a node that is no longer there.
+// Gone returns one line about a deleted node.
 func Gone(name string, now time.Time) string {
 	return terminal.Clean(now.Format(time.TimeOnly) + " " + name + " is gone")
 }
 
-// Tally is how many nodes are held and released, and what is wrong with some of them.
+// Tally returns the numbers of held, released, stuck and limited nodes.
 func Tally(nodes []view.Node) string {
 	states, words := map[noderule.State]int{}, map[string]int{}
 	for _, n := range nodes {
@@ -63,7 +63,7 @@ func Tally(nodes []view.Node) string {
 	return strings.Join(parts, "; ")
 }
 
-// state are the words for a node: one that is stuck or limited, or not yet as rules want it, says so.
+// state returns the state of a node, and whether it is stuck, limited or about to change.
 func state(n view.Node) string {
 	words := append([]string{string(n.State)}, harm(n)...)
 	if !n.Settled {
@@ -72,7 +72,7 @@ func state(n view.Node) string {
 	return strings.Join(words, ", ")
 }
 
-// holders are the rules that hold the node.
+// holders returns the rules that hold the node.
 func holders(n view.Node) []string {
 	var names []string
 	for _, s := range n.Rules {
@@ -83,7 +83,7 @@ func holders(n view.Node) []string {
 	return names
 }
 
-// reasons are what holds the node back, over all rules that are enforced.
+// reasons returns why the enforced rules hold the node.
 func reasons(n view.Node, now time.Time) []string {
 	var parts []string
 	for _, s := range n.Rules {
@@ -121,14 +121,14 @@ func since(n view.Node, now time.Time) string {
 	return view.Age(n.Since, now)
 }
 
-// The words for nodes that a rule holds for longer than its deadline, and for those that it leaves
-// released only because of maxUnavailable.
+// The words for nodes that a rule has held for longer than its deadline, and for nodes that are released only because
+// of maxUnavailable.
 const (
 	stuck   = "stuck"
 	limited = "limited"
 )
 
-// harm are the words for a node, each once.
+// harm returns the words stuck and limited, if they apply to the node.
 func harm(n view.Node) []string {
 	words := map[string]bool{}
 	for _, s := range n.Rules {
@@ -140,7 +140,7 @@ func harm(n view.Node) []string {
 	return slices.DeleteFunc([]string{stuck, limited}, func(word string) bool { return !words[word] })
 }
 
-// causeOf says why a rule does not do what its requirements alone ask for; empty if it does.
+// causeOf returns the reason if the verdict does not follow from the requirements alone; else empty.
 func causeOf(s view.Standing, now time.Time) string {
 	switch s.Cause {
 	case noderule.CauseMinReady:

@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// PodExplanation is everything about one pod.
+// PodExplanation returns the explanation of one pod.
 func PodExplanation(s view.PodExplanation, now time.Time) Lines {
 	var lines Lines
 	lines.add("%s.", s.Headline)
@@ -61,7 +61,7 @@ func (l *Lines) component(c view.Component, several bool, now time.Time) {
 	l.details(c.Since, time.Time{}, c.Writer, "", now)
 }
 
-// passed says of rules why they do not select the pod.
+// passed adds why each rule does not select the pod.
 func (l *Lines) passed(rules []view.Passed) {
 	if len(rules) == 0 {
 		return
@@ -72,7 +72,7 @@ func (l *Lines) passed(rules []view.Passed) {
 	}
 }
 
-// pod is what is known besides gates.
+// pod adds the pod's readiness, latch and agent.
 func (l *Lines) pod(s view.PodExplanation, now time.Time) {
 	l.heading("Pod")
 	l.add("  Ready is %s, %s old", s.Ready, view.Age(s.Created, now))
@@ -93,7 +93,7 @@ func (l *Lines) pod(s view.PodExplanation, now time.Time) {
 	}
 }
 
-// agentText says whether the agent of the pod's node lives.
+// agentText describes the agent of the pod's node.
 func agentText(p view.Pod, now time.Time) string {
 	switch a := p.Agent; {
 	case !a.Known:

@@ -8,12 +8,12 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// late is the word for pods that wait for longer than the deadline of a rule.
+// late is the word for pods that have waited for longer than the deadline of a rule.
 const late = "late"
 
-// Pods is a line a pod and gate, and below them how many there are.
+// Pods returns a table with one row per pod and gate, and the counts below it.
 func Pods(pods view.Pods, wide bool, now time.Time) Lines {
-	header := []string{"NAMESPACE", "NAME", "NODE", "STATE", "GATE", "WAITS", "FOR"} // the longest last: a screen may cut it
+	header := []string{"NAMESPACE", "NAME", "NODE", "STATE", "GATE", "WAITS", "FOR"} // the longest last: a terminal may cut it
 	if wide {
 		header = append(header, "RULES", "AGENT")
 	}
@@ -38,14 +38,14 @@ func Pods(pods view.Pods, wide bool, now time.Time) Lines {
 	return lines
 }
 
-// podRow is one line of the table, and the rules that it is about.
+// podRow is one row of the table, with its rules.
 type podRow struct {
 	cells []string
 	rules string
 }
 
-// podRows are the lines about a pod: one a closed gate, one for all that are open, and one a rule whose
-// gate it does not carry.
+// podRows returns the rows of a pod: one per closed gate, one for all open gates, and one per rule whose gate it does
+// not have.
 func podRows(p view.Pod, now time.Time) []podRow {
 	var rows []podRow
 	add := func(state, gate, waits, why string, rules ...string) {
@@ -75,7 +75,7 @@ func podRows(p view.Pod, now time.Time) []podRow {
 	return rows
 }
 
-// agentWord says in a word whether the agent of the pod's node lives.
+// agentWord returns the state of the agent of the pod's node in one word.
 func agentWord(p view.Pod) string {
 	switch {
 	case !p.Agent.Known:
@@ -88,7 +88,7 @@ func agentWord(p view.Pod) string {
 	return "gone"
 }
 
-// podTally is how many pods wait and do not, and how many are late.
+// podTally returns the numbers of waiting, open, ungated and late pods.
 func podTally(c view.PodCount) string {
 	text := fmt.Sprintf("%s that rules select: %d waiting, %d open, %d ungated", count(c.All(), "pod"), c.Waiting, c.Open, c.Ungated)
 	if c.Late > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Status is all rules, those of nodes first, and what could not be seen.
+// Status returns all rules, NodeReadinessRules first, and what could not be read.
 func Status(rules []view.Rule, podRules []view.PodRule, unseen []string, wide bool, now time.Time) Lines {
 	var lines Lines
 	if len(rules) > 0 || len(podRules) == 0 {
@@ -28,7 +28,7 @@ func Status(rules []view.Rule, podRules []view.PodRule, unseen []string, wide bo
 	return lines
 }
 
-// Rules is a line a rule, and below them what those say that are not enforced.
+// Rules returns a table with one row per rule, and below it the messages of rules that are not enforced.
 func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
 	var lines Lines
 	if len(rules) == 0 {
@@ -56,7 +56,7 @@ func Rules(rules []view.Rule, wide bool, now time.Time) Lines {
 	return lines
 }
 
-// messages are what only somebody can mend, a line a rule.
+// messages adds one line per problem that needs the user's action.
 func (l *Lines) messages(rules []view.Rule, wide bool) {
 	var below Lines
 	others := ""
@@ -81,7 +81,7 @@ func (l *Lines) messages(rules []view.Rule, wide bool) {
 	l.below(below)
 }
 
-// including reads as in "2", or "2 (1 stuck)".
+// including returns e.g. "2", or "2 (1 stuck)".
 func including(n, of int, word string) string {
 	text := strconv.Itoa(n)
 	if of > 0 {
@@ -97,7 +97,7 @@ func requirements(r view.Rule) string {
 	return strings.Join(r.Requirements, ",")
 }
 
-// blockers are the missing requirements, each with the number of nodes that it holds.
+// blockers returns the unmet requirements, each with the number of nodes that it holds.
 func blockers(blocked map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(blocked)) {
@@ -106,7 +106,7 @@ func blockers(blocked map[string]int) string {
 	return strings.Join(parts, ",")
 }
 
-// PodRules is a line a rule of pods, and below them what those say that are not enforced.
+// PodRules returns a table with one row per PodReadinessRule, and below it the messages of rules that are not enforced.
 func PodRules(rules []view.PodRule, wide bool, now time.Time) Lines {
 	header := []string{"NAME", "GATE", "GATED", "OPEN", "WAITING", "UNGATED", "STANDING", "AGE"}
 	if wide {

@@ -10,17 +10,17 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// shortList is how many nodes are listed unless all are asked for.
+// shortList is the number of listed nodes without -o wide.
 const shortList = 50
 
-// changes are the words for what happens to a node.
+// changes are the words for the change of a node.
 var changes = map[noderule.ChangeKind]string{
 	noderule.Added:   "is held",
 	noderule.Adopted: "stays held",
 	noderule.Removed: "is released",
 }
 
-// Simulation is what rules would do.
+// Simulation returns the effect of rules.
 func Simulation(s view.Simulation, wide bool) Lines {
 	var lines Lines
 	when := "now"
@@ -46,7 +46,7 @@ func Simulation(s view.Simulation, wide bool) Lines {
 	return lines
 }
 
-// simulated says what the counts of a rule do not.
+// simulated adds what the counts of a rule do not show.
 func (l *Lines) simulated(r view.Rule) {
 	switch {
 	case r.Standing == v1alpha1.ReasonConflict || r.Standing == v1alpha1.ReasonInvalid:
@@ -77,7 +77,7 @@ func (l *Lines) evictions(effects []view.Effect) {
 	}
 }
 
-// causes are the words for what else than requirements decides.
+// causes are the words for causes other than the requirements.
 var causes = map[noderule.Cause]string{
 	noderule.CauseMinReady:   "met, but not for minReadySeconds yet",
 	noderule.CauseNotReady:   "not Ready, may return from a reboot (bootstrapScope Boot)",
@@ -85,7 +85,7 @@ var causes = map[noderule.Cause]string{
 	noderule.CauseDeadline:   "at the deadline, although",
 }
 
-// reason says why the node would change.
+// reason returns why the node would change.
 func reason(e view.Effect) string {
 	parts := make([]string, 0, len(e.Missing))
 	for _, m := range e.Missing {
