@@ -1,5 +1,4 @@
-// Command kubectl-readiness is a plugin of kubectl: kubectl readiness shows which nodes are
-// held, and why.
+// Command kubectl-readiness is a kubectl plugin: kubectl readiness shows which nodes and pods wait, and why.
 package main
 
 import (

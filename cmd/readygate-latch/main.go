@@ -1,5 +1,4 @@
-// Command readygate-latch waits, as the first init container of a pod, until the pod's network is
-// ready.
+// Command readygate-latch is the first init container of a held pod. It waits until the pod's network is ready.
 package main
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// stopped is the status of a latch that was terminated, as that of a process that SIGTERM ended: an
-// init container with status 0 would let the pod go on.
+// stopped is the exit status after SIGTERM, as of a process that the signal has ended: with status 0 the kubelet would
+// start the next container of the pod.
 const stopped = 128 + int(syscall.SIGTERM)
 
 func main() {
@@ -28,7 +27,7 @@ func main() {
 		writeLine(os.Stdout, latch.Usage)
 		return
 	default:
-		writeLine(os.Stderr, "readygate-latch: it takes no arguments but --help and --version: what it waits for comes from variables, see --help")
+		writeLine(os.Stderr, "readygate-latch: unknown arguments: only --help and --version are allowed; set environment variables instead, see --help")
 		os.Exit(2)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a latch whose output is closed keeps waiting
@@ -43,5 +42,5 @@ func main() {
 	}
 }
 
-// writeLine does what fmt.Fprintln does, without the size of fmt.
+// writeLine is fmt.Fprintln without package fmt, which would make the binary larger.
 func writeLine(to io.Writer, line string) { _, _ = io.WriteString(to, line+"\n") }

@@ -1,7 +1,7 @@
-// Command readygate-manager enforces NodeReadinessRules: it keeps a taint on selected nodes
-// until the node conditions that a rule names hold.
+// Command readygate-manager enforces NodeReadinessRules: it keeps a taint on the selected nodes until the required node
+// conditions are met.
 //
-// With the argument cleanup it removes what Readygate added to the cluster instead.
+// With the argument cleanup, it removes everything that Readygate added to the cluster.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/program"
 )
 
-const usage = "readygate-manager [flags] enforces rules; readygate-manager cleanup [flags] removes what Readygate added to the cluster."
+const usage = "readygate-manager [flags] enforces rules. readygate-manager cleanup [flags] removes everything that Readygate added to the cluster."
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "cleanup" {

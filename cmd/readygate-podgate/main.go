@@ -1,5 +1,5 @@
-// Command readygate-podgate opens the network readiness gates of the pods of its node, when every
-// component of the pod network is ready.
+// Command readygate-podgate opens the network readiness gates of the pods on its node when every component of the pod
+// network is ready.
 package main
 
 import (
@@ -10,5 +10,5 @@ import (
 )
 
 func main() {
-	os.Exit(program.Run("readygate-podgate", "readygate-podgate opens the gates of the pods of its node.", os.Args[1:], podgate.NewOptions()))
+	os.Exit(program.Run("readygate-podgate", "readygate-podgate opens the network readiness gates of the pods on its node.", os.Args[1:], podgate.NewOptions()))
 }

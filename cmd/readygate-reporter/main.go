@@ -1,5 +1,4 @@
-// Command readygate-reporter turns the health of a component on a node into a condition of
-// that node.
+// Command readygate-reporter reports the health of a component on a node as a condition of the node.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 		fmt.Println("readygate-reporter", version.Version)
 		return
 	case flags.NArg() > 0:
-		fmt.Fprintf(os.Stderr, "readygate-reporter: unknown argument %q: what to check comes from variables or --config=FILE, see --help\n", flags.Arg(0))
+		fmt.Fprintf(os.Stderr, "readygate-reporter: unknown argument %q: configure checks with environment variables or --config=FILE, see --help\n", flags.Arg(0))
 		os.Exit(2)
 	}
 	if err := options.Run(context.Background()); err != nil {

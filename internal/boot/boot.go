@@ -1,4 +1,5 @@
-// Package boot reports the last boot of the node that this process runs on. A container sees that of its node.
+// Package boot reads the boot ID and the boot time of the node that this process runs on. A container has those of its
+// node.
 package boot
 
 import (
@@ -13,8 +14,8 @@ const (
 	idFile   = "/proc/sys/kernel/random/boot_id"
 	statFile = "/proc/stat"
 
-	// rereadInterval is how long a time that was read is used. The kernel derives it from the time of day,
-	// which may be set.
+	// rereadInterval is how long a boot time that was read is used. The kernel derives it from the time of day, which may
+	// be set.
 	rereadInterval = time.Minute
 )
 
@@ -24,13 +25,13 @@ var (
 	read   time.Time
 )
 
-// ID is the boot ID that the kubelet reports for the node; empty if it cannot be read.
+// ID returns the boot ID that the kubelet reports for the node; empty if it cannot be read.
 func ID() string {
 	id, _ := os.ReadFile(idFile)
 	return strings.TrimSpace(string(id))
 }
 
-// Time is when the node booted, by its own clock; zero if that cannot be read.
+// Time returns when the node booted, by its own clock; zero if it cannot be read.
 func Time() time.Time {
 	mu.Lock()
 	defer mu.Unlock()

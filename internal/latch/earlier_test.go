@@ -8,9 +8,9 @@ import (
 
 // What a latch says of openKey in a sandbox that was made a minute after it.
 const (
-	looksOlder = "the key looks older than this sandbox: it is from 2026-11-16T10:00:00Z, and the sandbox was made at 2026-11-16T10:01:00Z. " +
-		"It opens when it has stood for 10s without being closed or replaced"
-	stoodFor = "the key looks older than this sandbox, and has stood for 10s"
+	looksOlder = "the key looks older than this sandbox: it is from 2026-11-16T10:00:00Z, and the sandbox was created at 2026-11-16T10:01:00Z. " +
+		"It opens the latch if it is not closed or replaced for 10s"
+	stoodFor = "the key looks older than this sandbox, and was not closed or replaced for 10s"
 )
 
 // earlier is a scenario of a latch that finds a key which looks older than its sandbox, and has waited

@@ -11,29 +11,29 @@ import (
 // bootFile contains the boot ID that the kubelet reports for the node.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// sandboxFile is mounted into every container of a sandbox: the runtime writes it again for each one.
+// sandboxFile is mounted into every container of a sandbox. The runtime writes it for each sandbox.
 const sandboxFile = "/etc/hostname"
 
-// longestDeadline is what the deadline of a rule may be at the most, in seconds.
+// longestDeadline is the maximum of a rule's deadlineSeconds.
 const longestDeadline = 86400
 
 // Usage is the help text.
-const Usage = `readygate-latch is put into a pod as its first init container, and waits there until the pod's
-network is ready. It ends with status 0 only when it was opened.
+const Usage = `readygate-latch runs as the first init container of a pod and waits until the pod's network is ready.
+It exits with status 0 only if the latch is open.
 
-Variables:
-  ` + latchkey.PodIP + `         the pod's address; a key must name it to open the latch
-  ` + latchkey.Deadline + `       seconds after which the latch opens by itself, e.g. 60; empty: never
-  ` + latchkey.PodName + `       the pod, for what is said about it
-  ` + latchkey.PodNamespace + `  its namespace, likewise
+Environment variables:
+  ` + latchkey.PodIP + `         the pod's address; a key opens the latch only if it contains this address
+  ` + latchkey.Deadline + `       seconds after which the latch opens without a key, e.g. 60; empty: never
+  ` + latchkey.PodName + `       the pod's name, for log lines; empty: HOSTNAME
+  ` + latchkey.PodNamespace + `  the pod's namespace, for log lines
 The key is read from ` + latchkey.Volume + `/` + latchkey.File + `.
 
 Flags:
   --help      Print this text and exit.
   --version   Print the version and exit.`
 
-// FromEnvironment is a latch as the variables describe it, which logs to out. An invalid variable is logged
-// and counts as empty.
+// FromEnvironment returns the options in the environment variables, with a log to out. An invalid variable is logged, and
+// counts as empty.
 func FromEnvironment(getenv func(string) string, out io.Writer) *Options {
 	options := &Options{
 		Dir: latchkey.Volume, PodIP: getenv(latchkey.PodIP), BootFile: bootFile, SandboxFile: sandboxFile,

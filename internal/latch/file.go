@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// maxFile is more than a key or a boot ID has.
+// maxFile is longer than any key or boot ID, in bytes.
 const maxFile = 1024
 
-// readShort is what a file has, if that is less than the buffer holds: of a longer one the beginning
-// could look like a key.
+// readShort returns the contents of a file. It fails if they fill the buffer: the start of a longer file could look like a
+// key.
 func readShort(path string, buffer []byte) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// pollPeriod is how often the key is read without a watch. The kubelet takes about a
-	// second to bring it and to see that the latch has ended: this adds little.
+	// pollPeriod is the interval at which the key is read without a watch. It is short compared with the second that the
+	// kubelet takes to deliver a key and to observe that the latch has exited.
 	pollPeriod = 100 * time.Millisecond
-	// watchedPollPeriod is that with a watch: not every runtime delivers changes into a sandbox. A process that wakes often costs more than what it does then, and there is one in
-	// every pod that waits.
+	// watchedPollPeriod is the interval with a watch: not every runtime delivers file events into a sandbox. Frequent
+	// wake-ups have a cost, and every held pod has a latch.
 	watchedPollPeriod = time.Second
-	// reminderPeriod is how often a waiting latch logs that it waits.
+	// reminderPeriod is the interval at which a waiting latch logs that it waits.
 	reminderPeriod = 30 * time.Second
-	// settlePeriod is how long a key that looks older than the sandbox must stand before it opens. The
-	// agent closes the key of an earlier sandbox within a few seconds, and the kubelet brings that in
-	// about a second more. A key that stands for longer is of this sandbox: a clock was set, or the
-	// kubelet has not written a new time.
+	// settlePeriod is how long a key that looks older than the sandbox must stay unchanged before it opens the latch. The
+	// agent closes the key of an earlier sandbox within a few seconds, and the kubelet delivers the change about a second
+	// later. A key that stays unchanged for longer is for this sandbox: a clock was set, or the kubelet has not written a
+	// new time.
 	settlePeriod = 10 * time.Second
 )
 
@@ -35,25 +35,23 @@ var ErrStopped = errors.New("stopped before the latch was open")
 type Options struct {
 	// Dir is where the downward API volume of the pod is mounted.
 	Dir string
-	// PodIP is the pod's address in this sandbox. Empty: it is not known, and no key for one sandbox
-	// opens the latch.
+	// PodIP is the pod's address in this sandbox. Empty: it is not known, and no key for one sandbox opens the latch.
 	PodIP string
 	// BootFile has the boot ID of the node. Empty or unreadable: boots are not compared.
 	BootFile string
-	// SandboxFile was written when the sandbox was made. Empty or unreadable: the times of keys are
-	// not compared.
+	// SandboxFile was written when the sandbox was created. Empty or unreadable: the times of keys are not compared.
 	SandboxFile string
-	// Deadline is after how long the latch opens by itself. Zero: never.
+	// Deadline is after how long the latch opens without a key. Zero: never.
 	Deadline time.Duration
-	// Pod and Namespace are named in log lines. They may be empty.
+	// Pod and Namespace are for log lines. They may be empty.
 	Pod, Namespace string
 	// Changes signals when to read the key. Nil: there is no watch, and the key is read more often.
 	Changes <-chan struct{}
-	// Out gets the log lines.
+	// Out is where log lines are written.
 	Out io.Writer
 }
 
-// Run waits until the latch is open. Its only error is ErrStopped, when the context has ended before.
+// Run waits until the latch is open. Its only error is ErrStopped: the context ended before.
 func (o *Options) Run(ctx context.Context) error {
 	l := &latch{Options: o, started: time.Now(), made: writtenAt(o.SandboxFile), remindAfter: reminderPeriod, buffer: make([]byte, maxFile)}
 	boot, _ := readShort(o.BootFile, l.buffer) // without one, boots are not compared
@@ -65,19 +63,19 @@ func (o *Options) Run(ctx context.Context) error {
 	return l.wait(ctx)
 }
 
-// latch is one that waits.
+// latch is a running latch.
 type latch struct {
 	*Options
 	boot    string
 	started time.Time
-	// made is when the sandbox was; zero if that is not known.
+	// made is when the sandbox was created; zero if that is not known.
 	made time.Time
-	// value is what was read last, and since is when it was first.
+	// value is the value that was read last, and since is when it was read first.
 	value string
 	since time.Time
-	// remindAfter is how long it will have waited at the next reminder.
+	// remindAfter is the time waited at which the next reminder is logged.
 	remindAfter time.Duration
-	// lastProblem was logged last.
+	// lastProblem is the problem that was logged last.
 	lastProblem string
 	// buffer is reused for every read, so that polling allocates nothing.
 	buffer []byte
@@ -91,7 +89,7 @@ func (l *latch) wait(ctx context.Context) error {
 	poll := time.NewTicker(period)
 	defer poll.Stop()
 	for {
-		if ctx.Err() != nil { // before anything else: a pod that is ended is not to start
+		if ctx.Err() != nil { // checked first: a pod that is being terminated must not start
 			return ErrStopped
 		}
 		if why := l.openReason(); why != "" {
@@ -115,7 +113,7 @@ func (l *latch) openReason() string {
 		return why
 	}
 	if l.Deadline > 0 && l.waited() >= l.Deadline {
-		return "the deadline of " + l.Deadline.String() + " is over, and no key has opened the latch"
+		return "the deadline of " + l.Deadline.String() + " has passed, and no key has opened the latch"
 	}
 	return ""
 }
@@ -145,18 +143,18 @@ func (l *latch) tryKey() string {
 	return ""
 }
 
-// accepts reports whether a key with the address and the boot of this sandbox is for it. Where a pod keeps
-// its address, one that looks older may be of an earlier sandbox: its agent is given the time to close
-// it. It is not refused for good, or a clock that was set would keep the pod for ever.
+// accepts reports whether a key with the address and the boot of this sandbox is for it. If a pod keeps its address, a key
+// that looks older may be for an earlier sandbox: accepts waits for the agent to close it. It does not reject the key
+// forever, otherwise a clock that was set would hold the pod indefinitely.
 func (l *latch) accepts(key latchkey.Key) bool {
 	return !key.Sandbox.Precedes(l.made) || time.Since(l.since) >= settlePeriod
 }
 
-// remind logs now and then that the latch waits.
+// remind logs at each reminderPeriod that the latch waits.
 func (l *latch) remind() {
 	if waited := l.waited(); waited >= l.remindAfter {
 		l.remindAfter = waited + reminderPeriod
-		logLine(l.Out, "still waiting after "+waited.Round(time.Second).String()+"; to see for what: "+l.question())
+		logLine(l.Out, "still waiting after "+waited.Round(time.Second).String()+"; to see what it waits for, run: "+l.question())
 	}
 }
 

@@ -54,10 +54,10 @@ func TestAKeyIsSeenWhenTheKubeletReplacesIt(t *testing.T) {
 func TestWhatOpensALatch(t *testing.T) {
 	t.Parallel()
 	const (
-		notHere  = "the key is of another sandbox: "
-		nowhere  = ", and READYGATE_POD_IP is empty: it cannot be compared, and opens nothing"
+		notHere  = "the key is for another sandbox: "
+		nowhere  = ", and READYGATE_POD_IP is empty: the latch cannot compare them and stays closed"
 		tellsOf  = "annotation readygate.dev/latch is "
-		isNoKey  = ", which is no key: it opens nothing"
+		isNoKey  = ", which is not a valid key: the latch stays closed"
 		openHere = "open after 0s: the key is for this sandbox"
 	)
 	for name, tc := range map[string]struct {
@@ -77,9 +77,9 @@ func TestWhatOpensALatch(t *testing.T) {
 		"no key":                        {kept: true},
 		"a closed key":                  {key: "closed 10.0.0.7 b1 2026-11-16T10:00:00Z", kept: true},
 		"a closed key of another":       {key: "closed 10.0.0.8 b0 2026-11-16T10:00:00Z", kept: true},
-		"a key of another address":      {key: "open 10.0.0.8 b1 -", kept: true, said: notHere + `its address is "10.0.0.8", here it is "10.0.0.7"`},
-		"a key of no address":           {key: "open - b1 -", kept: true, said: notHere + `its address is "", here it is "10.0.0.7"`},
-		"a key of another boot":         {key: "open 10.0.0.7 b0 -", kept: true, said: notHere + `its boot is "b0", here it is "b1"`},
+		"a key of another address":      {key: "open 10.0.0.8 b1 -", kept: true, said: notHere + `its address is "10.0.0.8", this sandbox has "10.0.0.7"`},
+		"a key of no address":           {key: "open - b1 -", kept: true, said: notHere + `its address is "", this sandbox has "10.0.0.7"`},
+		"a key of another boot":         {key: "open 10.0.0.7 b0 -", kept: true, said: notHere + `its boot ID is "b0", the node has "b1"`},
 		"a key, but no address":         {key: openKey, noIP: true, kept: true, said: `the key is for address "10.0.0.7"` + nowhere},
 		"a key of no address, but none": {key: "open - b1 -", noIP: true, kept: true, said: `the key is for address ""` + nowhere},
 		"another text":                  {key: "open\x1b[2J", kept: true, said: tellsOf + `"open\x1b[2J"` + isNoKey},
@@ -125,7 +125,7 @@ func TestAKeyOfAnotherSandboxIsLoggedOnce(t *testing.T) {
 		p.key("open 10.0.0.6 b1 -")
 		p.after(time.Second)
 		p.waits()
-		p.said(`the key is of another sandbox: its address is "10.0.0.6", here it is "10.0.0.7"`)
+		p.said(`the key is for another sandbox: its address is "10.0.0.6", this sandbox has "10.0.0.7"`)
 		p.key(openKey)
 		p.after(time.Second)
 		p.ends(nil)
@@ -142,7 +142,7 @@ func TestADeadlineOpens(t *testing.T) {
 		p.waits()
 		p.after(100 * time.Millisecond)
 		p.ends(nil)
-		p.said("open after 10s: the deadline of 10s is over, and no key has opened the latch")
+		p.said("open after 10s: the deadline of 10s has passed, and no key has opened the latch")
 	})
 }
 
@@ -187,9 +187,9 @@ func TestAWaitingLatchLogsReminders(t *testing.T) {
 				p.after(65 * time.Second)
 				p.waits()
 				p.said(
-					"still waiting after 30s; to see for what: "+question,
-					"still waiting after 1m0s; to see for what: "+question,
-					"still waiting after 1m30s; to see for what: "+question,
+					"still waiting after 30s; to see what it waits for, run: "+question,
+					"still waiting after 1m0s; to see what it waits for, run: "+question,
+					"still waiting after 1m30s; to see what it waits for, run: "+question,
 				)
 			})
 		})
@@ -198,11 +198,11 @@ func TestAWaitingLatchLogsReminders(t *testing.T) {
 
 func TestALatchFirstLogsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	const head = v1alpha1.LatchName + ": waiting until annotation " + v1alpha1.LatchAnnotation + " of this pod opens the latch"
+	const head = v1alpha1.LatchName + ": waiting for a key in annotation " + v1alpha1.LatchAnnotation + " of this pod"
 	for want, of := range map[string]latch.Options{
 		head + " for address 10.0.0.7": {PodIP: address},
-		head + " for every sandbox: READYGATE_POD_IP is empty, so a key for one sandbox cannot be compared": {},
-		head + " for address 10.0.0.7; it opens by itself after 1m0s":                                       {PodIP: address, Deadline: time.Minute},
+		head + " for every sandbox: READYGATE_POD_IP is empty, so the latch cannot compare a key for one sandbox": {},
+		head + " for address 10.0.0.7; the latch opens without a key after 1m0s":                                  {PodIP: address, Deadline: time.Minute},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -47,7 +47,7 @@ func TestLatchProcess(t *testing.T) {
 		var stderr bytes.Buffer
 		command.Stderr = &stderr
 		must(t, command.Start())
-		if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.Contains(line, "waiting until") {
+		if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.Contains(line, "waiting for a key") {
 			t.Errorf("it said %q, %v", line, err)
 		}
 		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid)); err == nil {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Watch signals changes in a directory, where the kubelet replaces a link when it brings a key. It is
-// nil where that cannot be watched: then the latch polls more often.
+// Watch signals changes in a directory: the kubelet replaces a link there when it delivers a key. It returns nil if the
+// directory cannot be watched.
 func Watch(dir string) <-chan struct{} {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {

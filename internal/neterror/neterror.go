@@ -1,4 +1,4 @@
-// Package neterror describes errors of connections in plain words.
+// Package neterror describes connection errors in constant messages, without ports and addresses.
 package neterror
 
 import (
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Explain says in a few words why nobody answered. Errors of the network name ports and
-// addresses of this side that differ each time, so their own words cannot be used.
+// Explain returns a short message for a failed request. It does not use the text of the error, which may contain local
+// ports and addresses that differ each time.
 func Explain(err error, timeout time.Duration) string {
 	var (
 		name      *net.DNSError
@@ -30,26 +30,26 @@ func Explain(err error, timeout time.Duration) string {
 	case errors.As(err, &name):
 		return "the name " + name.Name + " cannot be looked up"
 	case errors.As(err, &unknown):
-		return "the certificate is of an unknown authority: set caFile, or insecureSkipVerify"
+		return "the certificate is signed by an unknown authority: set caFile, or insecureSkipVerify"
 	case errors.As(err, &expired):
 		return "the certificate is not valid: " + invalid(expired)
 	case errors.As(err, &other):
 		return "the certificate is for another name: set serverName"
 	case errors.As(err, &plaintext):
-		return "the answer is not TLS"
+		return "the response is not TLS"
 	}
 	if _, alert, found := strings.Cut(err.Error(), "remote error: tls: "); found {
-		return "TLS failed, they say: " + alert // one of a few fixed words
+		return "TLS handshake failed, remote error: " + alert // one of a few constants
 	}
 	return explainSystem(err, timeout)
 }
 
-// closed is one for all that may come of it: it is chance whether a peer that hangs up is
-// seen to end the connection or to reset it, while something is read or written.
-const closed = "connection closed without an answer"
+// closed is the message for every closed connection: whether the peer's close appears as an end or as a reset, and in a
+// read or in a write, is random.
+const closed = "connection closed without a response"
 
-// told are errors of the system that have words of their own.
-var told = []struct {
+// systemErrors are system errors with a message.
+var systemErrors = []struct {
 	err   error
 	words string
 }{
@@ -65,37 +65,37 @@ var told = []struct {
 	{io.ErrUnexpectedEOF, closed},
 }
 
-// spoken are errors that have no type. The first that fits counts: some contain others.
-var spoken = []struct{ part, words string }{
-	{"server gave HTTP response to HTTPS client", "the answer is not TLS"},
-	{"server response headers exceeded", "the answer has too many headers"},
+// untypedErrors are errors without a type, by a part of their text. The first match counts: some contain others.
+var untypedErrors = []struct{ part, words string }{
+	{"server gave HTTP response to HTTPS client", "the response is not TLS"},
+	{"server response headers exceeded", "the response has too many headers"},
 	{"server closed idle connection", closed},
-	{"readLoopPeekFailLocked", "the answer is not HTTP"}, // it came before the question
-	{"malformed HTTP", "the answer is not HTTP"},
-	{"HTTP/1.x transport connection broken", "the answer is not HTTP"},
+	{"readLoopPeekFailLocked", "the response is not HTTP"}, // it came before the request
+	{"malformed HTTP", "the response is not HTTP"},
+	{"HTTP/1.x transport connection broken", "the response is not HTTP"},
 	{"http2: client conn", closed},
 	{"GOAWAY", closed},
-	{"connection error: ", "the answer is not HTTP/2"},
-	{"http2:", "the answer is not HTTP/2"},
+	{"connection error: ", "the response is not HTTP/2"},
+	{"http2:", "the response is not HTTP/2"},
 	{"tls:", "TLS failed"},
 }
 
 func explainSystem(err error, timeout time.Duration) string {
 	var waited net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &waited) && waited.Timeout() {
-		return "no answer within " + timeout.String()
+		return "no response within " + timeout.String()
 	}
-	for _, one := range told {
+	for _, one := range systemErrors {
 		if errors.Is(err, one.err) {
 			return one.words
 		}
 	}
-	for _, one := range spoken {
+	for _, one := range untypedErrors {
 		if strings.Contains(err.Error(), one.part) {
 			return one.words
 		}
 	}
-	return "no answer that can be understood"
+	return "no valid response"
 }
 
 func invalid(err x509.CertificateInvalidError) string {
@@ -105,6 +105,6 @@ func invalid(err x509.CertificateInvalidError) string {
 	case x509.NotAuthorizedToSign:
 		return "its issuer may not sign"
 	default:
-		return "look at it with openssl x509"
+		return "inspect it with openssl x509"
 	}
 }

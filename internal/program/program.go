@@ -1,6 +1,5 @@
-// Package program has what readygate-manager, its cleanup and readygate-podgate share: the flags of the client and
-// of the log, and the way from the command line to the exit code. The reporter and the latch do not use it, because
-// client-go is larger than both of them.
+// Package program is the shared main function of readygate-manager, its cleanup and readygate-podgate: flags of the client
+// and of the log, and exit codes. The reporter and the latch do not use it, because client-go is larger than both of them.
 package program
 
 import (
@@ -26,8 +25,7 @@ import (
 // Options are the options that the programs share.
 type Options struct {
 	Kubeconfig string
-	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil means
-	// to look for one of those.
+	// RestConfig is used instead of a kubeconfig or the in-cluster configuration; nil: one of those is loaded.
 	RestConfig *rest.Config
 
 	logging zap.Options
@@ -35,14 +33,14 @@ type Options struct {
 
 // AddFlags adds a flag for every option that a user may set.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig file. Empty: the KUBECONFIG variable, the in-cluster configuration, or ~/.kube/config.")
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
 	o.logging.BindFlags(logging)
 	flags.AddGoFlagSet(logging)
 }
 
-// Config is the configuration of the client: a copy of RestConfig, the one in the kubeconfig, or the one that is
-// found in the usual places.
+// Config returns the configuration of the client: a copy of RestConfig, the configuration in the kubeconfig, or the one in
+// the default places (see the flag).
 func (o *Options) Config(userAgent string) (*rest.Config, error) {
 	if o.RestConfig != nil {
 		return rest.AddUserAgent(rest.CopyConfig(o.RestConfig), userAgent), nil
@@ -53,12 +51,12 @@ func (o *Options) Config(userAgent string) (*rest.Config, error) {
 	}
 	found, err := load()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster (use --kubeconfig, KUBECONFIG or run in a cluster): %w", err)
+		return nil, fmt.Errorf("loading the client configuration (set --kubeconfig or KUBECONFIG, or run in a cluster): %w", err)
 	}
 	return rest.AddUserAgent(found, userAgent), nil
 }
 
-// SetLogger makes the logger of the flags that of the process.
+// SetLogger sets the logger of the process according to the flags.
 func (o *Options) SetLogger() {
 	o.logging.StacktraceLevel = zapcore.PanicLevel // the message of an error is enough
 	logger := zap.New(zap.UseFlagOptions(&o.logging))
@@ -91,7 +89,7 @@ func Run(name, usage string, args []string, command Command) int {
 		fmt.Println(program, version.Version)
 		return 0
 	case flags.NArg() > 0:
-		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: write flags as --name=value, e.g. --kubeconfig=FILE, and a command before them; see --help\n", name, flags.Arg(0))
+		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: write flags as --name=value, e.g. --kubeconfig=FILE, and a command before the flags; see --help\n", name, flags.Arg(0))
 		return 2
 	}
 	command.SetLogger()
@@ -102,12 +100,12 @@ func Run(name, usage string, args []string, command Command) int {
 	return 0
 }
 
-// InClusterNamespace returns the namespace of the pod that this process runs in. The error names the flag that
-// is needed outside of a cluster.
+// InClusterNamespace returns the namespace of the pod that this process runs in. The error names the flag that is required
+// outside of a cluster.
 func InClusterNamespace(flag string) (string, error) {
 	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {
-		return "", fmt.Errorf("%s is needed outside of a cluster, e.g. %s=readygate-system: %w", flag, flag, err)
+		return "", fmt.Errorf("%s is required outside of a cluster, e.g. %s=readygate-system: %w", flag, flag, err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

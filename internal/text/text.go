@@ -1,4 +1,4 @@
-// Package text words messages and fits them into the limits of the API.
+// Package text formats messages and truncates them to the limits of the API.
 package text
 
 import (
@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Event and Condition are the most bytes that a note of an event may have, and that we let the
-// message of a condition have.
+// Event and Condition are the maximum lengths of the note of an event and of the message of a condition, in bytes. The
+// first is a limit of the API, the second is a limit of Readygate.
 const (
 	Event     = 1024
 	Condition = 2048
 )
 
-// Count is the number with its noun, e.g. 1 node or 2 nodes.
+// Count returns the number with its noun, e.g. 1 node or 2 nodes.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -21,7 +21,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Cut shortens a text to this many bytes and shows that it did.
+// Cut truncates a text to the limit in bytes. A truncated text ends with an ellipsis.
 func Cut(text string, limit int) string {
 	const more = "…"
 	if len(text) <= limit {

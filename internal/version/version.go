@@ -1,4 +1,4 @@
-// Package version says which build this is.
+// Package version contains the version of the build.
 package version
 
 // Version is set by the build: -ldflags "-X .../internal/version.Version=v1.2.3".

@@ -83,7 +83,7 @@ func reachable(rule *Rule, byName map[string]*Rule) []*Rule {
 }
 
 func cyclic(path []string) string {
-	return fmt.Sprintf("rules depend on each other in a cycle (%s); this rule does not wait for the others: "+
+	return fmt.Sprintf("rules depend on each other in a cycle (%s); this rule does not wait for the other rules: "+
 		"remove one of the names from dependsOn", strings.Join(path, " → "))
 }
 

@@ -91,7 +91,7 @@ func conflict(winner, loser *Rule) *Problem {
 	}
 	return &Problem{
 		Reason: v1alpha1.ReasonConflict,
-		Message: fmt.Sprintf("rule %q %s and manages the taint %s on nodes that this rule can select too, so this rule does nothing: "+
+		Message: fmt.Sprintf("rule %q %s and manages the taint %s on nodes that this rule can select too, so this rule has no effect: "+
 			"use another taint or a selector that excludes its nodes, or delete one of the two rules", winner.Name, age, winner.ID()),
 	}
 }

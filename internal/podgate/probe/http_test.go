@@ -101,8 +101,8 @@ func TestEndpointWithoutValidHTTPIsNotReady(t *testing.T) {
 	}()
 	for url, why := range map[string]string{
 		"http://" + refused(t):                         "connection refused",
-		"http://" + garbage.Addr().String():            "the answer is not HTTP",
-		strings.Replace(plain.URL, "http", "https", 1): "the answer is not TLS",
+		"http://" + garbage.Addr().String():            "the response is not HTTP",
+		strings.Replace(plain.URL, "http", "https", 1): "the response is not TLS",
 		"http://127.0.0.1:99999":                       "the port of the URL is not valid",
 		"http://192.0.2.1:9099":                        "the URL is not one of the node's localhost",
 		"https://[2001:db8::1]:9099":                   "the URL is not one of the node's localhost",
@@ -116,7 +116,7 @@ func TestEndpointWithoutValidHTTPIsNotReady(t *testing.T) {
 func TestHTTPCheckFailsAfterTwoSeconds(t *testing.T) {
 	t.Parallel()
 	server := web(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	expect(t, got(t, server.URL), no("no answer within 2s"))
+	expect(t, got(t, server.URL), no("no response within 2s"))
 }
 
 // A body is not what is asked for: one without an end, or that does not come, changes nothing.

@@ -49,7 +49,7 @@ func TestDialErrorDecidesTheReachResult(t *testing.T) {
 		"accepted and reset":    {syscall.ECONNRESET, yes},
 		"no route to the host":  {syscall.EHOSTUNREACH, no("no route to the host")},
 		"no route":              {syscall.ENETUNREACH, no("no route to the network")},
-		"no answer to a packet": {syscall.ETIMEDOUT, no("no answer within 1s")},
+		"no answer to a packet": {syscall.ETIMEDOUT, no("no response within 1s")},
 		"not permitted":         {syscall.EPERM, no("permission denied")},
 		"no port of this side":  {syscall.EADDRNOTAVAIL, no("the address is not available")},
 	} {
@@ -65,7 +65,7 @@ func TestConnectionTimeoutIsNotReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asker := &probe.Asker{Dial: dropped}
-		expect(t, asker.Ask(t.Context(), at("10.0.0.7:9")), no("no answer within 1s"))
+		expect(t, asker.Ask(t.Context(), at("10.0.0.7:9")), no("no response within 1s"))
 	})
 }
 

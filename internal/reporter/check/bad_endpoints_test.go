@@ -47,46 +47,46 @@ const slowly = 20 * time.Millisecond
 var badEndpoints = map[string]bad{
 	"one that accepts and never answers": {
 		spec:  raw(hang),
-		want:  noAnswer("THERE: no answer within 300ms"),
+		want:  noAnswer("THERE: no response within 300ms"),
 		hangs: true,
 	},
 	"one that accepts, and never speaks TLS": {
 		spec: func(t testing.TB) check.Spec {
 			return atHTTPS(accept(t, hang), check.TLS{InsecureSkipVerify: true})
 		},
-		want:  noAnswer("THERE: no answer within 300ms"),
+		want:  noAnswer("THERE: no response within 300ms"),
 		hangs: true,
 	},
 	"one that drops packets": {
 		spec:  func(t testing.TB) check.Spec { return at(blackhole(t)) },
-		want:  noAnswer("THERE: no answer within 300ms"),
+		want:  noAnswer("THERE: no response within 300ms"),
 		hangs: true,
 	},
 	"headers that drip": {
 		spec:  raw(forever("HTTP/1.1 200 OK\r\n", "X", slowly, new(atomic.Int64))),
-		want:  noAnswer("THERE: no answer within 300ms"),
+		want:  noAnswer("THERE: no response within 300ms"),
 		hangs: true,
 	},
 	"a status that drips": {
 		spec:  raw(forever("H", " ", slowly, new(atomic.Int64))),
-		want:  noAnswer("THERE: no answer within 300ms"),
+		want:  noAnswer("THERE: no response within 300ms"),
 		hangs: true,
 	},
 	"headers without end": {
 		spec: raw(forever("HTTP/1.1 200 OK\r\n", "X-Y: z\r\n", 0, new(atomic.Int64))),
-		want: noAnswer("THERE: the answer has too many headers"),
+		want: noAnswer("THERE: the response has too many headers"),
 	},
 	"one header without end": {
 		spec: raw(forever("HTTP/1.1 200 OK\r\nX: ", "y", 0, new(atomic.Int64))),
-		want: noAnswer("THERE: the answer has too many headers"),
+		want: noAnswer("THERE: the response has too many headers"),
 	},
 	"a status without end": {
 		spec: raw(forever("HTTP/1.1 200 ", "OK", 0, new(atomic.Int64))),
-		want: noAnswer("THERE: the answer has too many headers"),
+		want: noAnswer("THERE: the response has too many headers"),
 	},
 	"first answers without end": {
 		spec: raw(forever("HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n", 0, new(atomic.Int64))),
-		want: noAnswer("THERE: the answer has too many headers"),
+		want: noAnswer("THERE: the response has too many headers"),
 	},
 	"a body that drips": {
 		spec: raw(forever("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", "x", slowly, new(atomic.Int64))),
@@ -107,14 +107,14 @@ var badEndpoints = map[string]bad{
 	},
 	"a redirect to nowhere": {
 		spec: raw(say("HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n")),
-		want: noAnswer("THERE: no answer that can be understood"),
+		want: noAnswer("THERE: no valid response"),
 	},
 	"a certificate of an unknown authority": {
 		spec: func(t testing.TB) check.Spec {
 			certificate := newAuthority(t).issue(t, "127.0.0.1", time.Now().Add(time.Hour))
 			return atHTTPS(secure(t, certificate, ok).Listener.Addr().String(), check.TLS{CAFile: newAuthority(t).file(t)})
 		},
-		want: noAnswer("THERE: the certificate is of an unknown authority: set caFile, or insecureSkipVerify"),
+		want: noAnswer("THERE: the certificate is signed by an unknown authority: set caFile, or insecureSkipVerify"),
 	},
 	"a certificate that has expired": {
 		spec: func(t testing.TB) check.Spec {
@@ -137,46 +137,46 @@ var badEndpoints = map[string]bad{
 			address := acceptTLS(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, hang)
 			return atHTTPS(address, check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: TLS failed, they say: handshake failure"),
+		want: noAnswer("THERE: TLS handshake failed, remote error: handshake failure"),
 	},
 	"one that wants a certificate of ours, later": {
 		spec: func(t testing.TB) check.Spec {
 			address := acceptTLS(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}, hang)
 			return atHTTPS(address, check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: TLS failed, they say: certificate required"),
+		want: noAnswer("THERE: TLS handshake failed, remote error: certificate required"),
 	},
 	"TLS of the last century": {
 		spec: func(t testing.TB) check.Spec {
 			address := acceptTLS(t, &tls.Config{MaxVersion: tls.VersionTLS10}, hang)
 			return atHTTPS(address, check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: TLS failed, they say: protocol version not supported"),
+		want: noAnswer("THERE: TLS handshake failed, remote error: protocol version not supported"),
 	},
 	"a greeting after TLS": {
 		spec: func(t testing.TB) check.Spec {
 			return atHTTPS(acceptTLS(t, &tls.Config{}, greet("* OK IMAP4rev1\r\n")), check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: the answer is not HTTP"),
+		want: noAnswer("THERE: the response is not HTTP"),
 	},
 	"one that closes after TLS": {
 		spec: func(t testing.TB) check.Spec {
 			address := acceptTLS(t, &tls.Config{}, func(conn net.Conn) { _ = conn.(*tls.Conn).Handshake() })
 			return atHTTPS(address, check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: connection closed without an answer"),
+		want: noAnswer("THERE: connection closed without a response"),
 	},
 	"HTTP where HTTPS is asked for": {
 		spec: func(t testing.TB) check.Spec {
 			return atHTTPS(web(t, ok).Listener.Addr().String(), check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: the answer is not TLS"),
+		want: noAnswer("THERE: the response is not TLS"),
 	},
 	"a greeting where HTTPS is asked for": {
 		spec: func(t testing.TB) check.Spec {
 			return atHTTPS(accept(t, greet("SSH-2.0-OpenSSH_9.9\r\n")), check.TLS{InsecureSkipVerify: true})
 		},
-		want: noAnswer("THERE: the answer is not TLS"),
+		want: noAnswer("THERE: the response is not TLS"),
 	},
 	"HTTPS where HTTP is asked for": {
 		spec: func(t testing.TB) check.Spec {
@@ -187,7 +187,7 @@ var badEndpoints = map[string]bad{
 	},
 	"TLS where HTTP is asked for": {
 		spec: raw(say("\x15\x03\x01\x00\x02\x02\x46")),
-		want: noAnswer("THERE: the answer is not HTTP"),
+		want: noAnswer("THERE: the response is not HTTP"),
 	},
 	"a name that nobody knows": {
 		spec: func(testing.TB) check.Spec { return at("nobody.invalid:80") },
@@ -199,43 +199,43 @@ var badEndpoints = map[string]bad{
 	},
 	"a name server that does not answer": {
 		spec:  func(testing.TB) check.Spec { return at("silent.invalid:80") },
-		want:  noAnswer("THERE: no answer within 300ms"),
+		want:  noAnswer("THERE: no response within 300ms"),
 		hangs: true,
 	},
 	"a banner of SSH, before it is asked": {
 		spec: raw(greet("SSH-2.0-OpenSSH_9.9\r\n")),
-		want: noAnswer("THERE: the answer is not HTTP"),
+		want: noAnswer("THERE: the response is not HTTP"),
 	},
 	"a banner of SSH, when it is asked": {
 		spec: raw(say("SSH-2.0-OpenSSH_9.9\r\n")),
-		want: noAnswer("THERE: the answer is not HTTP"),
+		want: noAnswer("THERE: the response is not HTTP"),
 	},
 	"random bytes": {
 		spec: raw(func(conn net.Conn) {
 			question(conn)
 			_, _ = io.CopyN(conn, rand.Reader, 1<<20)
 		}),
-		want: noAnswer("THERE: the answer is not HTTP"),
+		want: noAnswer("THERE: the response is not HTTP"),
 	},
 	"headers that are none": {
 		spec: raw(say("HTTP/1.1 200 OK\r\n\x00\x01\x02\r\n\r\n")),
-		want: noAnswer("THERE: the answer is not HTTP"),
+		want: noAnswer("THERE: the response is not HTTP"),
 	},
 	"one that closes when it is asked": {
 		spec: raw(question),
-		want: noAnswer("THERE: connection closed without an answer"),
+		want: noAnswer("THERE: connection closed without a response"),
 	},
 	"one that closes before it is asked": {
 		spec: raw(func(net.Conn) {}),
-		want: noAnswer("THERE: connection closed without an answer"),
+		want: noAnswer("THERE: connection closed without a response"),
 	},
 	"one that closes in the middle of the headers": {
 		spec: raw(say("HTTP/1.1 200 OK\r\nX-Y: z\r\n")),
-		want: noAnswer("THERE: connection closed without an answer"),
+		want: noAnswer("THERE: connection closed without a response"),
 	},
 	"one that resets": {
 		spec: raw(reset),
-		want: noAnswer("THERE: connection closed without an answer"),
+		want: noAnswer("THERE: connection closed without a response"),
 	},
 	"one that nobody listens at": {
 		spec: func(t testing.TB) check.Spec { return at(refused(t)) },
@@ -282,7 +282,7 @@ func TestMessagesOfBadEndpointsAreStable(t *testing.T) {
 // Which of these an endpoint brings about is chance, so they are not left to it.
 func TestMessagesOfRacingErrorsAreStable(t *testing.T) {
 	t.Parallel()
-	const closed = "connection closed without an answer"
+	const closed = "connection closed without a response"
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -294,12 +294,12 @@ func TestMessagesOfRacingErrorsAreStable(t *testing.T) {
 		"one that closed before the question": {errors.New("http: server closed idle connection"), closed},
 		"the same with HTTP/2":                {errors.New("http2: client conn could not be established"), closed},
 		"one that is shutting down":           {errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=\"\""), closed},
-		"an answer before the question":       {errors.New("readLoopPeekFailLocked: %!w(<nil>)"), "the answer is not HTTP"},
+		"an answer before the question":       {errors.New("readLoopPeekFailLocked: %!w(<nil>)"), "the response is not HTTP"},
 		"a route that is gone":                {syscall.EHOSTUNREACH, "no route to the host"},
 		"a network that is gone":              {syscall.ENETUNREACH, "no route to the network"},
 		"no address of that kind":             {syscall.EADDRNOTAVAIL, "the address is not available"},
 		"a socket that is not ours":           {os.ErrPermission, "permission denied"},
-		"anything else":                       {errors.New("127.0.0.1:4711 is odd"), "no answer that can be understood"},
+		"anything else":                       {errors.New("127.0.0.1:4711 is odd"), "no valid response"},
 	} {
 		wrapped := &url.Error{Op: "Get", URL: "http://there", Err: fmt.Errorf("wrapped: %w", test.err)}
 		if got := neterror.Explain(wrapped, time.Second); got != test.want {

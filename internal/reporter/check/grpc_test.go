@@ -82,14 +82,14 @@ func TestARealGRPCServer(t *testing.T) {
 		"that need not be":         {check.GRPC{Address: safe, TLS: &check.TLS{InsecureSkipVerify: true}}, answers("THERE is SERVING")},
 		"that is not believed": {
 			check.GRPC{Address: safe, TLS: &check.TLS{CAFile: newAuthority(t).file(t), ServerName: "agent.example"}},
-			noAnswer("THERE: the certificate is of an unknown authority: set caFile, or insecureSkipVerify"),
+			noAnswer("THERE: the certificate is signed by an unknown authority: set caFile, or insecureSkipVerify"),
 		},
 		"of another name": {
 			check.GRPC{Address: safe, TLS: &check.TLS{CAFile: ca.file(t)}},
 			noAnswer("THERE: the certificate is for another name: set serverName"),
 		},
-		"that is encrypted, and was not said to be": {check.GRPC{Address: safe}, noAnswer("THERE: connection closed without an answer")},
-		"that is not, and was said to be":           {check.GRPC{Address: address, TLS: &check.TLS{InsecureSkipVerify: true}}, noAnswer("THERE: the answer is not TLS")},
+		"that is encrypted, and was not said to be": {check.GRPC{Address: safe}, noAnswer("THERE: connection closed without a response")},
+		"that is not, and was said to be":           {check.GRPC{Address: address, TLS: &check.TLS{InsecureSkipVerify: true}}, noAnswer("THERE: the response is not TLS")},
 		"whose caFile is missing":                   {check.GRPC{Address: safe, TLS: &check.TLS{CAFile: "/nowhere/ca.crt"}}, noAnswer("caFile /nowhere/ca.crt cannot be read: no such file or directory")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,11 +151,11 @@ func TestBadGRPCServers(t *testing.T) {
 	}{
 		"one that hangs": {
 			address: func(t testing.TB) string { return accept(t, hang) },
-			want:    noAnswer("THERE: no answer within 300ms"), hangs: true,
+			want:    noAnswer("THERE: no response within 300ms"), hangs: true,
 		},
 		"one that hangs after the greeting": {
 			address: func(t testing.TB) string { return accept(t, greet("\x00\x00\x00\x04\x00\x00\x00\x00\x00")) },
-			want:    noAnswer("THERE: no answer within 300ms"), hangs: true,
+			want:    noAnswer("THERE: no response within 300ms"), hangs: true,
 		},
 		"one that hangs after the headers": {
 			address: func(t testing.TB) string {
@@ -165,22 +165,22 @@ func TestBadGRPCServers(t *testing.T) {
 					<-r.Context().Done()
 				})
 			},
-			want: noAnswer("THERE: no answer within 300ms"), hangs: true,
+			want: noAnswer("THERE: no response within 300ms"), hangs: true,
 		},
 		"one that drops packets": {
 			address: blackhole,
-			want:    noAnswer("THERE: no answer within 300ms"), hangs: true,
+			want:    noAnswer("THERE: no response within 300ms"), hangs: true,
 		},
 		"HTTP/1": {
 			address: func(t testing.TB) string { return web(t, ok).Listener.Addr().String() },
-			want:    noAnswer("THERE: the answer is not HTTP/2"),
+			want:    noAnswer("THERE: the response is not HTTP/2"),
 		},
 		"HTTP/1 over TLS": {
 			address: func(t testing.TB) string {
 				return acceptTLS(t, &tls.Config{NextProtos: []string{"http/1.1"}}, hang)
 			},
 			tls:  &check.TLS{InsecureSkipVerify: true},
-			want: noAnswer("THERE: TLS failed, they say: no application protocol"),
+			want: noAnswer("THERE: TLS handshake failed, remote error: no application protocol"),
 		},
 		"HTTP/2 that is not gRPC": {
 			address: func(t testing.TB) string { return http2(t, ok) },
@@ -196,19 +196,19 @@ func TestBadGRPCServers(t *testing.T) {
 		},
 		"a banner of SSH": {
 			address: func(t testing.TB) string { return accept(t, greet("SSH-2.0-OpenSSH_9.9\r\n")) },
-			want:    noAnswer("THERE: the answer is not HTTP/2"),
+			want:    noAnswer("THERE: the response is not HTTP/2"),
 		},
 		"one that closes when it is asked": {
 			address: func(t testing.TB) string { return accept(t, question) },
-			want:    noAnswer("THERE: connection closed without an answer"),
+			want:    noAnswer("THERE: connection closed without a response"),
 		},
 		"one that closes before it is asked": {
 			address: func(t testing.TB) string { return accept(t, func(net.Conn) {}) },
-			want:    noAnswer("THERE: connection closed without an answer"),
+			want:    noAnswer("THERE: connection closed without a response"),
 		},
 		"one that resets": {
 			address: func(t testing.TB) string { return accept(t, reset) },
-			want:    noAnswer("THERE: connection closed without an answer"),
+			want:    noAnswer("THERE: connection closed without a response"),
 		},
 		"nobody": {
 			address: refused,
@@ -224,7 +224,7 @@ func TestBadGRPCServers(t *testing.T) {
 		},
 		"an address of a link that is not there": {
 			address: func(testing.TB) string { return "[fe80::1%nolink0]:80" },
-			want:    noAnswer("THERE: no answer that can be understood"),
+			want:    noAnswer("THERE: no valid response"),
 		},
 		"a message that is too short": {
 			address: func(t testing.TB) string { return reply(t, "0", []byte{0, 0}) },
@@ -286,7 +286,7 @@ func TestBadGRPCServers(t *testing.T) {
 					w.Header().Set("X", strings.Repeat("y", 1<<20))
 				})
 			},
-			want: noAnswer("THERE: the answer is not HTTP/2"),
+			want: noAnswer("THERE: the response is not HTTP/2"),
 		},
 		"too many headers": {
 			address: func(t testing.TB) string {
@@ -296,7 +296,7 @@ func TestBadGRPCServers(t *testing.T) {
 					}
 				})
 			},
-			want: noAnswer("THERE: the answer is not HTTP/2"),
+			want: noAnswer("THERE: the response is not HTTP/2"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -159,7 +159,7 @@ func TestACAFileMayBeReplacedAtAnyTime(t *testing.T) {
 	server := secure(t, after.issue(t, "127.0.0.1", time.Now().Add(time.Hour)), ok)
 	file := before.file(t)
 	c := made(t, check.Spec{HTTP: &check.HTTP{URL: server.URL, TLS: check.TLS{CAFile: file}}}, check.Env{})
-	expect(t, ran(t, c, long), noAnswer(server.URL+": the certificate is of an unknown authority: set caFile, or insecureSkipVerify"))
+	expect(t, ran(t, c, long), noAnswer(server.URL+": the certificate is signed by an unknown authority: set caFile, or insecureSkipVerify"))
 	after.write(t, file)
 	expect(t, ran(t, c, long), answers(server.URL+" returned 200"))
 	if err := os.Remove(file); err != nil {

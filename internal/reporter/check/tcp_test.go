@@ -28,7 +28,7 @@ func TestTCP(t *testing.T) {
 		},
 		"packets are dropped": {
 			address: blackhole,
-			want:    func(a string) check.Observation { return noAnswer(a + ": no answer within 300ms") },
+			want:    func(a string) check.Observation { return noAnswer(a + ": no response within 300ms") },
 			hangs:   true,
 		},
 		"nobody knows the name": {
