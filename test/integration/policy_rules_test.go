@@ -17,9 +17,9 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// The role of the manager and that of the clean-up grant patch on rules. With a token of either account,
-// of a rule only the finalizer of Readygate and the status can be changed, also if one of the two CRDs is
-// not installed. An administrator is not limited.
+// The roles of the manager and of the cleanup grant patch on rules. A token of either account can change only
+// Readygate's finalizer and the status of a rule, also if one of the two CRDs is not installed. An administrator is not
+// limited.
 func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -27,7 +27,7 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 	permitCleanup(t, c)
 	manager, _ := managerByToken(t, c)
 	cleanup, _ := accountByToken(t, c, admission.CleanupAccount)
-	accounts := map[string]client.Client{"manager": manager, "clean-up": cleanup}
+	accounts := map[string]client.Client{"manager": manager, "cleanup": cleanup}
 	nodes, pods := testenv.Rule("nodes"), gateRule("pods")
 	for _, rule := range []client.Object{nodes, pods} {
 		rule.SetLabels(map[string]string{"example.com/team": "a"})
@@ -38,13 +38,13 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 
 	eventuallyRulesLimited(t, accounts, nodes)
 	for who, as := range accounts {
-		t.Run("the "+who+" on a rule for nodes", func(t *testing.T) {
+		t.Run("the "+who+" on a NodeReadinessRule", func(t *testing.T) {
 			limitedToTheFinalizer(t, c, as, nodes, v1alpha1.Finalizer, map[string]string{
 				"dryRun":         `{"spec": {"dryRun": true}}`,
 				"maxUnavailable": `{"spec": {"maxUnavailable": 1}}`,
 			})
 		})
-		t.Run("the "+who+" on a rule for pods", func(t *testing.T) {
+		t.Run("the "+who+" on a PodReadinessRule", func(t *testing.T) {
 			limitedToTheFinalizer(t, c, as, pods, podv1alpha1.Finalizer, map[string]string{
 				"the selectors": `{"spec": {"podSelector": {"matchLabels": {"app": "other"}}, "namespaceSelector": {"matchLabels": {"team": "other"}}}}`,
 				"the components": `{"spec": {"closePolicy": "OnNotReady", "components": [{"name": "never", "nodeCondition": {"type": "example.com/Never"}},` +
@@ -59,41 +59,41 @@ func TestTheManagerAndTheCleanupCannotChangeRules(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, "the CRD of rules for pods to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, "deletion of the CRD of PodReadinessRules", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &podv1alpha1.PodReadinessRuleList{}); err == nil {
-			return errors.New("still there")
+			return errors.New("it is still served")
 		}
 		return nil
 	})
 	for who, as := range accounts {
-		t.Run("the "+who+" without the CRD of rules for pods", func(t *testing.T) {
+		t.Run("the "+who+" without the CRD of PodReadinessRules", func(t *testing.T) {
 			limitedToTheFinalizer(t, c, as, nodes, v1alpha1.Finalizer, map[string]string{"dryRun": `{"spec": {"dryRun": true}}`})
 		})
 	}
 }
 
-// refusedRule reports whether an answer is a refusal by the policy because of this field.
-func refusedRule(answer error, field string) bool {
-	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+admission.RulesName+"'") &&
-		strings.Contains(answer.Error(), "the manager and the cleanup may add and remove their finalizer on rules, and not change "+field+" (")
+// refusedRule reports whether an error is a rejection by the policy because of this field.
+func refusedRule(err error, field string) bool {
+	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+admission.RulesName+"'") &&
+		strings.Contains(err.Error(), "the manager and the cleanup may add and remove their finalizer on rules, and not change "+field+" (")
 }
 
-// eventuallyRulesLimited waits until the policy is in force.
+// eventuallyRulesLimited waits until the API server enforces the policy.
 func eventuallyRulesLimited(t *testing.T, accounts map[string]client.Client, rule client.Object) {
 	t.Helper()
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`))
 	testenv.Eventually(t, "the policy to be in force", func(ctx context.Context) error {
 		for who, as := range accounts {
 			if err := as.Patch(ctx, rule.DeepCopyObject().(client.Object), label, client.DryRunAll); !refusedRule(err, "metadata.labels") {
-				return fmt.Errorf("the answer to the %s is %v", who, err)
+				return fmt.Errorf("the %s got %v, want a rejection", who, err)
 			}
 		}
 		return nil
 	})
 }
 
-// limitedToTheFinalizer checks that the account is refused these changes of the spec and changes of the
-// metadata, which an administrator may do, and that it can add and remove the finalizer and write the status.
+// limitedToTheFinalizer checks that the policy rejects these changes of the spec and changes of the metadata by the
+// account, but not by an administrator, and that the account can add and remove the finalizer and write the status.
 func limitedToTheFinalizer(t *testing.T, c *testenv.Cluster, as client.Client, rule client.Object, finalizer string, specs map[string]string) {
 	t.Helper()
 	refused := map[string]struct{ patch, field string }{
@@ -110,17 +110,17 @@ func limitedToTheFinalizer(t *testing.T, c *testenv.Cluster, as client.Client, r
 	for name, tc := range refused {
 		patch := client.RawPatch(types.MergePatchType, []byte(tc.patch))
 		if err := c.Client.Patch(t.Context(), rule.DeepCopyObject().(client.Object), patch, client.DryRunAll); err != nil {
-			t.Errorf("%s: an administrator is refused, too: %v", name, err)
+			t.Errorf("%s: an administrator is also rejected: %v", name, err)
 		}
 		if err := as.Patch(t.Context(), rule.DeepCopyObject().(client.Object), patch, client.DryRunAll); !refusedRule(err, tc.field) {
-			t.Errorf("%s: must be refused because of %s, got %v", name, tc.field, err)
+			t.Errorf("%s: must be rejected because of %s, got %v", name, tc.field, err)
 		}
 	}
 
 	for _, finalizers := range []string{`["example.com/keep", "` + finalizer + `"]`, `["example.com/keep"]`} {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`))
 		if err := as.Patch(t.Context(), rule.DeepCopyObject().(client.Object), patch); err != nil {
-			t.Errorf("the finalizers %s are refused: %v", finalizers, err)
+			t.Errorf("the finalizers %s are rejected: %v", finalizers, err)
 		}
 	}
 	// The API server ignores metadata and spec in a write of the status.
@@ -128,7 +128,7 @@ func limitedToTheFinalizer(t *testing.T, c *testenv.Cluster, as client.Client, r
 		metav1.Now().UTC().Format("2006-01-02T15:04:05Z")))
 	written := rule.DeepCopyObject().(client.Object)
 	if err := as.Status().Patch(t.Context(), written, status); err != nil {
-		t.Errorf("the status is refused: %v", err)
+		t.Errorf("the status is rejected: %v", err)
 	}
 	if written.GetLabels()["a"] != "" || written.GetGeneration() != rule.GetGeneration() {
 		t.Errorf("a write of the status changed the labels to %v, and the generation from %d to %d", written.GetLabels(), rule.GetGeneration(), written.GetGeneration())

@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// agentSet is a DaemonSet with these labels; nothing runs it.
+// agentSet returns a DaemonSet with these labels. Its pods are not started.
 func agentSet(namespace, name string, labels map[string]string, tolerations ...corev1.Toleration) *appsv1.DaemonSet {
 	app := map[string]string{"app": name}
 	return &appsv1.DaemonSet{
@@ -39,7 +39,7 @@ func tolerationsOf(ds *appsv1.DaemonSet) map[string]int {
 	return count
 }
 
-// tolerating makes a rule ask for tolerations.
+// tolerating sets spec.tolerations of a rule.
 func tolerating(daemonSets, namespaces *v1alpha1.LabelSelector) func(*v1alpha1.NodeReadinessRule) {
 	return func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.Tolerations = &v1alpha1.DaemonSetTolerations{DaemonSetSelector: daemonSets, NamespaceSelector: namespaces}
@@ -110,8 +110,8 @@ func TestDaemonSetsThatARuleNamesTolerateItsTaint(t *testing.T) {
 	}
 }
 
-// A DaemonSet that existed before the rule is mended by its next change, whatever that is, and the
-// rule says until then that it is kept away.
+// A DaemonSet that is older than the rule gets the tolerations with its next change. Until then the rule reports it as
+// blocked.
 func TestAnExistingDaemonSetGetsTolerationsWithItsNextChange(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -120,7 +120,7 @@ func TestAnExistingDaemonSetGetsTolerationsWithItsNextChange(t *testing.T) {
 	c.Create(t, ds)
 	rule := testenv.Rule(id, tolerating(matching("component", id), nil), func(r *v1alpha1.NodeReadinessRule) { r.Spec.Conditions[0].Type = id + "/Ready" })
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "told of a DaemonSet that is kept away", testenv.Is(v1alpha1.ConditionReportersTolerated, metav1.ConditionFalse, v1alpha1.ReasonDaemonSetBlocked))
+	c.EventuallyRule(t, id, "blocked DaemonSet reported", testenv.Is(v1alpha1.ConditionReportersTolerated, metav1.ConditionFalse, v1alpha1.ReasonDaemonSetBlocked))
 	testenv.Eventually(t, "the toleration", func(ctx context.Context) error {
 		base := ds.DeepCopy()
 		ds.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": metav1.Now().String()}
@@ -132,5 +132,5 @@ func TestAnExistingDaemonSetGetsTolerationsWithItsNextChange(t *testing.T) {
 		}
 		return nil
 	})
-	c.EventuallyRule(t, id, "content", testenv.Is(v1alpha1.ConditionReportersTolerated, metav1.ConditionTrue, v1alpha1.ReasonTolerated))
+	c.EventuallyRule(t, id, "reporters tolerate the taint", testenv.Is(v1alpha1.ConditionReportersTolerated, metav1.ConditionTrue, v1alpha1.ReasonTolerated))
 }

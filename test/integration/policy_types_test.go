@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// The controller manager checks the expressions of validating policies against the types of
-// the resources that they match: it has nothing to say of ours.
+// kube-controller-manager checks the expressions of validating policies against the types of the matched resources. It
+// must report no warning for Readygate's policies.
 func TestNoPolicyHasATypeWarning(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -22,19 +22,19 @@ func TestNoPolicyHasATypeWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	var list admissionv1.ValidatingAdmissionPolicyList
-	testenv.Eventually(t, "the policies to be checked", func(ctx context.Context) error {
+	testenv.Eventually(t, "type checking of all policies", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &list); err != nil {
 			return err
 		}
 		for i := range list.Items {
 			if policy := &list.Items[i]; policy.Status.ObservedGeneration != policy.Generation {
-				return fmt.Errorf("%s is not", policy.Name)
+				return fmt.Errorf("%s is not checked", policy.Name)
 			}
 		}
 		return nil
 	})
 	if len(list.Items) != 10 {
-		t.Errorf("%d validating policies", len(list.Items))
+		t.Errorf("%d validating policies, want 10", len(list.Items))
 	}
 	for _, policy := range list.Items {
 		if checked := policy.Status.TypeChecking; checked != nil && len(checked.ExpressionWarnings) > 0 {

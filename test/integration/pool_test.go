@@ -16,11 +16,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// A test that takes over the control plane of another finds nothing of it: no object, with finalizers or
-// without, no policy that the API server still applies, and no request in the audit log. What the other test
-// has changed is as it was.
+// A test that reuses the control plane of another test finds none of its objects, with or without finalizers, no
+// policy that the API server still enforces, and no request in the audit log. Changed objects are restored.
 //
-// It does not run in parallel with others, which would take over the control plane first.
+// This test does not run in parallel, because a parallel test could reuse the control plane first.
 func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
 	name := nameOf(t)
 	for what, leave := range map[string]func(*testing.T, *testenv.Cluster) error{
@@ -40,7 +39,7 @@ func TestAControlPlaneIsAsNewForTheNextTest(t *testing.T) {
 		t.Run("after "+what, func(t *testing.T) {
 			c := testenv.StartCluster(t)
 			if c.ControlPlane != first.ControlPlane {
-				t.Fatal("it has another control plane")
+				t.Fatal("the test has another control plane, want that of the first test")
 			}
 			wantAsNew(t, c, name)
 		})
@@ -56,7 +55,7 @@ func leaveObjects(t *testing.T, c *testenv.Cluster, name string) error {
 	if err != nil {
 		return err
 	}
-	defer stop() //nolint:errcheck // that it ran is enough
+	defer stop() //nolint:errcheck // the test needs only that it ran
 	node := testenv.Node(name, testenv.Pool(name))
 	node.Finalizers = []string{"example.com/stays"}
 	for _, obj := range []client.Object{
@@ -71,7 +70,7 @@ func leaveObjects(t *testing.T, c *testenv.Cluster, name string) error {
 	return nil
 }
 
-// deleteCRD deletes the CRD of a rule that has a finalizer, and returns when the API server has begun to delete its objects.
+// deleteCRD deletes the CRD while a rule has a finalizer, and returns when the CRD is terminating.
 func deleteCRD(t *testing.T, c *testenv.Cluster, name string) error {
 	t.Helper()
 	rule := testenv.Rule(name)
@@ -98,7 +97,7 @@ func wantAsNew(t *testing.T, c *testenv.Cluster, name string) {
 	t.Helper()
 	for _, gone := range []client.Object{&corev1.Namespace{}, &v1alpha1.NodeReadinessRule{}} {
 		if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, gone); !apierrors.IsNotFound(err) {
-			t.Errorf("%T is there (%v)", gone, err)
+			t.Errorf("%T exists (%v)", gone, err)
 		}
 	}
 	node := testenv.Node(name, testenv.Pool(name)) // the policy of the deleted rule selects it
@@ -108,7 +107,7 @@ func wantAsNew(t *testing.T, c *testenv.Cluster, name string) {
 		}
 	}
 	if testenv.HasTaint(node, testenv.TaintKey(name)) {
-		t.Error("the API server applies a policy of the first test")
+		t.Error("the API server enforces a policy of the first test")
 	}
 	if requests := c.Requests(t, testenv.ManagerUser); len(requests) > 0 {
 		t.Errorf("%d requests of the manager of the first test, e.g. %+v", len(requests), requests[0])

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// The manager may do what it needs (every other test runs with its role) and none of this.
+// The manager's role allows what it needs, as every other test shows, and denies these requests.
 func TestManagersRoleDeniesUnneededAccess(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

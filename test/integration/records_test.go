@@ -31,7 +31,7 @@ const (
 	ruleListVerbs = "list nodereadinessrules"
 )
 
-// recordOf is the value of a hold record for a taint.
+// recordOf returns an ownership record for a taint.
 func recordOf(taintKey string) string {
 	return `{"rule":"gone","taint":"` + taintKey + `:NoSchedule","origin":"added"}`
 }
@@ -40,7 +40,7 @@ func ruleTaints() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.ManagerNamespace, Name: ruletaints.ConfigMapName}}
 }
 
-// listed are the entries of the list of rule taints.
+// listed returns the entries of the list of rule taints.
 func listed(ctx context.Context, c *testenv.Cluster) (map[string]string, error) {
 	obj := ruleTaints()
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -58,7 +58,7 @@ func eventuallyListed(t *testing.T, c *testenv.Cluster, what string, check func(
 	})
 }
 
-// enter writes a rule into the list of rule taints, as a manager did before a node named the rule. No
+// enter writes a rule into the list of rule taints, as a manager does before it writes the rule's record to a node. No
 // manager may run.
 func enter(t *testing.T, c *testenv.Cluster, uid, taintKey string) {
 	t.Helper()
@@ -73,14 +73,14 @@ func enter(t *testing.T, c *testenv.Cluster, uid, taintKey string) {
 	}
 }
 
-// forge adds a hold record to a node as this user.
+// forge adds an ownership record to a node as this user.
 func forge(ctx context.Context, as client.Client, node, uid, taintKey string) error {
 	obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.HoldPrefix+uid, recordOf(taintKey))
 	return as.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))
 }
 
-// eventuallyReported waits for the event about a record that no rule wrote, and returns its text.
+// eventuallyReported waits for the event about a record of a rule that is not in the list, and returns its text.
 func eventuallyReported(t *testing.T, c *testenv.Cluster, node *corev1.Node) (text string) {
 	t.Helper()
 	testenv.Eventually(t, "a report about "+node.Name, func(context.Context) error {
@@ -95,7 +95,7 @@ func eventuallyReported(t *testing.T, c *testenv.Cluster, node *corev1.Node) (te
 	return text
 }
 
-// forceDelete deletes a rule without its finalizer having been served.
+// forceDelete deletes a rule after removing its finalizer.
 func forceDelete(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Patch(t, rule, func() { rule.Finalizers = nil })
@@ -105,7 +105,7 @@ func forceDelete(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessR
 	gone(t, c, rule)
 }
 
-// A kubelet may not remove taints from its node. A forged record does not make the manager do so.
+// A kubelet must not remove taints from its node. A forged record does not make the manager remove them.
 func TestAForgedRecordRemovesNoTaint(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -124,7 +124,7 @@ func TestAForgedRecordRemovesNoTaint(t *testing.T) {
 			as := kubelet(t, c, name)
 			untainted := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
 			if err := as.Patch(t.Context(), node.DeepCopy(), untainted); !apierrors.IsForbidden(err) {
-				t.Fatalf("a kubelet may remove taints by itself: %v", err)
+				t.Fatalf("a kubelet can remove taints itself: %v", err)
 			}
 			if err := forge(t.Context(), as, name, forged.uid, forged.taint); err != nil {
 				t.Fatal(err)
@@ -132,29 +132,29 @@ func TestAForgedRecordRemovesNoTaint(t *testing.T) {
 			text := eventuallyReported(t, c, node)
 			for _, command := range []string{"kubectl annotate node " + name + " " + v1alpha1.HoldPrefix + forged.uid + "-", "kubectl taint node " + name + " " + forged.taint + ":NoSchedule-"} {
 				if !strings.Contains(text, command) {
-					t.Errorf("the event does not name the command %q: %s", command, text)
+					t.Errorf("the event does not contain the command %q: %s", command, text)
 				}
 			}
 			c.Patch(t, node, func() { node.Labels["pool"] = rule.Name })
-			got := c.EventuallyNode(t, name, "written by the manager after that", held(rule))
+			got := c.EventuallyNode(t, name, "held, so written by the manager after the forgery", held(rule))
 			if !testenv.HasTaint(got, personsTaint) || !testenv.HasTaint(got, startupTaint) {
 				t.Errorf("taints are left: %v", got.Spec.Taints)
 			}
 		})
 	}
-	t.Run("what rules that are gone completed is still removed", func(t *testing.T) {
+	t.Run("completion records of deleted rules are removed", func(t *testing.T) {
 		node := testenv.Node("completed", nil, func(n *corev1.Node) {
 			n.Annotations = map[string]string{v1alpha1.CompletedPrefix + inventedUID: `{"rule-name":"gone"}`, "example.com/note": "stays"}
 		})
 		c.Create(t, node)
-		c.EventuallyNode(t, node.Name, "swept", func(n *corev1.Node) bool {
+		c.EventuallyNode(t, node.Name, "cleaned up", func(n *corev1.Node) bool {
 			return len(n.Annotations) == 1 && n.Annotations["example.com/note"] == "stays"
 		})
 	})
 }
 
-// With the policy, nobody but the manager adds or changes a record on a node that exists, and
-// everything else works as before.
+// With the policy, only the manager can add or change an ownership record on an existing node. Other writes are not
+// affected.
 func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -165,9 +165,9 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	node := testenv.Node("holds", testenv.Pool("elsewhere"), testenv.WithTaint(rule.Spec.Taint.Key), testenv.WithTaint(personsTaint))
 	c.Create(t, node)
 	as, admin := kubelet(t, c, node.Name), c.Client
-	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to be enforced", func(ctx context.Context) error {
 		if err := forge(ctx, as, node.Name, inventedUID, personsTaint); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may add or change an ownership record") {
-			return fmt.Errorf("the answer is %v", err)
+			return fmt.Errorf("got %v, want a rejection", err)
 		}
 		return nil
 	})
@@ -179,7 +179,7 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 		"an administrator":                             forge(t.Context(), admin, node.Name, inventedUID, personsTaint),
 	} {
 		if !apierrors.IsForbidden(answer) {
-			t.Errorf("%s is not refused: %v", name, answer)
+			t.Errorf("%s is not rejected: %v", name, answer)
 		}
 	}
 	kubectl := c.Kubectl(t)
@@ -189,7 +189,7 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 		t.Errorf("a kubelet's own annotation: %v", err)
 	}
 
-	// The policy for new nodes adds record and taint in the request that labels the node.
+	// The policy for new nodes also adds the record and the taint in the request that labels the node.
 	other := testenv.Node("labelled", testenv.Pool("elsewhere"))
 	c.Create(t, other)
 	kubectl.Run(t, "label", "--overwrite", "node", other.Name, "pool="+rule.Name)
@@ -199,15 +199,15 @@ func TestOnlyTheManagerWritesHoldRecords(t *testing.T) {
 	kubectl.Run(t, "annotate", "node", other.Name, recordKey(rule)+"-")
 	c.EventuallyNode(t, other.Name, "recorded again", held(rule))
 
-	// Nothing of that removed a taint of a person.
+	// No taint of a person was removed.
 	if got := now(t, c, node.Name); !testenv.HasTaint(got, personsTaint) || !testenv.HasTaint(got, rule.Spec.Taint.Key) {
 		t.Errorf("taints are left: %v", got.Spec.Taints)
 	}
 	wantNoRefusal(t, c, testenv.ManagerUser)
 }
 
-// What a rule left is swept although it was deleted by force while no manager ran, with a handful of
-// LISTs for all nodes. Records that no rule wrote cost none.
+// The manager removes the leftovers of a rule that was force-deleted while no manager ran, with at most three LISTs for
+// all nodes. Records of rules that are not in the list cause no LIST.
 func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -227,10 +227,10 @@ func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
 	before := count(t, c)
 	c.StartProcess(t, testenv.ManagerUser)
 	for i := range nodes {
-		c.EventuallyNode(t, name(i), "swept", free(rule))
+		c.EventuallyNode(t, name(i), "cleaned up", free(rule))
 	}
 	silence(t, c, testenv.ManagerUser)
-	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 3 { // one of them is that of the cache
+	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 3 { // including the LIST of the cache
 		t.Errorf("%d LISTs of rules for records of one rule on %d nodes", lists, nodes)
 	}
 
@@ -247,22 +247,22 @@ func TestRecordsOnManyNodesCostFewLists(t *testing.T) {
 		eventuallyReported(t, c, now(t, c, name(i)))
 	}
 	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 0 {
-		t.Errorf("%d LISTs of rules for records that no rule wrote", lists)
+		t.Errorf("%d LISTs of rules for records of unlisted rules", lists)
 	}
 	for i := range nodes {
 		node := now(t, c, name(i))
 		c.Patch(t, node, func() { node.Annotations[v1alpha1.CompletedPrefix+inventedUID] = `{"rule-name":"gone"}` })
 	}
 	for i := range nodes {
-		c.EventuallyNode(t, name(i), "swept", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.CompletedPrefix+inventedUID] == "" })
+		c.EventuallyNode(t, name(i), "cleaned up", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.CompletedPrefix+inventedUID] == "" })
 	}
 	if lists := count(t, c).since(before)[ruleListVerbs]; lists > 3 {
 		t.Errorf("%d LISTs of rules for completions of one rule on %d nodes", lists, nodes)
 	}
 }
 
-// A rule is in the list before a node or the policy names it, and leaves it last. The list survives
-// what people do to it.
+// The manager adds a rule to the list before it writes a node or the policy, and removes it last. It restores the list
+// after changes by people.
 func TestTheListOfRuleTaints(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -281,7 +281,7 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	entry := func(entries map[string]string) bool {
 		return entries[string(rule.UID)] == rule.Spec.Taint.Key+":NoSchedule"
 	}
-	eventuallyListed(t, c, "has the rule, and keeps what it cannot read", func(entries map[string]string) bool {
+	eventuallyListed(t, c, "has the rule, and keeps invalid entries", func(entries map[string]string) bool {
 		return entry(entries) && entries["note"] == "not a taint" && len(entries) == 3
 	})
 	requests := c.Requests(t, testenv.ManagerUser)
@@ -296,7 +296,7 @@ func TestTheListOfRuleTaints(t *testing.T) {
 		t.Errorf("the list was written at %v, a node at %v, the policy at %v", at, first("nodes"), first("mutatingadmissionpolicies"))
 	}
 
-	// Deleted by a person, it is complete again with the next write.
+	// After a person deletes the list, the next write restores all entries.
 	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
 		t.Fatal(err)
 	}
@@ -304,11 +304,11 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	createCovered(t, c, next)
 	eventuallyListed(t, c, "has both rules", func(entries map[string]string) bool { return entry(entries) && entries[string(next.UID)] != "" })
 	writes := count(t, c)["patch configmaps"] + count(t, c)["create configmaps"]
-	if writes > 3 { // one per rule, and one that found no ConfigMap
+	if writes > 3 { // one per rule, and one PATCH that found no ConfigMap
 		t.Errorf("%d writes of the list for two rules", writes)
 	}
 
-	// Deleted while no manager runs, it is complete before anything is swept.
+	// If the list is deleted while no manager runs, the manager restores it before it cleans up leftovers.
 	stop()
 	if err := c.Client.Delete(t.Context(), ruleTaints()); err != nil {
 		t.Fatal(err)
@@ -318,15 +318,14 @@ func TestTheListOfRuleTaints(t *testing.T) {
 	stop()
 	forceDelete(t, c, rule)
 	runWithShortList(t, c)
-	c.EventuallyNode(t, "listed", "swept", free(rule))
+	c.EventuallyNode(t, "listed", "cleaned up", free(rule))
 	if err := c.Client.Delete(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	eventuallyListed(t, c, "has no rule any more", func(entries map[string]string) bool { return len(entries) == 0 })
+	eventuallyListed(t, c, "is empty", func(entries map[string]string) bool { return len(entries) == 0 })
 }
 
-// runWithShortList runs a manager that keeps entries of deleted rules for 12 s, until the returned function is
-// called.
+// runWithShortList runs a manager that keeps entries of deleted rules for 12 s. The returned function stops it.
 func runWithShortList(t *testing.T, c *testenv.Cluster) (stop func()) {
 	t.Helper()
 	_, end, err := c.RunManager(func(o *manager.Options) { o.SettleTime, o.ListRest = time.Second, 12*time.Second })
@@ -342,8 +341,8 @@ func runWithShortList(t *testing.T, c *testenv.Cluster) (stop func()) {
 	return stop
 }
 
-// Where the manager may not read or write the list, it holds nodes all the same, sweeps nothing, and its
-// rules report what is missing. When it may, it removes leftovers.
+// Without the right to read and write the list, the manager holds nodes and cleans up no leftovers, and its rules report
+// the missing right. Once it has the right, it removes the leftovers.
 func TestAListThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -367,15 +366,15 @@ func TestAListThatCannotBeWritten(t *testing.T) {
 	}))
 	c.StartProcess(t, testenv.ManagerUser)
 	c.EventuallyNode(t, "held", "held", held(rule))
-	c.EventuallyRule(t, rule.Name, "without its list", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, rule.Name, "missing list reported", func(r *v1alpha1.NodeReadinessRule) bool {
 		condition := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
 		return condition != nil && condition.Reason == v1alpha1.ReasonWriteRefused && strings.Contains(condition.Message, "ConfigMap "+testenv.ManagerNamespace+"/"+ruletaints.ConfigMapName)
 	})
 	if node := now(t, c, "forged"); !testenv.HasTaint(node, personsTaint) || len(c.Events(t, node)) > 0 {
-		t.Errorf("swept or reported without the list: %v, %v", node.Spec.Taints, c.Events(t, node))
+		t.Errorf("cleaned up or reported without the list: %v, %v", node.Spec.Taints, c.Events(t, node))
 	}
 	c.Patch(t, role, func() { role.Rules = complete })
 	c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	eventuallyListed(t, c, "has the rule", func(entries map[string]string) bool { return entries[string(rule.UID)] != "" })
-	c.EventuallyNode(t, "leftover", "swept", free(forceDeleted))
+	c.EventuallyNode(t, "leftover", "cleaned up", free(forceDeleted))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// refuseWrites makes the API server refuse every change of nodes in the pool by the manager,
-// until the returned function is called.
+// refuseWrites makes the API server reject all node writes of the manager in the pool, until the returned function is
+// called.
 func refuseWrites(t *testing.T, c *testenv.Cluster, id string) func() {
 	t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
@@ -53,7 +53,7 @@ func refuseWrites(t *testing.T, c *testenv.Cluster, id string) func() {
 	}
 	c.Create(t, policy)
 	c.Create(t, binding)
-	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to be enforced", func(ctx context.Context) error {
 		if !refused(ctx) {
 			return errors.New("not yet")
 		}
@@ -66,7 +66,7 @@ func refuseWrites(t *testing.T, c *testenv.Cluster, id string) func() {
 				t.Fatal(err)
 			}
 		}
-		testenv.Eventually(t, "the policy to be gone", func(ctx context.Context) error {
+		testenv.Eventually(t, "the end of the policy", func(ctx context.Context) error {
 			if refused(ctx) {
 				return errors.New("not yet")
 			}
@@ -75,8 +75,8 @@ func refuseWrites(t *testing.T, c *testenv.Cluster, id string) func() {
 	}
 }
 
-// A write that the API server refuses is no loop and no secret: the rule says it, the node
-// says it, nothing is half done, and when the cause is gone all is well.
+// If the API server rejects a write, the rule and an event of the node report it, the node is unchanged, and the manager
+// retries with backoff. Once writes are allowed, the write succeeds.
 func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -87,12 +87,12 @@ func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 	created := time.Now()
 	c.Create(t, rule)
 
-	got := c.EventuallyRule(t, id, "says that it is refused", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWriteRefused))
+	got := c.EventuallyRule(t, id, "rejection reported", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWriteRefused))
 	if got.Status.Summary.Failed != 1 || len(got.Status.FailedNodes) != 1 || got.Status.FailedNodes[0].NodeName != id {
 		t.Errorf("failed nodes: %+v", got.Status)
 	}
 	if message := got.Status.FailedNodes[0].Message; !strings.Contains(message, "windmills") {
-		t.Errorf("the cause is not named: %s", message)
+		t.Errorf("the message does not contain the cause: %s", message)
 	}
 	event := eventOf(t, c, node, v1alpha1.EventWriteRefused)
 	if event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, "windmills") || !strings.Contains(event.Note, id) {
@@ -101,14 +101,14 @@ func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 	c.EventuallyNode(t, id, "untouched", func(n *corev1.Node) bool {
 		return testenv.HasTaint(n, rule.Spec.Taint.Key) && n.Annotations[completedKey(rule)] == ""
 	})
-	// The manager retries after 1, 2, 4, 8 seconds and so on, and decides once more from fresh state.
+	// The manager retries after 1, 2, 4, 8 seconds and so on, and once directly from fresh state.
 	if tries, seconds := patchesOf(t, c, id), uint(time.Since(created).Seconds()); tries > 2+bits.Len(seconds+1) {
-		t.Errorf("%d tries in %d seconds for one cause", tries, seconds)
+		t.Errorf("%d PATCHes in %d seconds, want backoff", tries, seconds)
 	}
 
-	// Somebody mends the cause. Nothing happens on the node, and yet it is written.
+	// Writes are allowed again. The retry succeeds without a change of the node.
 	allow()
-	c.EventuallyNode(t, id, "released and completed in one", func(n *corev1.Node) bool {
+	c.EventuallyNode(t, id, "released and completed", func(n *corev1.Node) bool {
 		return free(rule)(n) && n.Annotations[completedKey(rule)] != ""
 	})
 	c.EventuallyRule(t, id, "enforced", func(r *v1alpha1.NodeReadinessRule) bool {
@@ -116,7 +116,7 @@ func TestARefusedWriteIsShownAndNothingIsLost(t *testing.T) {
 	})
 }
 
-// patchesOf counts the manager's PATCHes of a node, whatever the answer.
+// patchesOf counts the manager's PATCHes of a node, including rejected ones.
 func patchesOf(t *testing.T, c *testenv.Cluster, node string) int {
 	t.Helper()
 	count := 0

@@ -21,8 +21,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// A leader that sleeps for longer than its lease lasts goes on with what it had begun when it wakes
-// up, while another one counts without it. It must not write.
+// A leader is stopped for longer than its lease. When it continues, another manager leads and counts held nodes without
+// it. The first one must not write.
 func TestAPausedLeaderKeepsMaxUnavailable(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 30, 3
@@ -32,7 +32,7 @@ func TestAPausedLeaderKeepsMaxUnavailable(t *testing.T) {
 	for i := range fleet {
 		c.CreateNode(t, testenv.Node(node(i), testenv.Pool(name)), corev1.ConditionTrue)
 	}
-	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes must be older
 	rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) { r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit)) })
 	c.Create(t, rule)
 	away := watchAway(t, c, rule, func(n string) bool { return strings.HasPrefix(n, name+"-") })
@@ -58,18 +58,18 @@ func TestAPausedLeaderKeepsMaxUnavailable(t *testing.T) {
 	holder := await("a leader", func(h string) bool { return h != "" })
 	for range sized(2, 1) {
 		next := c.StartProcess(t, testenv.SecondManagerUser, elect...)
-		testenv.Eventually(t, "somebody to be away", func(context.Context) error {
+		testenv.Eventually(t, "a held node", func(context.Context) error {
 			if len(away.now()) == 0 {
-				return errors.New("nobody is")
+				return errors.New("no node is held")
 			}
 			return nil
 		})
 		leader.Signal(syscall.SIGSTOP)
 		holder = await("another leader", func(h string) bool { return h != "" && h != holder })
-		took := away.taken() // it waits for a minute: what the other sent may still happen
-		testenv.Eventually(t, "it takes somebody away", func(context.Context) error {
+		took := away.taken() // the new leader waits a minute: requests of the old one may still be in flight
+		testenv.Eventually(t, "the new leader to hold a node", func(context.Context) error {
 			if away.taken() == took {
-				return errors.New("it has taken nobody yet")
+				return errors.New("no node yet")
 			}
 			return nil
 		})
@@ -77,16 +77,16 @@ func TestAPausedLeaderKeepsMaxUnavailable(t *testing.T) {
 		select {
 		case <-leader.Done():
 		case <-time.After(30 * time.Second):
-			t.Fatal("who lost the lease goes on")
+			t.Fatal("the manager that lost the lease still runs")
 		}
 		leader = next
 	}
 	if most := away.mostEver(); most != limit {
-		t.Errorf("%d nodes in use were away at one time, want %d", most, limit)
+		t.Errorf("%d nodes in use were held at the same time, want %d", most, limit)
 	}
 }
 
-// flap does something again and again, from several sides, until the test ends.
+// flap calls do repeatedly, in several goroutines, until the test ends.
 func flap(t *testing.T, do func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -50,9 +50,9 @@ func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 	})
 	met := time.Now()
 	c.SetCondition(t, rule.Name, testenv.Condition, corev1.ConditionTrue)
-	c.EventuallyNode(t, rule.Name, "known to be met", func(n *corev1.Node) bool { return strings.Contains(n.Annotations[key], `"met"`) })
+	c.EventuallyNode(t, rule.Name, "recorded as met", func(n *corev1.Node) bool { return strings.Contains(n.Annotations[key], `"met"`) })
 	manager.Kill()
-	time.Sleep(1100 * time.Millisecond) // what begins anew has another time, in whole seconds
+	time.Sleep(1100 * time.Millisecond) // a restarted wait would record another time, in whole seconds
 	c.StartProcess(t, testenv.ManagerUser)
 	c.EventuallyNode(t, rule.Name, "released", free(rule))
 	if took := time.Since(met); took < wait {
@@ -61,7 +61,7 @@ func TestMinReadySecondsSurvivesARestart(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(since) != 1 {
-		t.Errorf("it waited since %v, a restart must not begin anew", slices.Collect(maps.Keys(since)))
+		t.Errorf("recorded start times: %v, want one: a restart of the manager must not restart the wait", slices.Collect(maps.Keys(since)))
 	}
 }
 
@@ -73,18 +73,18 @@ func TestAStaleConditionHoldsANodeOnTime(t *testing.T) {
 	c.Create(t, rule)
 	c.Create(t, testenv.Node(id, testenv.Pool(id)))
 	c.EventuallyNode(t, id, "held", held(rule))
-	heard := time.Now().Truncate(time.Second) // heartbeats have whole seconds, and a write takes its time
+	written := time.Now().Truncate(time.Second) // heartbeats have whole seconds, and a write takes its time
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
-	c.EventuallyNode(t, id, "held again, though nothing was written", held(rule))
-	if took := time.Since(heard); took < silence {
+	c.EventuallyNode(t, id, "held again without a write", held(rule))
+	if took := time.Since(written); took < silence {
 		t.Errorf("held after %v, must be no earlier than %v", took, silence)
 	}
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
-	c.EventuallyNode(t, id, "released when it is heard of again", free(rule))
+	c.EventuallyNode(t, id, "released after the next heartbeat", free(rule))
 }
 
-// awayWatcher counts how many nodes of a rule carry its taint, at every revision.
+// awayWatcher counts the nodes with the rule's taint, at every revision.
 type awayWatcher struct {
 	mu   sync.Mutex
 	held map[string]bool
@@ -126,7 +126,7 @@ func (w *awayWatcher) now() []string {
 	return names
 }
 
-// taken is how many were taken away so far, each as often as it was.
+// taken returns how often nodes were held so far.
 func (w *awayWatcher) taken() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,8 +139,8 @@ func (w *awayWatcher) mostEver() int {
 	return w.most
 }
 
-// A reporter that lies about all nodes at once takes three of ten away, and no more: whatever
-// recovers, restarts or joins.
+// If a reporter wrongly reports all ten nodes as not ready, at most three are held, also while nodes recover, the
+// manager restarts, or nodes join.
 func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 10, 3
@@ -150,7 +150,7 @@ func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	for i := range fleet {
 		c.CreateNode(t, testenv.Node(node(i), testenv.Pool(name)), corev1.ConditionFalse)
 	}
-	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes must be older
 	rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(limit))
 		r.Spec.Taint.Effect = corev1.TaintEffectNoExecute
@@ -167,16 +167,16 @@ func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 	}
 	c.EventuallyRule(t, name, "limited", limited(fleet-limit))
 	if names := away.now(); !slices.Equal(names, []string{node(0), node(1), node(2)}) {
-		t.Errorf("away are %v, must be the first three by name", names)
+		t.Errorf("held nodes are %v, want the first three by name", names)
 	}
-	testenv.Eventually(t, "an event that says so", func(context.Context) error {
+	testenv.Eventually(t, "the event "+v1alpha1.EventLimited, func(context.Context) error {
 		if !slices.ContainsFunc(c.Events(t, rule), func(e eventsv1.Event) bool { return e.Reason == v1alpha1.EventLimited }) {
 			return errors.New("none yet")
 		}
 		return nil
 	})
 
-	// One recovers, and the next one goes.
+	// One node recovers, and the next one is held.
 	c.SetCondition(t, node(1), testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, node(3), "held", held(rule))
 	c.EventuallyRule(t, name, "limited", limited(fleet-limit-1))
@@ -187,21 +187,21 @@ func TestABadProbeDoesNotDrainTheFleet(t *testing.T) {
 		manager.Kill()
 		manager = c.StartProcess(t, testenv.ManagerUser)
 		c.SetCondition(t, node((round+5)%fleet), testenv.Condition, corev1.ConditionFalse)
-		testenv.Eventually(t, "as many to be away as may be", func(context.Context) error {
+		testenv.Eventually(t, "as many held nodes as maxUnavailable allows", func(context.Context) error {
 			if names := away.now(); len(names) != limit {
-				return fmt.Errorf("away are %v", names)
+				return fmt.Errorf("held nodes are %v", names)
 			}
 			return nil
 		})
 	}
 	if most := away.mostEver(); most > limit {
-		t.Errorf("%d nodes in use were away at one time, at most %d may be", most, limit)
+		t.Errorf("%d nodes in use were held at the same time, maxUnavailable is %d", most, limit)
 	}
 
-	// A new node does not count.
+	// A new node does not count against maxUnavailable.
 	newcomer := testenv.Node("new-"+name, testenv.Pool(name))
 	c.Create(t, newcomer)
-	c.EventuallyNode(t, newcomer.Name, "held beside the others", held(rule))
+	c.EventuallyNode(t, newcomer.Name, "held in addition", held(rule))
 
 	// All recover.
 	for i := range fleet {
@@ -234,13 +234,13 @@ func TestARebootHoldsANode(t *testing.T) {
 	c.EventuallyNode(t, id, "released", free(rule))
 
 	boot("a", corev1.ConditionUnknown)
-	c.EventuallyNode(t, id, "held before it is back", held(rule))
+	c.EventuallyNode(t, id, "held while it is not Ready", held(rule))
 	boot("a", corev1.ConditionTrue)
-	c.EventuallyNode(t, id, "released: it was no reboot", free(rule))
+	c.EventuallyNode(t, id, "released, because the boot ID is unchanged", free(rule))
 
 	time.Sleep(1100 * time.Millisecond) // heartbeats have whole seconds
 	boot("b", corev1.ConditionTrue)
-	c.EventuallyNode(t, id, "held, though its condition says True", held(rule))
+	c.EventuallyNode(t, id, "held although the condition is True", held(rule))
 	time.Sleep(1100 * time.Millisecond)
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "released", free(rule))
@@ -260,7 +260,7 @@ func TestAStuckNodeHasOneEvent(t *testing.T) {
 		}
 	}
 	c.EventuallyRule(t, rule.Name, "one node stuck", stuck(1))
-	told := func() (notes []string) {
+	events := func() (notes []string) {
 		for _, e := range c.Events(t, node) {
 			if e.Reason == v1alpha1.EventStuck {
 				notes = append(notes, e.Note)
@@ -269,7 +269,7 @@ func TestAStuckNodeHasOneEvent(t *testing.T) {
 		return notes
 	}
 	testenv.Eventually(t, "an event", func(context.Context) error {
-		if len(told()) == 0 {
+		if len(events()) == 0 {
 			return errors.New("none yet")
 		}
 		return nil
@@ -280,8 +280,8 @@ func TestAStuckNodeHasOneEvent(t *testing.T) {
 	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionFalse)
 	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyRule(t, rule.Name, "no node stuck", stuck(0))
-	if notes := told(); len(notes) != 1 || !strings.Contains(notes[0], testenv.Condition) {
-		t.Errorf("told %q, must be told once, and which condition it waits for", notes)
+	if notes := events(); len(notes) != 1 || !strings.Contains(notes[0], testenv.Condition) {
+		t.Errorf("events %q, want one that names the unmet condition", notes)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestADeadlineReleasesANode(t *testing.T) {
 		return nil
 	})
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
-	c.EventuallyNode(t, id, "forgiven", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.MemoryPrefix+string(rule.UID)] == "" })
+	c.EventuallyNode(t, id, "without the record of the deadline", func(n *corev1.Node) bool { return n.Annotations[v1alpha1.MemoryPrefix+string(rule.UID)] == "" })
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
 	c.EventuallyNode(t, id, "held again", held(rule))
 }
@@ -313,19 +313,19 @@ func TestRulesThatDependOnEachOther(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	first := testenv.Rule(id+"-first", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-second"} })
 	c.Create(t, first)
-	c.EventuallyRule(t, first.Name, "accepted: nobody has the name", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
+	c.EventuallyRule(t, first.Name, "accepted: no rule has the name", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds
 	second := testenv.Rule(id+"-second", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = []string{id + "-first"} })
 	c.Create(t, second)
-	c.EventuallyRule(t, second.Name, "it says that it waits for nobody", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonUnordered))
+	c.EventuallyRule(t, second.Name, "not ordered, because of the cycle", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonUnordered))
 	c.Create(t, testenv.Node(id, testenv.Pool(second.Name)))
-	c.EventuallyNode(t, id, "held all the same", held(second))
+	c.EventuallyNode(t, id, "held despite the cycle", held(second))
 	c.Patch(t, second, func() { second.Spec.DependsOn = nil })
 	c.EventuallyRule(t, second.Name, "enforced", testenv.Enforced)
 }
 
-// The taint of the second rule comes in the write in which that of the first one goes: there is no
-// state of the node with neither.
+// The manager removes the taint of the first rule and adds that of the second in one write: the node always has one
+// of them.
 func TestADependentRuleTakesOverInOneWrite(t *testing.T) {
 	t.Parallel()
 	const diskCondition = "example.com/DiskReady"
@@ -356,7 +356,7 @@ func TestADependentRuleTakesOverInOneWrite(t *testing.T) {
 			bare++
 		}
 	})
-	c.EventuallyNode(t, id, "left alone by the second rule", func(n *corev1.Node) bool { return held(network)(n) && free(disk)(n) })
+	c.EventuallyNode(t, id, "held by the first rule only", func(n *corev1.Node) bool { return held(network)(n) && free(disk)(n) })
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, id, "held by the second rule", func(n *corev1.Node) bool { return free(network)(n) && held(disk)(n) })
 	mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Status does not grow with the cluster: lists are cut, held nodes first, counts are whole.
+// The size of the status is bounded: lists are truncated and name held nodes first. The counts include all nodes.
 func TestStatusIsBounded(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -32,7 +32,7 @@ func TestStatusIsBounded(t *testing.T) {
 		t.Errorf("summary is %+v, want %+v", *got.Status.Summary, want)
 	}
 	if len(got.Status.NodeEvaluations) != v1alpha1.MaxListedNodes || len(got.Status.AppliedNodes) != v1alpha1.MaxListedNodes || !got.Status.ListsTruncated {
-		t.Errorf("%d evaluations, %d applied, cut: %v", len(got.Status.NodeEvaluations), len(got.Status.AppliedNodes), got.Status.ListsTruncated)
+		t.Errorf("%d nodeEvaluations, %d appliedNodes, listsTruncated: %v", len(got.Status.NodeEvaluations), len(got.Status.AppliedNodes), got.Status.ListsTruncated)
 	}
 	for i := range late {
 		name := fmt.Sprintf("%s-%03d", id, total-late+i)
@@ -40,7 +40,7 @@ func TestStatusIsBounded(t *testing.T) {
 			t.Errorf("evaluation %d is of %s (%s), want the held node %s", i, first.NodeName, first.TaintStatus, name)
 		}
 		if !slices.Contains(got.Status.AppliedNodes, name) {
-			t.Errorf("%s is not listed as applied", name)
+			t.Errorf("%s is not in appliedNodes", name)
 		}
 	}
 }

@@ -21,13 +21,13 @@ const (
 	stormNodes   = 50
 	stormWriters = 5
 	stormTime    = 30 * time.Second
-	// stormPause leaves the machine time for the manager and the API server.
+	// stormPause leaves CPU time for the manager and the API server.
 	stormPause = 10 * time.Millisecond
 )
 
-// storm is many writers on the same nodes. Each foreign writer owns one taint, one label and
-// one annotation on every node, remembers what it wrote last, and looks each time whether it
-// is still there. Others flip the condition and move nodes in and out of the rule's pool.
+// storm runs many writers on the same nodes. Each foreign writer owns one taint, one label and one annotation on every
+// node, and checks before each write that its last write is still there. Other writers change the condition, and move
+// nodes into and out of the rule's pool.
 type storm struct {
 	c    *testenv.Cluster
 	t    *testing.T
@@ -49,8 +49,8 @@ func newStorm(t *testing.T, c *testenv.Cluster) *storm {
 
 func stormNode(i int) string { return fmt.Sprintf("storm-%02d", i) }
 
-// blow runs all writers until the context ends.
-func (s *storm) blow(ctx context.Context) {
+// run runs all writers until the context ends.
+func (s *storm) run(ctx context.Context) {
 	var wait sync.WaitGroup
 	for i := range stormWriters {
 		wait.Go(func() { s.write(ctx, i) })
@@ -61,14 +61,14 @@ func (s *storm) blow(ctx context.Context) {
 	defer s.mu.Unlock()
 	s.t.Logf("%d foreign writes", s.writes)
 	if s.writes < stormNodes {
-		s.t.Errorf("only %d foreign writes: that was no storm", s.writes)
+		s.t.Errorf("only %d foreign writes, too few for this test", s.writes)
 	}
 	for _, lost := range s.lost {
 		s.t.Error(lost)
 	}
 }
 
-// write adds and removes what one writer owns, with optimistic locking as most do.
+// write adds and removes what one writer owns, with optimistic locking.
 func (s *storm) write(ctx context.Context, writer int) {
 	wrote := map[string]bool{}
 	key := fmt.Sprintf("example.com/writer-%d", writer)
@@ -76,7 +76,7 @@ func (s *storm) write(ctx context.Context, writer int) {
 		name := stormNode(rand.IntN(stormNodes))
 		var node corev1.Node
 		if s.c.Client.Get(ctx, types.NamespacedName{Name: name}, &node) != nil {
-			continue // the API server is away, or the storm is over
+			continue // the API server is down, or the context has ended
 		}
 		s.inspect(&node, key, wrote)
 		present := !bears(&node, key)
@@ -91,12 +91,12 @@ func (s *storm) write(ctx context.Context, writer int) {
 			s.writes++
 			s.mu.Unlock()
 		case !apierrors.IsConflict(err):
-			delete(wrote, name) // whether it was written is not known
+			delete(wrote, name) // the write may have succeeded
 		}
 	}
 }
 
-// inspect complains if what the writer wrote last is not there.
+// inspect records a loss if the node does not have what the writer wrote last.
 func (s *storm) inspect(node *corev1.Node, key string, wrote map[string]bool) {
 	_, label := node.Labels[key]
 	_, annotation := node.Annotations[key]
@@ -135,11 +135,11 @@ func (s *storm) flip(ctx context.Context) {
 	}
 }
 
-// calm waits until every node is as the rule wants it, and the rule says so.
-func (s *storm) calm() {
+// awaitEnforced waits until every node is as the rule requires, and the rule reports Enforced.
+func (s *storm) awaitEnforced() {
 	s.t.Helper()
 	for i := range stormNodes {
-		s.c.EventuallyNode(s.t, stormNode(i), "as the rule wants it", func(n *corev1.Node) bool {
+		s.c.EventuallyNode(s.t, stormNode(i), "as the rule requires", func(n *corev1.Node) bool {
 			if wantHeld(n, s.rule.Name) {
 				return held(s.rule)(n)
 			}
@@ -149,7 +149,7 @@ func (s *storm) calm() {
 	s.c.EventuallyRule(s.t, s.rule.Name, "enforced", testenv.Enforced)
 }
 
-// wantHeld is what the rule says, in the plainest words.
+// wantHeld evaluates the rule without code of the manager.
 func wantHeld(node *corev1.Node, pool string) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == testenv.Condition && condition.Status == corev1.ConditionTrue {
@@ -159,12 +159,12 @@ func wantHeld(node *corev1.Node, pool string) bool {
 	return node.Labels["pool"] == pool
 }
 
-// silence waits until the manager has not written for a while: nothing is repeated for ever.
+// silence waits until the users have not written for 3 s: no write is repeated indefinitely.
 func silence(t *testing.T, c *testenv.Cluster, users ...string) {
 	t.Helper()
 	const quiet = 3 * time.Second
 	last, since := -1, time.Now()
-	testenv.Eventually(t, "the manager to be done", func(context.Context) error {
+	testenv.Eventually(t, "the end of all writes", func(context.Context) error {
 		count := 0
 		for _, user := range users {
 			for _, request := range c.Requests(t, user) {
@@ -177,7 +177,7 @@ func silence(t *testing.T, c *testenv.Cluster, users ...string) {
 			last, since = count, time.Now()
 		}
 		if time.Since(since) < quiet {
-			return fmt.Errorf("%d writes, last seen %v ago", count, time.Since(since))
+			return fmt.Errorf("%d writes, the last %v ago", count, time.Since(since))
 		}
 		return nil
 	})
@@ -198,20 +198,20 @@ func TestNothingOfForeignWritersIsLost(t *testing.T) {
 	s := newStorm(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), stormTime/time.Duration(sized(1, 6)))
 	defer cancel()
-	s.blow(ctx)
-	s.calm()
+	s.run(ctx)
+	s.awaitEnforced()
 	silence(t, c, testenv.ManagerUser)
 }
 
-// The manager is killed thirty times at random moments, and the API server once: whatever
-// was half done is finished by the next look. With -short the manager is killed five times.
+// The test kills the manager thirty times at random moments, and the API server once. The next manager finishes what
+// was interrupted. With -short the test kills the manager five times.
 func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	s := newStorm(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
-	wait.Go(func() { s.blow(ctx) })
+	wait.Go(func() { s.run(ctx) })
 	crashes := sized(30, 5)
 	for i := range crashes {
 		p := c.StartProcess(t, testenv.ManagerUser)
@@ -237,7 +237,7 @@ func TestCrashesAtAnyMomentAreRepaired(t *testing.T) {
 	c.StartProcess(t, testenv.ManagerUser)
 	cancel()
 	wait.Wait()
-	s.calm()
+	s.awaitEnforced()
 	silence(t, c, testenv.ManagerUser)
 }
 
@@ -251,7 +251,7 @@ func patchCount(t *testing.T, c *testenv.Cluster) int {
 	return count
 }
 
-// pause lets random time pass: here time is the input, not a substitute for a condition.
+// pause waits. Only tests whose input is time use it, and not in place of a wait for a condition.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

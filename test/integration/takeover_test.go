@@ -15,8 +15,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Another controller of this API held nodes, without records, and was removed while a rule
-// was being deleted: its taint goes, as it would have gone there.
+// Another controller of this API held nodes without ownership records, and was uninstalled while a rule was being
+// deleted. The manager removes the taint of that rule, as the other controller would.
 func TestARuleDeletedWithoutAManagerLeavesNoTaint(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -37,8 +37,8 @@ func TestARuleDeletedWithoutAManagerLeavesNoTaint(t *testing.T) {
 	c.EventuallyNode(t, "elsewhere", "left alone", func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) })
 }
 
-// Nobody checks the conditions of nodes. One with an odd status must not keep the status of
-// rules from being written.
+// The API server does not validate node conditions. A condition with an invalid status must not prevent the manager
+// from writing the status of rules.
 func TestAnInvalidNodeConditionDoesNotStopStatus(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -51,7 +51,7 @@ func TestAnInvalidNodeConditionDoesNotStopStatus(t *testing.T) {
 	})
 }
 
-// A rule that waits for somebody else's finalizer says what is true.
+// A deleted rule with a foreign finalizer still has a correct status.
 func TestADeletedRuleReportsForeignFinalizers(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -63,7 +63,7 @@ func TestADeletedRuleReportsForeignFinalizers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.EventuallyNode(t, id, "free", free(rule))
-	c.EventuallyRule(t, id, "says that nothing is left", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, id, "not enforced, no node held, only the foreign finalizer left", func(r *v1alpha1.NodeReadinessRule) bool {
 		return testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDeleting)(r) && r.Status.Summary.Held == 0 &&
 			slices.Equal(r.Finalizers, []string{"example.com/keep"})
 	})
@@ -71,7 +71,7 @@ func TestADeletedRuleReportsForeignFinalizers(t *testing.T) {
 	gone(t, c, rule)
 }
 
-// Somebody's condition on the rule stays, also if it comes while we write.
+// A foreign condition of the rule survives status writes of the manager.
 func TestForeignConditionsOfARuleSurvive(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -87,12 +87,12 @@ func TestForeignConditionsOfARuleSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
-	c.EventuallyRule(t, id, "both", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, id, "enforced, with the foreign condition", func(r *v1alpha1.NodeReadinessRule) bool {
 		return testenv.Enforced(r) && r.Status.Summary.Held == 1 && meta.IsStatusConditionTrue(r.Status.Conditions, "example.com/Reviewed")
 	})
 }
 
-// A rule on which we may not put our finalizer is enforced all the same, and says what it lacks.
+// If the API server rejects the finalizer, the condition Enforced of the rule reports this.
 func TestARefusedFinalizerIsShown(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -116,11 +116,11 @@ func TestARefusedFinalizerIsShown(t *testing.T) {
 		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: id, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	})
 	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
-	// The policy acts a moment after it was made: the first rule it refuses is the one to look at.
+	// The API server enforces the policy after a delay: repeat until it rejects the finalizer of a rule.
 	for i := range 60 {
 		rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Name = id + "-" + strings.Repeat("i", i+1) })
 		c.Create(t, rule)
-		got := c.EventuallyRule(t, rule.Name, "a word on whether it is enforced", func(r *v1alpha1.NodeReadinessRule) bool {
+		got := c.EventuallyRule(t, rule.Name, "the condition Enforced", func(r *v1alpha1.NodeReadinessRule) bool {
 			return meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced) != nil
 		})
 		enforced := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionEnforced)
@@ -132,5 +132,5 @@ func TestARefusedFinalizerIsShown(t *testing.T) {
 		}
 		gone(t, c, rule)
 	}
-	t.Error("no rule said that its finalizer was refused")
+	t.Error("no rule reported that its finalizer was rejected")
 }

@@ -83,7 +83,7 @@ func startTenant(t *testing.T, c *testenv.Cluster) {
 	})
 }
 
-// gateRule is a rule for pods. There are none.
+// gateRule returns a PodReadinessRule. The tests have no pods.
 func gateRule(name string) *podv1alpha1.PodReadinessRule {
 	return &podv1alpha1.PodReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -93,8 +93,8 @@ func gateRule(name string) *podv1alpha1.PodReadinessRule {
 	}
 }
 
-// shows waits until the condition SoleController of both rules has this reason and names the namespace.
-func shows(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule, reason, namespace string) {
+// eventuallyNotSole waits until the condition SoleController of both rules has this reason and names the namespace.
+func eventuallyNotSole(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule, reason, namespace string) {
 	t.Helper()
 	testenv.Eventually(t, "the condition "+reason, func(ctx context.Context) error {
 		if err := errors.Join(c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule), c.Client.Get(ctx, client.ObjectKeyFromObject(pods), pods)); err != nil {
@@ -137,21 +137,21 @@ func hasMetric(t *testing.T, p *testenv.Process, line string) {
 	})
 }
 
-// waitsVisibly checks that a manager that waits for nrr-system shows it on rules and in its metrics.
+// waitsVisibly checks that a manager that waits for the lease in nrr-system reports this on rules and in its metrics.
 func waitsVisibly(t *testing.T, c *testenv.Cluster, p *testenv.Process, rule *v1alpha1.NodeReadinessRule, pods *podv1alpha1.PodReadinessRule) {
 	t.Helper()
-	shows(t, c, rule, pods, v1alpha1.ReasonWaitingForLease, "nrr-system")
+	eventuallyNotSole(t, c, rule, pods, v1alpha1.ReasonWaitingForLease, "nrr-system")
 	hasMetric(t, p, "node_readiness_waiting_for_lease 1")
 }
 
-// statusWrites are the writes of the status of rules by a user.
+// statusWrites returns the status writes of a user.
 func statusWrites(t *testing.T, c *testenv.Cluster, user string) []testenv.Request {
 	t.Helper()
 	return slices.DeleteFunc(c.Requests(t, user), func(r testenv.Request) bool { return !r.IsWrite() || r.Subresource != "status" })
 }
 
-// A tenant that renews a lease in its own namespace does not keep the manager from leading; the lease is
-// shown, and what the tenant wrote into it is not.
+// A tenant that renews a lease in its own namespace does not prevent the manager from leading. The manager reports the
+// namespace of the lease, but no text from it.
 func TestATenantDoesNotKeepTheManagerFromLeading(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -166,21 +166,21 @@ func TestATenantDoesNotKeepTheManagerFromLeading(t *testing.T) {
 	c.EventuallyNode(t, "tenant", "free", free(rule))
 	ready(t, p)
 
-	shows(t, c, rule, pods, v1alpha1.ReasonOtherLease, "in namespaces "+testenv.ManagerNamespace+", "+tenantNamespace+";")
+	eventuallyNotSole(t, c, rule, pods, v1alpha1.ReasonOtherLease, "in namespaces "+testenv.ManagerNamespace+", "+tenantNamespace+";")
 	hasMetric(t, p, "node_readiness_other_leases 1")
 	hasMetric(t, p, "node_readiness_waiting_for_lease 0")
 	if got := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionSoleController); strings.Contains(got.Message, "evil") {
-		t.Errorf("the message has text of the tenant: %q", got.Message)
+		t.Errorf("the message contains text of the tenant: %q", got.Message)
 	}
 	if log := p.Log(); !strings.Contains(log, testenv.ManagerNamespace+", "+tenantNamespace) || strings.Contains(log, "evil") {
-		t.Errorf("the log does not name the namespace, or has text of the tenant:\n%s", log)
+		t.Errorf("the log does not name the namespace, or contains text of the tenant:\n%s", log)
 	}
 	if !testenv.Enforced(rule) {
-		t.Errorf("the lease of a tenant changes what is enforced: %+v", rule.Status.Conditions)
+		t.Errorf("the lease of a tenant stops the enforcement: %+v", rule.Status.Conditions)
 	}
 }
 
-// Nor does it keep the clean-up from removing everything.
+// The lease of a tenant does not prevent the cleanup from removing everything.
 func TestATenantDoesNotKeepTheCleanupFromWorking(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
@@ -192,7 +192,7 @@ func TestATenantDoesNotKeepTheCleanupFromWorking(t *testing.T) {
 	wantPermitted(t, u.Cluster)
 }
 
-// A namespace that is named as a peer blocks, whatever it is called.
+// A lease in a configured peer namespace prevents the manager from leading, whatever the name of the namespace.
 func TestAPeerNamespaceBlocks(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -202,5 +202,5 @@ func TestAPeerNamespaceBlocks(t *testing.T) {
 	startTenant(t, c)
 	p := c.StartProcess(t, testenv.ManagerUser, append([]string{"--leader-election-peer-namespaces=nrr-system," + tenantNamespace}, elect...)...)
 	notReady(t, p, "leader", tenantNamespace)
-	shows(t, c, rule, pods, v1alpha1.ReasonWaitingForLease, tenantNamespace+"/"+v1alpha1.LeaseName)
+	eventuallyNotSole(t, c, rule, pods, v1alpha1.ReasonWaitingForLease, tenantNamespace+"/"+v1alpha1.LeaseName)
 }

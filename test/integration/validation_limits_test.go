@@ -51,7 +51,7 @@ func TestAPIServerStoresStatusWithTheLongestConditions(t *testing.T) {
 	})
 }
 
-// The name of a rule is part of annotations, events and metrics: the longest fits there, too.
+// The longest name of a rule also fits into annotations, events and metrics.
 func TestAPIServerStoresTheLongestName(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -86,12 +86,12 @@ func TestAPIServerDropsStatusOfNewRules(t *testing.T) {
 	got := rule.Status
 	if got.ObservedGeneration != 1 || got.TakenOverAt.Before(&rule.CreationTimestamp) || got.AppliedNodes != nil ||
 		got.Summary.Selected != 0 || meta.FindStatusCondition(got.Conditions, "Hacked") != nil {
-		t.Errorf("something of the status sent is left: %+v", got)
+		t.Errorf("the status of the request is not dropped: %+v", got)
 	}
 }
 
-// A label without a value has the empty value, as everywhere in Kubernetes. If the API server dropped it, the rule
-// would select more nodes.
+// As everywhere in Kubernetes, a label without a value has the empty value. If the API server dropped the label, the
+// rule would select more nodes.
 func TestAPIServerKeepsEmptyLabels(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -121,8 +121,8 @@ func TestAPIServerReplacesInvalidUTF8(t *testing.T) {
 	}
 }
 
-// The CRD does not check keys of matchLabels: that costs too much. The manager rejects such a rule with a condition
-// and an event, and leaves its nodes alone. internal/core/noderule tests which keys are invalid.
+// The CRD does not validate keys of matchLabels, because that exceeds the CEL cost limit. The manager rejects such a rule
+// with a condition and an event, and does not change nodes. internal/core/noderule tests which keys are invalid.
 func TestTheManagerRejectsARule(t *testing.T) {
 	t.Parallel()
 	const field, message = "spec.nodeSelector.matchLabels[{{ .Values.pool }}]", "must consist of alphanumeric characters"
@@ -137,7 +137,7 @@ func TestTheManagerRejectsARule(t *testing.T) {
 	rule := c.EventuallyRule(t, bad, "not accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalid))
 	condition := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionAccepted).Message
 	if !strings.Contains(condition, field) || !strings.Contains(condition, message) {
-		t.Errorf("the condition Accepted does not say of %s: %s\ngot %s", field, message, condition)
+		t.Errorf("want the field %q and %q in the message of the condition Accepted, got %q", field, message, condition)
 	}
 	if !testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted)(rule) || rule.Status.Summary.Selected != 0 {
 		t.Errorf("the rule is enforced: %+v", rule.Status)
@@ -148,11 +148,11 @@ func TestTheManagerRejectsARule(t *testing.T) {
 	}
 	wantEvents(t, c, rule, v1alpha1.EventInvalid)
 
-	// The taint of a later rule comes in the same write that would have added the taint of the bad rule.
+	// The manager adds the taint of a later rule in the write that would have added the taint of the rejected rule.
 	good := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Key += "-good" })
 	c.Create(t, good)
 	got := c.EventuallyNode(t, id, "held by the good rule", held(good))
 	if testenv.HasTaint(got, testenv.TaintKey(id)) || owned(got, rule) {
-		t.Errorf("the bad rule touched the node: taints %v, annotations %v", got.Spec.Taints, got.Annotations)
+		t.Errorf("the rejected rule changed the node: taints %v, annotations %v", got.Spec.Taints, got.Annotations)
 	}
 }

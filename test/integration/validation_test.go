@@ -19,14 +19,14 @@ import (
 	"github.com/readygate/readygate/internal/testenv/manifest"
 )
 
-// internal/plugin/lint tests every rule of the CRD with the API server's own code. These tests show with one case per
-// kind of rule that an API server with the CRD does the same.
+// internal/plugin/lint tests every validation of the CRD with the API server's own code. These tests check one case per
+// kind of validation on an API server with the CRD.
 
 type edits = manifest.Edits
 
 const rulesPath = "/apis/readiness.node.x-k8s.io/v1alpha1/nodereadinessrules"
 
-// rawClient sends bytes as they are.
+// rawClient sends request bodies unchanged.
 func rawClient(t testing.TB, c *testenv.Cluster) rest.Interface {
 	t.Helper()
 	set, err := kubernetes.NewForConfig(c.Config)
@@ -36,7 +36,7 @@ func rawClient(t testing.TB, c *testenv.Cluster) rest.Interface {
 	return set.Discovery().RESTClient()
 }
 
-// post creates a rule from JSON, with this field validation.
+// post creates a rule from JSON with this field validation.
 func post(t testing.TB, c *testenv.Cluster, body []byte, strictness string) error {
 	t.Helper()
 	return rawClient(t, c).Post().AbsPath(rulesPath).Param("fieldValidation", strictness).
@@ -62,11 +62,11 @@ func wantNoRule(t *testing.T, c *testenv.Cluster, id string) {
 	t.Helper()
 	err := c.Client.Get(t.Context(), client.ObjectKey{Name: id}, &v1alpha1.NodeReadinessRule{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("there is a rule: %v", err)
+		t.Errorf("the rule %s exists: %v", id, err)
 	}
 }
 
-// The result does not depend on the field validation that the client asks for.
+// The result does not depend on the field validation that the client requests.
 func TestAPIServerRejectsRules(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edits          edits
@@ -102,7 +102,7 @@ func TestAPIServerRejectsRules(t *testing.T) {
 	}
 }
 
-// A client that asks for it, like kubectl, gets an error for an unknown field. For other clients the field is dropped.
+// With strict field validation, which kubectl requests, an unknown field is an error. Otherwise the field is dropped.
 func TestAPIServerRejectsUnknownFields(t *testing.T) {
 	for field, changes := range map[string]edits{
 		"spec.conditions[0].status": {"spec.conditions.0.status": "'True'"},
@@ -132,7 +132,7 @@ func TestAPIServerAcceptsRules(t *testing.T) {
 	long := strings.Repeat("a", 253) + "/" + strings.Repeat("b", 63)
 	for name, tc := range map[string]struct {
 		edits  edits
-		labels map[string]string // of a node that the rule selects; pool={id} if nil
+		labels map[string]string // of a selected node; nil: pool={id}
 	}{
 		"no edit":       {},
 		"hostile texts": {edits: edits{"spec.conditions": "[" + hostileConditions() + "]"}},

@@ -13,13 +13,13 @@ import (
 	"github.com/readygate/readygate/internal/testenv/manifest"
 )
 
-// full is a rule with a value in each immutable field.
+// full are the edits for a rule with a value in each immutable field.
 var full = edits{
 	"spec.conditions":                    "[{type: A, requiredStatus: 'True'}, {type: B, requiredStatus: 'False', defaultStatus: 'True'}]",
 	"spec.nodeSelector.matchExpressions": "[{key: zone, operator: In, values: [a, b]}]",
 }
 
-// ways are how a manifest reaches a rule that exists.
+// ways are the requests with which a manifest changes an existing rule.
 var ways = map[string]func(t *testing.T, c *testenv.Cluster, id string, body []byte) error{"replace": replace, "apply": apply}
 
 // replace does what kubectl replace does.
@@ -37,7 +37,7 @@ func replace(t *testing.T, c *testenv.Cluster, id string, body []byte) error {
 		}
 		err = rawClient(t, c).Put().AbsPath(rulesPath, id).Param("fieldValidation", metav1.FieldValidationStrict).
 			SetHeader("Content-Type", "application/json").Body(current).Do(t.Context()).Error()
-		if !apierrors.IsConflict(err) { // the manager writes too
+		if !apierrors.IsConflict(err) { // the manager has written the rule meanwhile
 			return err
 		}
 	}
@@ -106,14 +106,14 @@ func TestAPIServerAcceptsChanges(t *testing.T) {
 				}
 				rule := c.EventuallyRule(t, id, "accepted as it is now", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 				if (rule.Status.DryRunResults != nil) != rule.Spec.DryRun {
-					t.Errorf("dryRun is %t, and its results are %v", rule.Spec.DryRun, rule.Status.DryRunResults)
+					t.Errorf("dryRun is %t, but the dry-run results are %v", rule.Spec.DryRun, rule.Status.DryRunResults)
 				}
 			})
 		}
 	}
 }
 
-// A second field manager of one list cannot add a condition.
+// A second field manager cannot add a condition to the list.
 func TestAPIServerRejectsConditionsOfASecondFieldManager(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
