@@ -25,7 +25,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// apply makes or changes a rule, as kubectl apply --server-side does.
+// apply creates or changes a rule, like kubectl apply --server-side.
 func (s *session) apply(ctx context.Context, apply *scenario.Apply) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.script.rules[apply])
 	if err != nil {
@@ -46,12 +46,12 @@ func (s *session) apply(ctx context.Context, apply *scenario.Apply) error {
 
 // expectRefusal expects that the API server rejected a rule with an error that contains a text.
 func (s *session) expectRefusal(text string, err error) error {
-	p := proof{text: "the API server refuses it, naming " + text}
+	p := proof{text: "the API server rejects the rule with an error that contains " + text}
 	switch {
 	case err == nil:
-		p.err = errors.New("the API server accepted it")
+		p.err = errors.New("the API server accepted the rule")
 	case !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text):
-		p.err = fmt.Errorf("the API server answered: %w", err)
+		p.err = fmt.Errorf("the API server returned: %w", err)
 	}
 	return s.prove(p)
 }
@@ -63,7 +63,7 @@ func (s *session) deleteRule(ctx context.Context, name string) error {
 	return nil
 }
 
-// join lets a node join, with a reporter on it, and an agent if the scenario has rules for pods.
+// join creates a node with a reporter, and with an agent if the scenario has rules for pods.
 func (s *session) join(ctx context.Context, name string, join *scenario.Join) error {
 	reported := s.script.Reported(join)
 	if len(reported) > 0 {
@@ -89,7 +89,7 @@ func (s *session) join(ctx context.Context, name string, join *scenario.Join) er
 	return s.reporters.run(ctx, name, true)
 }
 
-// newNode is a node of the scenario. Agents see the boot of this machine: where there are any, the nodes have that one, too.
+// newNode returns a node of the scenario. Agents read the boot ID of this machine, so with agents the nodes have it too.
 func (s *session) newNode(name string, labels map[string]string) *corev1.Node {
 	bootID := string(uuid.NewUUID())
 	if len(s.script.podRules) > 0 {
@@ -103,7 +103,7 @@ func (s *session) newNode(name string, labels map[string]string) *corev1.Node {
 	}
 }
 
-// taintsOf reads taints as the scenario has them: key=value:effect.
+// taintsOf parses the taints of the scenario: key=value:effect.
 func taintsOf(texts []string) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, text := range texts {
@@ -114,8 +114,8 @@ func taintsOf(texts []string) []corev1.Taint {
 	return taints
 }
 
-// nodeCPU is, in thousandths, what pods can share on a node of the demo: a little less than
-// KWOK says that there is.
+// nodeCPU is the CPU that pods can share on a node of the demo, in millicores: a little less than
+// KWOK reports as allocatable.
 const nodeCPU = 31000
 
 // deploy creates a Deployment.
@@ -135,11 +135,11 @@ func (s *session) deploy(ctx context.Context, deploy *scenario.Deploy) error {
 	})
 }
 
-// restartedAt is what kubectl rollout restart changes.
+// restartedAt is the annotation that kubectl rollout restart sets.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// daemonSet makes a DaemonSet, or restarts one that is there. On a node whose taints it does not
-// tolerate it has no pod at all.
+// daemonSet creates a DaemonSet, or restarts an existing one. It has no pod on a node whose taints it does not
+// tolerate.
 func (s *session) daemonSet(ctx context.Context, d *scenario.DaemonSet) error {
 	ds := newDaemonSet(d.Name, d.Labels)
 	if d.Reports == "" {
@@ -159,10 +159,10 @@ func newDaemonSet(name string, labels map[string]string) *appsv1.DaemonSet {
 	}
 }
 
-// appLabel is on the pods of a Deployment or DaemonSet, and is its name.
+// appLabel is the label of pods with the name of their Deployment or DaemonSet.
 const appLabel = "app"
 
-// podTemplate is for pods that tolerate no taint of a rule.
+// podTemplate returns a template of pods that tolerate no taint of a rule.
 func podTemplate(name string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appLabel: name}},
@@ -174,8 +174,8 @@ func podTemplate(name string) corev1.PodTemplateSpec {
 	}
 }
 
-// mutated asks the API server by a dry run whether an object of this kind with these labels would be created with what a rule
-// adds: a Node with its taint, a Pod with its gate, a DaemonSet with a toleration.
+// mutated reports, from a dry-run create, whether a rule changes a new object of this kind with these labels: adds a
+// taint to a Node, a gate to a Pod, or a toleration to a DaemonSet.
 func (s *session) mutated(ctx context.Context, kind string, labels map[string]string) (bool, error) {
 	const name = "readygate-dry-run"
 	switch kind {

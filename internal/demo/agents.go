@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/podgate"
 )
 
-// runAgent runs podgate's own code for a node that has joined, in this process. The token of the agent names the node: with any
-// other token the agent may write nothing.
+// runAgent runs podgate for a node in this process. The token of the agent names the node: a policy rejects the writes of
+// an agent with any other token.
 func (s *session) runAgent(ctx context.Context, node *corev1.Node) error {
 	config, err := s.as(ctx, admission.ManagerNamespace, admission.PodgateAccount, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
 	if err != nil {
@@ -25,14 +25,15 @@ func (s *session) runAgent(ctx context.Context, node *corev1.Node) error {
 	options.RestConfig, options.Node, options.Holder, options.Workers = config, node.Name, "demo", 1
 	options.MetricsAddr, options.HealthAddr = "0", "0"
 	s.agents[node.Name] = options.Registry
-	s.runProgram(ctx, "the agent of "+node.Name, options.Run)
+	s.runProgram(ctx, "the podgate agent of "+node.Name, options.Run)
 	return nil
 }
 
 // lastMetric is the counter of an agent with the component that was the last one to become ready.
 const lastMetric = "readygate_podgate_last_component_total"
 
-// lastComponents are the components that were the last ones to become ready for pods of a node, by the metrics of its agent.
+// lastComponents returns the components that were the last ones to become ready for pods of a node, from the metrics of
+// its agent.
 func (s *session) lastComponents(node string) ([]string, error) {
 	metrics := s.agents[node]
 	if metrics == nil {
@@ -41,7 +42,7 @@ func (s *session) lastComponents(node string) ([]string, error) {
 	return lastOf(metrics)
 }
 
-// lastOf are the components that metrics name as the last ones.
+// lastOf returns the components that metrics name as the last ones.
 func lastOf(metrics prometheus.Gatherer) ([]string, error) {
 	families, err := metrics.Gather()
 	if err != nil {

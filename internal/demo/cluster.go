@@ -27,19 +27,19 @@ import (
 // Namespace is the namespace of the pods of a scenario.
 const Namespace = "readygate-demo"
 
-// fieldOwner is the demo, where it plays kubectl or a kubelet.
+// fieldOwner is the field owner of the demo's writes as kubectl or a kubelet.
 const fieldOwner = client.FieldOwner("readygate-demo")
 
 // cluster is the cluster on which a scenario is played.
 type cluster struct {
 	client     client.Client
-	config     *rest.Config // may do everything that the demo does
-	kubeconfig string       // a file with the same
+	config     *rest.Config // of an administrator
+	kubeconfig string       // path of a file with the same
 	plane      *controlplane.ControlPlane
 }
 
-// startCluster starts a control plane of the demo's own, with a scheduler, the controllers of Kubernetes, and KWOK. The
-// cluster is nil if the control plane does not start; after another error, the caller stops it.
+// startCluster starts a control plane with a scheduler, the controllers of Kubernetes, and KWOK. The
+// cluster is nil if the control plane does not start; after any other error, the caller must stop it.
 func startCluster(ctx context.Context, binaries, dir string, say func(string)) (*cluster, error) {
 	say("starting etcd and kube-apiserver")
 	plane, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
@@ -71,13 +71,13 @@ func startCluster(ctx context.Context, binaries, dir string, say func(string)) (
 // tokenLifetime is the maximum duration of a demo.
 const tokenLifetime = 12 * time.Hour
 
-// as is the configuration of a service account: it may do what its role allows. The token
-// may be bound to an object, and lives no longer than that; nil: it is not.
+// as returns the client configuration of a service account. The token is bound to an object, and expires with it;
+// nil: not bound.
 func (c *cluster) as(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())), BoundObjectRef: bound}}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := c.client.SubResource("token").Create(ctx, owner, request); err != nil {
-		return nil, fmt.Errorf("asking for a token of the account %s/%s: %w", namespace, account, err)
+		return nil, fmt.Errorf("requesting a token of the service account %s/%s: %w", namespace, account, err)
 	}
 	config := rest.AnonymousClientConfig(c.config)
 	config.BearerToken = request.Status.Token
@@ -94,7 +94,7 @@ func (c *cluster) create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// patch merges fields into an object; if one of them is the status, into its status. Other conditions stay as they are.
+// patch merges fields into an object, or into its status if status is one of them. Other conditions stay unchanged.
 func (c *cluster) patch(ctx context.Context, obj client.Object, owner client.FieldOwner, fields map[string]any) error {
 	data, err := json.Marshal(fields)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// endpoints are the health endpoints of the components of all nodes, at
-// http://127.0.0.1:PORT/NODE/COMPONENT. One whose health was never set is down.
+// endpoints serves the health endpoints of the components of all nodes, at
+// http://127.0.0.1:PORT/NODE/COMPONENT. An endpoint is down until its health is set.
 type endpoints struct {
 	address string
 	server  *http.Server
@@ -21,7 +21,7 @@ type endpoints struct {
 	health map[string]scenario.Health
 }
 
-// serveEndpoints serves them until they are closed.
+// serveEndpoints starts the server of the endpoints.
 func serveEndpoints(ctx context.Context) (*endpoints, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,14 +39,14 @@ func (e *endpoints) url(node, component string) string {
 	return "http://" + e.address + "/" + node + "/" + component
 }
 
-// setHealth changes how a component answers.
+// setHealth changes the health that an endpoint reports.
 func (e *endpoints) setHealth(node, component string, is scenario.Health) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.health["/"+node+"/"+component] = is
 }
 
-// ServeHTTP answers for a component.
+// ServeHTTP responds with the health of a component.
 func (e *endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	is := e.health[r.URL.Path]
@@ -55,7 +55,7 @@ func (e *endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case scenario.Up:
 		w.WriteHeader(http.StatusOK)
 	case scenario.Hangs:
-		<-r.Context().Done() // until the client gives up or the demo ends
+		<-r.Context().Done() // until the client disconnects or the demo ends
 	default:
 		http.Error(w, "not ready", http.StatusServiceUnavailable)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// frame is everything that is on the screen at one moment.
+// frame is the content of the screen at one moment.
 type frame struct {
 	title, step, url string
 	elapsed          time.Duration
@@ -28,17 +28,16 @@ type frame struct {
 	pods             map[string]int // by node
 	running, waiting int
 	ready, gated     int        // pods
-	closed           []view.Pod // those that wait for their network
+	closed           []view.Pod // pods that wait for their network
 
 	columns, rows int
 	style         terminal.Style
 }
 
-// fewNodes is how many nodes are shown one by one in the order of their names. Of more, those
-// that are held come first.
+// fewNodes is the maximum number of nodes in the table. If there are more, held nodes come first.
 const fewNodes = 20
 
-// fewRows is a terminal too low for empty lines.
+// fewRows is the height of a terminal below which the frame has no empty lines.
 const fewRows = 12
 
 // count counts the pods of the scenario.
@@ -59,7 +58,7 @@ func (f *frame) count(pods []scenario.PodState) {
 	f.waiting = f.pods[""]
 }
 
-// lines is the drawing.
+// lines returns the lines of the frame.
 func (f *frame) lines() []string {
 	clock := fmt.Sprintf("%d:%02d", int(f.elapsed.Minutes()), int(f.elapsed.Seconds())%60)
 	lines := []string{
@@ -71,7 +70,7 @@ func (f *frame) lines() []string {
 		lines = slices.Concat([]string{""}, lines, []string{""})
 	}
 	if len(f.nodes) == 0 {
-		return append(lines, f.style.Dim("no node has joined yet"))
+		return append(lines, f.style.Dim("no nodes yet"))
 	}
 	shown := f.shown(f.rows - len(lines) - 3)
 	lines = append(lines, f.table(shown)...)
@@ -94,7 +93,7 @@ func (f *frame) counts() string {
 	return text
 }
 
-// shown are the nodes that there is room for, worker-2 before worker-10.
+// shown returns the nodes that fit, worker-2 before worker-10.
 func (f *frame) shown(room int) []view.Node {
 	const digits = "0123456789"
 	nodes := slices.SortedFunc(slices.Values(f.nodes), func(a, b view.Node) int {
@@ -106,7 +105,7 @@ func (f *frame) shown(room int) []view.Node {
 	})
 	if len(nodes) > min(fewNodes, room) {
 		slices.SortStableFunc(nodes, func(a, b view.Node) int {
-			a.Name, b.Name = "", "" // held nodes first, but else the order of before
+			a.Name, b.Name = "", "" // held nodes first, otherwise in the same order
 			return view.CompareNodes(a, b)
 		})
 	}
@@ -116,7 +115,7 @@ func (f *frame) shown(room int) []view.Node {
 // stateColumn is the column of the table that has a colour.
 const stateColumn = 1
 
-// table has a line for each node. If the terminal is too narrow, it leaves out the taints, and then the pods.
+// table returns a header and one line per node. If the terminal is too narrow, it omits the taints, then the pods.
 func (f *frame) table(nodes []view.Node) []string {
 	rows := [][]string{{"NODE", "STATE", "FOR", "PODS", "WAITS FOR", "TAINTS"}}
 	for _, node := range nodes {
@@ -144,7 +143,7 @@ func (f *frame) table(nodes []view.Node) []string {
 	return lines
 }
 
-// aligned are lines with these columns of the rows.
+// aligned returns lines with these columns of the rows.
 func aligned(rows [][]string, columns []int) []string {
 	var text bytes.Buffer
 	writer := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -163,10 +162,10 @@ func aligned(rows [][]string, columns []int) []string {
 	return lines
 }
 
-// stateTexts differ in shape too, not by colour alone.
+// stateTexts differ in shape, not only in colour.
 var stateTexts = map[noderule.State]string{noderule.Held: "○ held", noderule.Released: "● released"}
 
-// row has the cells of a node, without colours.
+// row returns the cells of a node, without colours.
 func (f *frame) row(node view.Node) []string {
 	var taints []string
 	var met time.Time // when the last requirement of a rule became met
@@ -191,10 +190,10 @@ func (f *frame) row(node view.Node) []string {
 	}
 }
 
-// short is the name without its prefix: CalicoReady of projectcalico.org/CalicoReady.
+// short returns a name without its prefix: CalicoReady of projectcalico.org/CalicoReady.
 func short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// waitsFor is what is missing in as few words as can be, each once: "CalicoReady is False".
+// waitsFor returns the unmet requirements as short texts without duplicates: "CalicoReady is False".
 func waitsFor(node view.Node) []string {
 	var texts []string
 	for _, m := range missing(node) {
@@ -209,7 +208,7 @@ func waitsFor(node view.Node) []string {
 	return append(texts, otherCauses(node)...)
 }
 
-// missing are the unmet requirements of enforced rules. A rule that waits for another rule has not evaluated its own yet.
+// missing returns the unmet requirements of enforced rules, without those of rules that wait for another rule.
 func missing(node view.Node) []view.Missing {
 	var all []view.Missing
 	for _, s := range node.Rules {
@@ -220,7 +219,7 @@ func missing(node view.Node) []view.Missing {
 	return all
 }
 
-// otherCauses is what a held node waits for that is no condition.
+// otherCauses returns why a node is held, other than by unmet requirements.
 func otherCauses(node view.Node) []string {
 	var all []string
 	for _, s := range node.Rules {
@@ -232,14 +231,14 @@ func otherCauses(node view.Node) []string {
 }
 
 var otherCauseTexts = map[noderule.Cause]string{
-	noderule.CauseMinReady: "its conditions to last",
+	noderule.CauseMinReady: "minReadySeconds",
 	noderule.CauseNotReady: "the node to be Ready",
 }
 
-// details are what a gate says about the components that it names.
+// details are the reasons, in parentheses, in the text of a gate.
 var details = regexp.MustCompile(` \([^()]*\)`)
 
-// closedOn is what pods of a node wait for, one text for all that wait for the same components: "2 pods wait for
+// closedOn returns one text per set of components that pods of a node wait for: "2 pods wait for
 // policy".
 func (f *frame) closedOn(node string) []string {
 	count := map[string]int{}

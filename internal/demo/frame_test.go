@@ -127,7 +127,7 @@ func TestDryRunRuleShowsNoMissingCondition(t *testing.T) {
 
 func TestAHoldWithoutAMissingConditionShowsWhatTheNodeWaitsFor(t *testing.T) {
 	for cause, want := range map[noderule.Cause]string{
-		noderule.CauseMinReady:   "its conditions to last",
+		noderule.CauseMinReady:   "minReadySeconds",
 		noderule.CauseNotReady:   "the node to be Ready",
 		noderule.CauseDependency: "Net is not reported",
 	} {

@@ -28,8 +28,8 @@ const (
 	reporterAccount = "reporter"
 )
 
-// install installs the API, the policies, and the accounts of the manager, the agents and the reporters. Each account may do
-// what that of a user's cluster may.
+// install installs the API, the policies, and the accounts of the manager, the agents and the reporters. Each account has
+// the permissions that it has on a user's cluster.
 func (c *cluster) install(ctx context.Context, root string) error {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *cluster) install(ctx context.Context, root string) error {
 func readRoles(path string) ([]client.Object, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading roles (the demo runs in the root of the repository): %w", err)
+		return nil, fmt.Errorf("reading roles (run the demo in the root of the repository): %w", err)
 	}
 	var roles []client.Object
 	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
@@ -85,7 +85,7 @@ func readRoles(path string) ([]client.Object, error) {
 	return roles, nil
 }
 
-// account is a service account with its roles and their bindings.
+// account returns a service account with its roles and their bindings.
 func account(namespace, name string, roles ...client.Object) []client.Object {
 	objects := []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}

@@ -15,8 +15,8 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// reboot lets a node go away for a reboot, or be there in another boot. Conditions that reporters
-// wrote stay as they are, as on a machine that reboots.
+// reboot takes a node down for a reboot, or brings it back with a new boot ID. Conditions of reporters
+// stay unchanged, as on a real node.
 func (s *session) reboot(ctx context.Context, name string, away bool) error {
 	s.reporters.shutDown(name)
 	mark := func(value any) error {
@@ -27,13 +27,13 @@ func (s *session) reboot(ctx context.Context, name string, away bool) error {
 		return s.patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, fieldOwner, map[string]any{"status": status})
 	}
 	if away {
-		// KWOK must know before it sees that the node is not Ready.
+		// The annotation must be there before KWOK observes that the node is not Ready.
 		if err := mark("true"); err != nil {
 			return err
 		}
 		return write(map[string]any{"conditions": []corev1.NodeCondition{nodeReady(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")}})
 	}
-	err := write(map[string]any{ // in one write, as a kubelet does
+	err := write(map[string]any{ // in one write, like a kubelet
 		"conditions": []corev1.NodeCondition{nodeReady(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")},
 		"nodeInfo":   map[string]string{"bootID": string(uuid.NewUUID())},
 	})
@@ -51,8 +51,8 @@ func nodeReady(status corev1.ConditionStatus, reason, message string) corev1.Nod
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 }
 
-// newSandbox removes the sandboxes of the pods of a Deployment on a node, or gives them new ones, as a
-// kubelet does. KWOK sets Ready, depending on their gates.
+// newSandbox removes the sandboxes of the pods of a Deployment on a node, or gives them new ones, like a
+// kubelet. KWOK sets Ready, depending on the gates.
 func (s *session) newSandbox(ctx context.Context, deploy, node string, gone bool) error {
 	pods, err := s.podsOf(ctx, deploy, node)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *session) newSandbox(ctx context.Context, deploy, node string, gone bool
 	return nil
 }
 
-// podsOf are the pods of a Deployment on a node, by name. It is an error if there is none.
+// podsOf returns the pods of a Deployment on a node, by name, or an error if there are none.
 func (s *session) podsOf(ctx context.Context, deploy, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := s.client.List(ctx, &list, client.InNamespace(Namespace), client.MatchingLabels{appLabel: deploy}); err != nil {
@@ -87,7 +87,7 @@ func (s *session) podsOf(ctx context.Context, deploy, node string) ([]corev1.Pod
 	return pods, nil
 }
 
-// sandboxGone is the status of a pod that has no sandbox any more.
+// sandboxGone returns the status of a pod whose sandbox was removed.
 func sandboxGone() map[string]any {
 	return map[string]any{"conditions": []map[string]any{
 		podCondition(corev1.PodReadyToStartContainers, corev1.ConditionFalse, ""),
@@ -96,7 +96,7 @@ func sandboxGone() map[string]any {
 	}}
 }
 
-// sandboxThere is the status of a pod that has another one, with this address.
+// sandboxThere returns the status of a pod with a new sandbox and this address.
 func sandboxThere(pod *corev1.Pod, address string) map[string]any {
 	conditions := []map[string]any{
 		podCondition(corev1.PodReadyToStartContainers, corev1.ConditionTrue, ""),
@@ -111,15 +111,15 @@ func sandboxThere(pod *corev1.Pod, address string) map[string]any {
 	}
 }
 
-// podCondition is a condition of a pod as its kubelet writes it. An empty reason removes the old one.
+// podCondition returns a pod condition in the form that a kubelet writes. An empty reason removes the old one.
 func podCondition(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "lastTransitionTime": metav1.Now()}
 }
 
-// address is the nth address of a range of which KWOK gives pods none.
+// address returns the nth address of a range that KWOK does not assign to pods.
 func address(n int) string { return fmt.Sprintf("10.201.%d.%d", n/250, n%250+1) }
 
-// setHealth changes a component of a node.
+// setHealth changes the health of a component on a node.
 func (s *session) setHealth(ctx context.Context, node string, change *scenario.Change) {
 	if s.podComponents.sets(change.Name) {
 		s.podComponents.setHealth(ctx, node, change.Name, change.Is)

@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// monitor observes every version of the nodes and pods of a scenario, and records what is needed to check the invariants.
+// monitor watches every version of the nodes and pods of a scenario, and records the data to check the invariants.
 type monitor struct {
 	now          func() time.Time
 	requirements map[string][]requirement // conditions that a gate requires, by gate
@@ -29,19 +29,19 @@ type monitor struct {
 	mu         sync.Mutex
 	nodes      map[string]*history
 	pods       map[string]podVersion
-	joinTaints map[string][]corev1.Taint // what nodes joined with
+	joinTaints map[string][]corev1.Taint // initial taints, by node
 
 	binds         []bind
 	openings      []opening
-	lostTaints    []string // taints with which nodes joined
-	unheldBoots   []string // nodes that no rule held when they came back from a reboot
+	lostTaints    []string // initial taints that were removed
+	unheldBoots   []string // nodes that no rule held after a reboot
 	readyTooEarly []string // pods that were Ready before their gate was open
 
 	taintChecks, reboots, holds, releases int
-	opens                                 int             // gates that were opened, for whatever reason
+	opens                                 int             // opened gates, for any reason
 	readied                               int             // pods with a gate that became Ready
-	delays                                []time.Duration // from the last condition's turn to True until the node was free
-	gateDelays                            []time.Duration // from the last component ready until the gate was open
+	delays                                []time.Duration // from the last condition True to the release of the node
+	gateDelays                            []time.Duration // from the last component ready to the open gate
 }
 
 // requirement is the condition that a component of a rule must have.
@@ -52,13 +52,13 @@ type requirement struct {
 	ofNode    bool
 }
 
-// history is what happened to one node.
+// history is the history of one node.
 type history struct {
 	versions []nodeVersion
 	lastTrue time.Time // when a condition last became True
 }
 
-// nodeVersion is a state of a node that differs from the one before.
+// nodeVersion is a state of a node that differs from the previous one.
 type nodeVersion struct {
 	number   uint64                            // resourceVersion: one counter for all objects of a cluster
 	taints   []corev1.Taint                    // of rules
@@ -70,29 +70,29 @@ type nodeVersion struct {
 type podVersion struct {
 	scenario.PodState
 	statuses map[string]corev1.ConditionStatus // of conditions
-	lastTrue time.Time                         // when a component last became ready for it
+	lastTrue time.Time                         // when a component last became ready for the pod
 }
 
-// bind is the moment in which a pod was bound.
+// bind is the binding of a pod to a node.
 type bind struct {
 	pod, node   string
 	number      uint64
 	tolerations []corev1.Toleration
 }
 
-// opening is the moment in which a gate was opened because all components were ready.
+// opening is a gate that was opened because all components were ready.
 type opening struct {
 	pod, node, gate string
 	number          uint64
-	missing         []string // components whose conditions of the pod were not met then
+	missing         []string // components whose pod conditions were not met at that time
 }
 
 func newMonitor(now func() time.Time) *monitor {
 	return &monitor{now: now, nodes: map[string]*history{}, pods: map[string]podVersion{}, joinTaints: map[string][]corev1.Taint{}}
 }
 
-// watch shows nodes and pods to the monitor, and pods to the components that set conditions of them, until the context is over.
-// It returns when everything has been seen once.
+// watch passes nodes and pods to the monitor, and pods to the simulated components, until the context ends.
+// It returns when the caches are synced.
 func (s *session) watch(ctx context.Context) error {
 	api, err := kubernetes.NewForConfig(s.config)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *session) watch(ctx context.Context) error {
 		return err
 	}
 	factory.StartWithContext(ctx)
-	s.programs.Go(func() error { // so that no handler runs after the session
+	s.programs.Go(func() error { // no handler may run after the session
 		<-ctx.Done()
 		factory.Shutdown()
 		return nil
@@ -116,7 +116,7 @@ func (s *session) watch(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// handler calls observe for each version of an object, and forget with the name of one that is deleted.
+// handler calls observe for each version of an object, and forget with the name of a deleted object.
 func handler[T any](observe func(T), forget func(name string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { observe(obj.(T)) },
@@ -129,7 +129,7 @@ func handler[T any](observe func(T), forget func(name string)) cache.ResourceEve
 	}
 }
 
-// ofRules are the taints of a node that only rules may manage, and that keep pods away.
+// ofRules returns the taints of a node that only rules may manage, without PreferNoSchedule taints.
 func ofRules(node *corev1.Node) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, taint := range node.Spec.Taints {
@@ -140,12 +140,12 @@ func ofRules(node *corev1.Node) []corev1.Taint {
 	return taints
 }
 
-// ofRule reports whether a taint of this key is one that only rules may manage.
+// ofRule reports whether only rules may manage taints with this key.
 func ofRule(key string) bool {
 	return slices.ContainsFunc(v1alpha1.TaintPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// at is the version that the node had when the cluster's counter stood there; the zero version if it had none.
+// at returns the version of the node at a resourceVersion of the cluster; the zero version if there was none.
 func (h *history) at(number uint64) nodeVersion {
 	var at nodeVersion
 	for _, v := range h.versions {
@@ -157,8 +157,8 @@ func (h *history) at(number uint64) nodeVersion {
 	return at
 }
 
-// violations are what broke an invariant, and how often the monitor observed what the invariant is about. Versions of nodes are
-// looked up here and not when a pod is observed: the watch of nodes may be behind that of pods for a moment.
+// violations returns the violations of an invariant and the number of observations that it was checked with. It compares
+// with versions of nodes only here, because the watch of nodes may lag behind the watch of pods.
 func (m *monitor) violations(invariant scenario.Invariant) (found []string, checks int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +198,7 @@ func (m *monitor) violations(invariant scenario.Invariant) (found []string, chec
 	return nil, 0
 }
 
-// podStates are the pods as they are now, with their nodes as the cluster calls them.
+// podStates returns the current states of the pods.
 func (m *monitor) podStates() []scenario.PodState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +209,7 @@ func (m *monitor) podStates() []scenario.PodState {
 	return all
 }
 
-// numberOf is 0 where the API server's versions are no numbers; those of Kubernetes are.
+// numberOf returns the resourceVersion as a number, which it is in Kubernetes; 0 if it is not.
 func numberOf(obj metav1.Object) uint64 {
 	number, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 	return number

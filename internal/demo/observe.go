@@ -13,14 +13,14 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// joins notes what a node is about to join with.
+// joins records the initial taints of a node before it is created.
 func (m *monitor) joins(node string, taints []corev1.Taint) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.joinTaints[node] = taints
 }
 
-// observeNode records what changed between two versions of a node.
+// observeNode records the changes between two versions of a node.
 func (m *monitor) observeNode(node *corev1.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *monitor) observeNode(node *corev1.Node) {
 	if rebooted && before.statuses[string(corev1.NodeReady)] != corev1.ConditionTrue {
 		m.reboots++
 		if !held {
-			m.unheldBoots = append(m.unheldBoots, fmt.Sprintf("node %s came back from a reboot without the taint of a rule", node.Name))
+			m.unheldBoots = append(m.unheldBoots, fmt.Sprintf("node %s was Ready after a reboot without the taint of a rule", node.Name))
 		}
 	}
 	if before.number = now.number; !reflect.DeepEqual(before, now) {
@@ -66,7 +66,7 @@ func (m *monitor) historyOf(node string) *history {
 	return seen
 }
 
-// checkJoinTaints records taints that the node joined with and has lost.
+// checkJoinTaints records initial taints that the node has lost.
 func (m *monitor) checkJoinTaints(node *corev1.Node) {
 	for _, joined := range m.joinTaints[node.Name] {
 		m.taintChecks++
@@ -76,7 +76,7 @@ func (m *monitor) checkJoinTaints(node *corev1.Node) {
 	}
 }
 
-// observePod records what changed between two versions of a pod.
+// observePod records the changes between two versions of a pod.
 func (m *monitor) observePod(pod *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *monitor) observePod(pod *corev1.Pod) {
 	m.pods[pod.Name] = now
 }
 
-// opened records that a gate was opened. Conditions are required only if the reason is that all components are ready.
+// opened records an opened gate. Conditions are required only for the reason AllComponentsReady.
 func (m *monitor) opened(lastTrue time.Time, pod *corev1.Pod, gate string) {
 	m.opens++
 	if conditionOf(pod, gate).Reason != podv1alpha1.ReasonAllReady {

@@ -16,16 +16,16 @@ import (
 
 // Options configure the demo.
 type Options struct {
-	// Scenario is the name of a scenario, or the path of a file. Empty: the CNI guide.
+	// Scenario is the name of a scenario, or the path of a file. Empty: DefaultScenario.
 	Scenario string
 	// Root is the root of the repository.
 	Root string
-	// Binaries is the directory of kube-apiserver, kwok and the others.
+	// Binaries is the directory of kube-apiserver, kwok and the other binaries.
 	Binaries string
-	// Logs is the directory of the log of each scenario: what the manager, the agents and the reporters log.
+	// Logs is the directory of the log files, one per scenario, with the logs of the manager, the agents and the reporters.
 	Logs string
 
-	// Once ends the demo at the end of the scenario, and not only when it is interrupted.
+	// Once ends the demo at the end of the scenario. Otherwise it runs on until it is interrupted, if Out is a terminal.
 	Once bool
 
 	Out *os.File
@@ -37,7 +37,7 @@ const DefaultScenario = "cni-guide"
 // ErrInterrupted is returned if the user stopped the demo before the end of the scenario.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run plays the scenario. It returns nil if everything that was expected came, and every
+// Run plays the scenario. It returns nil if every expectation was met and every
 // invariant held.
 func (o *Options) Run(ctx context.Context) error {
 	if o.Scenario == "" {
@@ -51,12 +51,12 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // nothing is read from it here
+	defer log.Close() //nolint:errcheck // only written for the user
 	dir, err := os.MkdirTemp("", "readygate-demo-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // only the user's own directory for such things is left
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	isTerminal := terminal.IsTerminal(o.Out)
 	s := &session{
 		Options: o, script: script, log: log, dir: dir, stays: isTerminal && !o.Once, agents: map[string]*prometheus.Registry{},
@@ -67,7 +67,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// openLog empties the log of a scenario, or makes it.
+// openLog creates the log of a scenario, or truncates it.
 func openLog(dir, scenario string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func openLog(dir, scenario string) (*os.File, error) {
 	return os.Create(filepath.Join(dir, strings.TrimSuffix(filepath.Base(scenario), ".yaml")+".log"))
 }
 
-// about says how long something takes, to the ten seconds.
+// about formats a duration, rounded to ten seconds.
 func about(d time.Duration) string {
 	return fmt.Sprintf("about %v", (d + 15*time.Second).Round(10*time.Second))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// output shows the scenario while it is played: on a terminal with a drawing below it, elsewhere
-// with a line for each step and change.
+// output displays the scenario while it runs: on a terminal with a table below it, otherwise
+// with one line per step and change.
 type output struct {
 	screen *terminal.Screen
 	style  terminal.Style
@@ -26,25 +26,25 @@ type output struct {
 
 	mu      sync.Mutex
 	current string
-	printed map[string]string // the last line about a node, or about its pods
+	printed map[string]string // the last line per node, and per node's pods
 	ended   sync.WaitGroup
 	stop    context.CancelFunc
 }
 
-// pace is the least time between two drawings, and busyPace between two lines about many nodes.
+// pace is the minimum time between two updates, and busyPace between two lines about many nodes.
 const (
 	pace     = 150 * time.Millisecond
 	busyPace = 2 * time.Second
 )
 
-// begin starts to show the fleet, until end.
+// begin starts the display of the fleet, until end.
 func (t *output) begin(ctx context.Context, fleet *live.Fleet, monitor *monitor) {
 	ctx, t.stop = context.WithCancel(ctx)
 	t.began = time.Now()
 	t.ended.Go(func() { t.follow(ctx, fleet, monitor) })
 }
 
-// end stops showing. The last drawing stays.
+// end stops the display. The last table stays on the terminal.
 func (t *output) end() {
 	if t.stop != nil {
 		t.stop()
@@ -53,10 +53,10 @@ func (t *output) end() {
 	t.screen.Close()
 }
 
-// print prints lines that stay.
+// print prints lines above the table.
 func (t *output) print(lines ...string) { t.screen.Print(lines...) }
 
-// step prints what happens now.
+// step prints a step.
 func (t *output) step(step *scenario.Step) {
 	t.mu.Lock()
 	t.current = step.Text()
@@ -84,7 +84,7 @@ func (p proof) line(style terminal.Style) string {
 	return line
 }
 
-// follow shows what has changed, and the clock once a second.
+// follow updates the display after changes, and the clock once per second.
 func (t *output) follow(ctx context.Context, fleet *live.Fleet, monitor *monitor) {
 	follower, _ := fleet.Follow()
 	defer follower.Stop()
@@ -107,7 +107,7 @@ func (t *output) follow(ctx context.Context, fleet *live.Fleet, monitor *monitor
 		case <-second.C:
 		case <-follower.Changed():
 		}
-		_ = sleep(ctx, pace) // changes that belong together are shown together
+		_ = sleep(ctx, pace) // collect simultaneous changes
 	}
 	if t.draws {
 		t.screen.Draw(t.frame(fleet, monitor).lines())
@@ -132,7 +132,7 @@ func (t *output) frame(fleet *live.Fleet, monitor *monitor) *frame {
 	return f
 }
 
-// printChanges prints a line when the state of a node has changed, and when its pods wait for something else than before.
+// printChanges prints a line when the state of a node changes, and when its pods wait for other components.
 func (t *output) printChanges(f *frame) {
 	for _, node := range f.nodes {
 		if isSettled(node) {
@@ -150,7 +150,7 @@ func (t *output) printChanges(f *frame) {
 	}
 }
 
-// printOnce prints a line unless it is the last one about the same.
+// printOnce prints a line unless it equals the previous line about the same subject.
 func (t *output) printOnce(about, line string) {
 	if t.printed[about] != line {
 		t.print("    " + line)
@@ -158,12 +158,12 @@ func (t *output) printOnce(about, line string) {
 	t.printed[about] = line
 }
 
-// isSettled reports whether the state is worth a line: a held node has a cause.
+// isSettled reports whether to print the state: a held node must have a cause.
 func isSettled(node view.Node) bool {
 	return node.State == noderule.Released || node.State == noderule.Held && len(missing(node))+len(otherCauses(node)) > 0
 }
 
-// changeLine reads as in "worker-1 is held: NetworkReady is False, must be True".
+// changeLine returns e.g. "worker-1 is held: NetworkReady is False, must be True".
 func changeLine(node view.Node) string {
 	line := node.Name + " is " + strings.ToLower(string(node.State))
 	if node.State == noderule.Held {

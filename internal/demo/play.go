@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// proof is an expectation and what became of it.
+// proof is an expectation and its result.
 type proof struct {
 	text string
 	took time.Duration
@@ -43,7 +43,7 @@ func (s *session) play(ctx context.Context) error {
 	return nil
 }
 
-// do executes what a step does in a moment.
+// do executes a moment of a step.
 func (s *session) do(ctx context.Context, step *scenario.Step, moment scenario.Moment) error {
 	switch {
 	case step.Apply != nil:
@@ -73,7 +73,7 @@ func (s *session) do(ctx context.Context, step *scenario.Step, moment scenario.M
 // errUnmet is returned if an expectation failed; the proofs have the details.
 var errUnmet = errors.New("the scenario failed")
 
-// expect waits until what is expected has come, and has stayed as long as it must.
+// expect waits until an expectation is met, and stays met for its time.
 func (s *session) expect(ctx context.Context, e *scenario.Expect) error {
 	began := time.Now()
 	unmet := s.await(ctx, e)
@@ -83,7 +83,7 @@ func (s *session) expect(ctx context.Context, e *scenario.Expect) error {
 	return s.prove(proof{text: e.Text(), took: time.Since(began), err: unmet})
 }
 
-// prove records a proof. The error says that it failed.
+// prove records a proof. It returns errUnmet if the proof failed.
 func (s *session) prove(p proof) error {
 	s.proofs = append(s.proofs, p)
 	s.output.proof(p)
@@ -93,7 +93,7 @@ func (s *session) prove(p proof) error {
 	return nil
 }
 
-// await returns nil when everything is as expected, and has stayed so; else, what is not.
+// await returns nil when the expectation is met and stays met, otherwise the differences.
 func (s *session) await(ctx context.Context, e *scenario.Expect) error {
 	var unmet error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, e.Timeout(), true, func(context.Context) (bool, error) {
@@ -108,13 +108,13 @@ func (s *session) await(ctx context.Context, e *scenario.Expect) error {
 			return err
 		}
 		if err := e.Unmet(s.world(ctx)); err != nil {
-			return fmt.Errorf("it did not stay so: %w", err)
+			return fmt.Errorf("not stable: %w", err)
 		}
 	}
 	return nil
 }
 
-// world is the cluster as it is now.
+// world returns the current state of the cluster.
 func (s *session) world(ctx context.Context) *scenario.World {
 	world := &scenario.World{
 		Pods:    s.monitor.podStates(),
@@ -124,8 +124,8 @@ func (s *session) world(ctx context.Context) *scenario.World {
 		Last:    s.lastComponents,
 	}
 	for _, name := range s.joined {
-		// Not a line of a snapshot, which is as old as the node's last change: time and the status
-		// of rules change nodes too.
+		// Not from a snapshot, which is computed at the node's last change: the result also depends on time and on the
+		// status of rules.
 		node, _ := s.fleet.Explanation(ctx, name)
 		world.Nodes = append(world.Nodes, scenario.NodeState{
 			Name:     name,
@@ -145,8 +145,8 @@ func (s *session) world(ctx context.Context) *scenario.World {
 	return world
 }
 
-// why is what kubectl readiness why prints about a node or, if deploy is not empty, about the first pod of that Deployment
-// there, as one text.
+// why returns, on one line, the output of kubectl readiness why for a node or, if deploy is not empty, for the first pod of
+// that Deployment on the node.
 func (s *session) why(ctx context.Context, node, deploy string) (string, error) {
 	var lines print.Lines
 	if deploy == "" {
@@ -169,7 +169,7 @@ func (s *session) why(ctx context.Context, node, deploy string) (string, error) 
 	return strings.Join(strings.Fields(strings.Join(lines, " ")), " "), nil
 }
 
-// sleep lets time pass.
+// sleep waits for d or until the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -17,9 +17,9 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// podComponents are the components that set a condition on pods, played by the demo as their authors
-// would write them: as soon as a pod has a sandbox the component begins to program it, and sets a
-// condition when it is done. For a new sandbox it first sets the condition to False.
+// podComponents simulates the components that set a condition on pods: when a pod has a sandbox, the
+// component starts to program it, and sets a condition when it has finished. For a new sandbox it first sets the
+// condition to False.
 type podComponents struct {
 	components map[string]scenario.Component // those with podCondition
 	write      writeCondition
@@ -28,20 +28,20 @@ type podComponents struct {
 	mu    sync.Mutex
 	up    map[place]bool
 	pods  map[string]*corev1.Pod // by name
-	begun map[program]bool       // and not given up
+	begun map[program]bool       // and not dropped
 }
 
-// writeCondition sets a condition of a pod, in the name of a component.
+// writeCondition sets a condition of a pod with the component as the field owner.
 type writeCondition func(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error
 
 // place is a component on a node.
 type place struct{ node, component string }
 
-// program is what a component does for one sandbox of a pod.
+// program is the programming of one sandbox of a pod by a component.
 type program struct {
 	pod       types.UID
 	component string
-	sandbox   int64 // since when it is there, in seconds
+	sandbox   int64 // creation time of the sandbox, in seconds
 }
 
 func newPodComponents(components map[string]scenario.Component, write writeCondition, programs *errgroup.Group) *podComponents {
@@ -57,14 +57,14 @@ func newPodComponents(components map[string]scenario.Component, write writeCondi
 	return p
 }
 
-// setPodCondition writes one condition and nothing else, as the docs require of components.
+// setPodCondition writes one condition and nothing else, as the docs require from components.
 func (c *cluster) setPodCondition(ctx context.Context, component string, pod *corev1.Pod, condition corev1.PodCondition) error {
 	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	err := c.patch(ctx, obj, client.FieldOwner(component), map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another one of the same name
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or another pod of the same name
 		return nil
 	}
 	return err
@@ -76,7 +76,7 @@ func (p *podComponents) sets(component string) bool {
 	return sets
 }
 
-// setHealth sets a component on a node up, or down. One that is down starts nothing and completes nothing, and its conditions
+// setHealth sets a component on a node up or down. A component that is down sets no conditions; its earlier conditions
 // stay.
 func (p *podComponents) setHealth(ctx context.Context, node, component string, is scenario.Health) {
 	p.mu.Lock()
@@ -102,7 +102,7 @@ func (p *podComponents) forget(name string) {
 	delete(p.pods, name)
 }
 
-// startPrograms starts a program for each component that has none for the sandbox of this pod.
+// startPrograms starts a program for each component without one for the pod's sandbox.
 func (p *podComponents) startPrograms(ctx context.Context, pod *corev1.Pod) {
 	since := podrule.SandboxSince(pod)
 	if since.IsZero() || pod.DeletionTimestamp != nil || ctx.Err() != nil {
@@ -121,8 +121,8 @@ func (p *podComponents) startPrograms(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// program programs a pod: after the time that the component takes it sets the condition, unless the component went
-// down meanwhile or the sandbox is gone.
+// program sets the condition of a pod after the time in takes, unless the component went
+// down meanwhile or the sandbox has changed.
 func (p *podComponents) program(ctx context.Context, one program, pod *corev1.Pod) {
 	component := p.components[one.component]
 	set := func(status corev1.ConditionStatus, reason string) { // until it is written or the context ends
@@ -131,7 +131,7 @@ func (p *podComponents) program(ctx context.Context, one program, pod *corev1.Po
 				Type: corev1.PodConditionType(component.PodCondition), Status: status, Reason: reason, LastTransitionTime: metav1.Now(),
 			})
 			if err != nil {
-				slog.Error("Setting the condition of a component", "pod", pod.Name, "error", err)
+				slog.Error("Setting the condition of a component failed; retrying", "pod", pod.Name, "error", err)
 			}
 			return err == nil, nil
 		})
@@ -140,14 +140,14 @@ func (p *podComponents) program(ctx context.Context, one program, pod *corev1.Po
 		set(corev1.ConditionFalse, "Programming")
 	}
 	if component.Takes != nil {
-		_ = sleep(ctx, component.Takes.Duration) // after the end, no condition is set
+		_ = sleep(ctx, component.Takes.Duration) // if the context ends, no condition is set
 	}
 	if p.isCurrent(one, pod) {
 		set(corev1.ConditionTrue, "Programmed")
 	}
 }
 
-// isCurrent reports whether the sandbox is the same and the component up. If not, the program is dropped, and starts
+// isCurrent reports whether the sandbox is unchanged and the component up. If not, it drops the program, which starts
 // again when the component is up.
 func (p *podComponents) isCurrent(one program, pod *corev1.Pod) bool {
 	p.mu.Lock()
@@ -160,7 +160,7 @@ func (p *podComponents) isCurrent(one program, pod *corev1.Pod) bool {
 	return false
 }
 
-// conditionOf is the pod's condition of a type; nil if it has none.
+// conditionOf returns the pod's condition of a type; nil if it has none.
 func conditionOf(pod *corev1.Pod, kind string) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if string(pod.Status.Conditions[i].Type) == kind {

@@ -17,8 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// nodeReporters are the reporters of all nodes: the reporter's own code, one for each node, in
-// this process.
+// nodeReporters runs the reporter's code in this process, one reporter per node.
 type nodeReporters struct {
 	dir        string // of their configuration files
 	connection nodestatus.Connection
@@ -31,17 +30,17 @@ type nodeReporters struct {
 // nodeReporter is the reporter of one node.
 type nodeReporter struct {
 	file       string
-	components []string           // that it checks
-	stop       context.CancelFunc // nil while it does not run
-	restarts   bool               // the node is down, and the reporter is to run again
-	booted     time.Time          // zero if the node has not booted in the scenario
+	components []string           // the checked components
+	stop       context.CancelFunc // nil if not running
+	restarts   bool               // the node is down; start the reporter at the boot
+	booted     time.Time          // zero if the node has not rebooted in the scenario
 }
 
 func newReporters(dir string, connection nodestatus.Connection, endpoints *endpoints, components map[string]scenario.Component, programs *errgroup.Group) *nodeReporters {
 	return &nodeReporters{dir: dir, connection: connection, endpoints: endpoints, components: components, programs: programs, nodes: map[string]*nodeReporter{}}
 }
 
-// reporterConnection is the connection of all reporters to the API server, with the role of a reporter.
+// reporterConnection returns the connection of all reporters to the API server, with the role of a reporter.
 func (s *session) reporterConnection(ctx context.Context) (connection nodestatus.Connection, err error) {
 	config, err := s.as(ctx, Namespace, reporterAccount, nil)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *session) reporterConnection(ctx context.Context) (connection nodestatus
 	return nodestatus.FromKubeconfig(file)
 }
 
-// install writes what the reporter of a node is to check. It does not run yet.
+// install writes the configuration of a node's reporter. It does not start the reporter.
 func (r *nodeReporters) install(node string, components []string) error {
 	config := reporter.Config{APIVersion: reporter.ConfigAPIVersion, Kind: reporter.ConfigKind}
 	for _, name := range components {
@@ -86,7 +85,7 @@ func (r *nodeReporters) run(ctx context.Context, node string, run bool) error {
 	one := r.nodes[node]
 	switch {
 	case one == nil && run:
-		return fmt.Errorf("starting the reporter of %s: no component there has a node condition", node)
+		return fmt.Errorf("starting the reporter of %s: no component of the node has a node condition", node)
 	case one == nil:
 		return nil
 	}
@@ -112,7 +111,7 @@ func (r *nodeReporters) run(ctx context.Context, node string, run bool) error {
 	return nil
 }
 
-// shutDown ends the reporter of a node that goes down, and everything that it checks.
+// shutDown stops the reporter of a node that goes down, and sets its components down.
 func (r *nodeReporters) shutDown(node string) {
 	one := r.nodes[node]
 	if one == nil {
@@ -127,7 +126,7 @@ func (r *nodeReporters) shutDown(node string) {
 	}
 }
 
-// boot starts the reporter of a node that has just booted, if it ran before.
+// boot starts the reporter of a node after a reboot if it ran before.
 func (r *nodeReporters) boot(ctx context.Context, node string) error {
 	one := r.nodes[node]
 	if one == nil {

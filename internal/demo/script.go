@@ -22,23 +22,23 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// script is a scenario with the rules that it applies, read before anything is started.
+// script is a scenario with its rules, read before the cluster is started.
 type script struct {
 	*scenario.Scenario
 	rules    map[*scenario.Apply]client.Object // for nodes or for pods
-	podRules []*podv1alpha1.PodReadinessRule   // those for pods; agents run if there are any
+	podRules []*podv1alpha1.PodReadinessRule   // the demo runs agents if there are any
 }
 
-// UnknownScenarioError says that there is no such scenario, and which there are.
+// UnknownScenarioError is returned for the name of a scenario that does not exist.
 type UnknownScenarioError struct {
 	Name string
-	// Known are those that there are, each with its title.
+	// Known lists the existing scenarios with their titles.
 	Known []string
 }
 
-// Error lists them.
+// Error lists the existing scenarios.
 func (e *UnknownScenarioError) Error() string {
-	return fmt.Sprintf("there is no scenario %q; there are:\n%s\ne.g. make demo SCENARIO=cni-guide; or give the path of a file of your own, e.g. SCENARIO=./my.yaml",
+	return fmt.Sprintf("scenario %q does not exist; the scenarios are:\n%s\ne.g. make demo SCENARIO=cni-guide; or set the path of your own file, e.g. SCENARIO=./my.yaml",
 		e.Name, strings.Join(e.Known, "\n"))
 }
 
@@ -73,9 +73,9 @@ func readScript(root, name string) (*script, error) {
 	return s, nil
 }
 
-// knownScenarios are the scenarios of the repository, each with its title.
+// knownScenarios returns the scenarios of the repository with their titles.
 func knownScenarios(root string) []string {
-	paths, _ := filepath.Glob(filepath.Join(root, "scenarios", "*.yaml")) // the pattern is right
+	paths, _ := filepath.Glob(filepath.Join(root, "scenarios", "*.yaml")) // the pattern is valid
 	var known []string
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
@@ -86,14 +86,14 @@ func knownScenarios(root string) []string {
 	return known
 }
 
-// rulesDecoder reads the kinds of rules, and rejects unknown fields.
+// rulesDecoder decodes rules, and rejects unknown fields.
 var rulesDecoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(errors.Join(v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme)))
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
-// addRule reads the one rule of a manifest, which the demo must be able to play.
+// addRule reads the rule of a manifest, and returns an error if the demo does not support it.
 func (s *script) addRule(root string, apply *scenario.Apply) error {
 	data := []byte(apply.Manifest)
 	if apply.File != "" {
@@ -111,7 +111,7 @@ func (s *script) addRule(root string, apply *scenario.Apply) error {
 		return fmt.Errorf("the manifest is a %T, must be one rule", obj)
 	}
 	if other := s.ruleNamed(rule.GetName()); other != nil && reflect.TypeOf(other) != reflect.TypeOf(rule) {
-		return fmt.Errorf("rule %s is for nodes and for pods, must have a name of its own for each", rule.GetName())
+		return fmt.Errorf("rule %s is the name of a NodeReadinessRule and of a PodReadinessRule, must be different names", rule.GetName())
 	}
 	s.rules[apply] = rule
 	if podRule, is := rule.(*podv1alpha1.PodReadinessRule); is {
@@ -121,21 +121,21 @@ func (s *script) addRule(root string, apply *scenario.Apply) error {
 	return nil
 }
 
-// checkPodRule returns what keeps a rule for pods from being played. Agents would look for files, endpoints and another boot on
-// this machine, and for pods that are not there.
+// checkPodRule returns an error for a pod rule that the demo does not support. Agents would check files, endpoints and the
+// boot ID of this machine, and addresses of pods that do not exist.
 func (s *script) checkPodRule(rule *podv1alpha1.PodReadinessRule) error {
 	for i, component := range rule.Spec.Components {
 		if component.PodCondition == nil && component.NodeCondition == nil {
-			return fmt.Errorf("spec.components[%d], %s, has neither podCondition nor nodeCondition, must have one of them: the demo's pods have no network to ask about", i, component.Name)
+			return fmt.Errorf("spec.components[%d], %s, has neither podCondition nor nodeCondition, must have one of them: the demo's pods have no network to probe", i, component.Name)
 		}
 	}
 	if slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Reboot != nil }) {
-		return errors.New("a scenario with a PodReadinessRule must have no reboot: its agents run on this machine, and know of no other boot")
+		return errors.New("a scenario with a PodReadinessRule must have no reboot step: its agents read the boot ID of this machine")
 	}
 	return nil
 }
 
-// ruleNamed is a rule of this name that the scenario applies; nil if there is none.
+// ruleNamed returns a rule of this name that the scenario applies; nil if there is none.
 func (s *script) ruleNamed(name string) client.Object {
 	for _, rule := range s.rules {
 		if rule.GetName() == name {
@@ -145,8 +145,7 @@ func (s *script) ruleNamed(name string) client.Object {
 	return nil
 }
 
-// requirements are the conditions that components must have before a gate may be opened, by gate: those of all rules that the
-// scenario has for it.
+// requirements returns, by gate, the conditions that all rules of the scenario require before the gate may be opened.
 func (s *script) requirements() map[string][]requirement {
 	all := map[string][]requirement{}
 	for _, rule := range s.podRules {

@@ -26,7 +26,7 @@ func TestARuleForPodsThatTheDemoCannotPlayIsRejected(t *testing.T) {
 		"a field of nothing": {apply(fmt.Sprintf(rule, plays) + "\nsped: {}"), "sped"},
 		"one name for two": {
 			apply(fmt.Sprintf(rule, plays)) + apply("apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata: {name: a}"),
-			"steps[1].apply: rule a is for nodes and for pods",
+			"steps[1].apply: rule a is the name of a NodeReadinessRule and of a PodReadinessRule",
 		},
 		"nothing wrong": {apply(fmt.Sprintf(rule, plays)), ""},
 	} {

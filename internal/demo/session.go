@@ -22,17 +22,17 @@ import (
 	"github.com/readygate/readygate/internal/plugin/terminal"
 )
 
-// session is one run of the demo: everything that is started for it, and that ends with it.
+// session is one run of the demo, with everything that it starts and stops.
 type session struct {
 	*Options
 	*cluster
 	script *script
 	output *output
 	log    *os.File
-	dir    string // of files that end with the session
-	stays  bool   // after the scenario, until it is interrupted
+	dir    string // temporary directory of the session
+	stays  bool   // keep running after the scenario, until interrupted
 
-	programs      *errgroup.Group // manager, agents, reporters, and what else runs until the session ends
+	programs      *errgroup.Group // manager, agents, reporters and other goroutines of the session
 	source        *live.Source
 	fleet         *live.Fleet
 	monitor       *monitor
@@ -46,9 +46,9 @@ type session struct {
 	proofs    []proof
 }
 
-// run starts everything, plays the scenario, and ends everything.
+// run starts the cluster and the programs, plays the scenario, and stops everything.
 func (s *session) run(ctx context.Context) error {
-	handler := slog.NewTextHandler(s.log, nil) // nothing but the scenario is on the screen
+	handler := slog.NewTextHandler(s.log, nil) // keep logs off the screen
 	slog.SetDefault(slog.New(handler))
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
 	klog.SetLogger(logr.FromSlogHandler(handler))
@@ -74,35 +74,35 @@ func (s *session) run(ctx context.Context) error {
 	return errors.Join(err, s.stop())
 }
 
-// conclude prints what was proven, and lets the cluster run until the context is over if the session stays.
+// conclude prints the results, and waits for the end of the context if the session stays.
 func (s *session) conclude(ctx context.Context, played error) error {
 	lines, ok := s.summary(s.output.style, played == nil)
 	s.output.end()
 	s.output.print(lines...)
 	if s.stays {
 		s.output.print("", "The cluster and the dashboard keep running: "+s.output.url)
-		s.output.print("Look around from another terminal (make build makes the plugin):",
+		s.output.print("To inspect the cluster from another terminal (make build builds the plugin):",
 			"  export KUBECONFIG="+s.kubeconfig, "  export PATH=$PWD/bin:"+s.Binaries+":$PATH", "  kubectl readiness status",
-			"Ctrl-C stops the demo and removes everything that it started.")
+			"Press Ctrl-C to stop the demo and remove everything that it started.")
 		<-ctx.Done()
 	}
 	if played == nil && ok {
 		return nil
 	}
-	if played == nil || ctx.Err() != nil { // after the context, the error of the program that ended counts
+	if played == nil || ctx.Err() != nil { // after the context ended, the error of the stopped program counts
 		return errUnmet
 	}
 	return played
 }
 
-// start starts everything but the scenario.
+// start starts the cluster and the programs.
 func (s *session) start(ctx context.Context) error {
 	say := func(what string) { s.output.print(s.output.style.Dim("demo: " + what)) }
 	var err error
 	if s.cluster, err = startCluster(ctx, s.Binaries, s.dir, say); err != nil {
 		return err
 	}
-	say("installing Readygate, and starting its manager")
+	say("installing Readygate and starting the manager")
 	if err := s.install(ctx, s.Root); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *session) start(ctx context.Context) error {
 	return s.serveDashboard(ctx)
 }
 
-// runProgram runs a program until the session ends. If the program ends before, the session ends with an error.
+// runProgram runs a program until the session ends. If the program ends earlier, the session ends with an error.
 func (s *session) runProgram(ctx context.Context, name string, run func(context.Context) error) {
 	s.programs.Go(func() error {
 		err := run(ctx)
@@ -142,7 +142,7 @@ func (s *session) runProgram(ctx context.Context, name string, run func(context.
 			return fmt.Errorf("%s has ended: %v", name, err)
 		}
 		if err != nil {
-			slog.Error("Stopping", "program", name, "error", err)
+			slog.Error("Stopping a program failed", "program", name, "error", err)
 		}
 		return nil
 	})
@@ -155,7 +155,7 @@ func managerOptions(config *rest.Config) *manager.Options {
 	return options
 }
 
-// serveDashboard serves the page until the context is over.
+// serveDashboard serves the dashboard until the context ends.
 func (s *session) serveDashboard(ctx context.Context) error {
 	listener, err := dashboard.Listen(0)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *session) serveDashboard(ctx context.Context) error {
 	return nil
 }
 
-// stop waits for what has ended with the context, and stops the rest.
+// stop waits for the programs, and stops the endpoints and the control plane.
 func (s *session) stop() error {
 	var errs []error
 	if s.endpoints != nil {

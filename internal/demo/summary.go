@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/terminal"
 )
 
-// invariantProof says whether an invariant held, and how often it was observed. One that was never observed proves nothing, and
+// invariantProof returns the result of an invariant and the number of observations. Without observations the invariant
 // has failed.
 func invariantProof(text string, violations []string, checks int) proof {
 	p := proof{text: fmt.Sprintf("%s (%d observations)", text, checks)}
@@ -17,12 +17,12 @@ func invariantProof(text string, violations []string, checks int) proof {
 	case len(violations) > 0:
 		p.err = fmt.Errorf("%d times, first: %s", len(violations), violations[0])
 	case checks == 0:
-		p.err = errors.New("nothing was observed")
+		p.err = errors.New("no observations")
 	}
 	return p
 }
 
-// numbers say how much happened, and how fast.
+// numbers returns counts and latencies of the scenario.
 func (m *monitor) numbers() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,16 +34,16 @@ func (m *monitor) numbers() string {
 	return text + latencies("from the last component ready to gate open", m.gateDelays)
 }
 
-// latencies says how long something took; nothing if it did not happen.
+// latencies formats the median and maximum of times; empty if there are none.
 func latencies(what string, times []time.Duration) string {
 	if len(times) == 0 {
 		return ""
 	}
 	slices.Sort(times)
-	return fmt.Sprintf("; %s: median %v, longest %v", what, times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
+	return fmt.Sprintf("; %s: median %v, maximum %v", what, times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
 }
 
-// summary says what was proven. It is true if nothing failed.
+// summary returns the lines of the results, and true if nothing failed.
 func (s *session) summary(style terminal.Style, complete bool) (lines []string, ok bool) {
 	proofs := s.proofs
 	for _, invariant := range s.script.Always {
@@ -51,14 +51,14 @@ func (s *session) summary(style terminal.Style, complete bool) (lines []string, 
 		proofs = append(proofs, invariantProof(invariant.Text(), violations, checks))
 	}
 	ok = complete
-	lines = append(lines, "", style.Bold("What was proven: "+s.script.Title))
+	lines = append(lines, "", style.Bold("Results: "+s.script.Title))
 	for _, p := range proofs {
 		lines = append(lines, "  "+p.line(style))
 		ok = ok && p.err == nil
 	}
 	lines = append(lines, "", "  "+s.monitor.numbers())
 	if ok {
-		lines = append(lines, "  "+style.Green(fmt.Sprintf("All %d held.", len(proofs))))
+		lines = append(lines, "  "+style.Green(fmt.Sprintf("All %d checks passed.", len(proofs))))
 	} else {
 		lines = append(lines, "  "+style.Red("The scenario failed."))
 	}

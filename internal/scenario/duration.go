@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Duration is a time in the form in which people write it, e.g. 500ms or 2m.
+// Duration is a duration in Go's format, e.g. 500ms or 2m.
 type Duration struct{ time.Duration }
 
-// longest bounds a duration.
+// longest is the maximum duration.
 const longest = 30 * time.Minute
 
-// UnmarshalJSON reads the text.
+// UnmarshalJSON reads the string.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("a duration is %s, must be a text, e.g. 500ms or 2s", data)
+		return fmt.Errorf("a duration is %s, must be a string, e.g. 500ms or 2s", data)
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil || parsed < 0 || parsed > longest {
@@ -26,7 +26,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// or is the duration, or another one where it is absent.
+// or returns the duration, or the given one if it is absent.
 func (d *Duration) or(otherwise time.Duration) time.Duration {
 	if d == nil {
 		return otherwise

@@ -13,23 +13,22 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// Expect is what must be so. Everything that is named must be so at the same time.
+// Expect is an expected state. All fields that are set must hold at the same time.
 type Expect struct {
-	// nodes are names or patterns that held and released count, and those on which pods are
-	// counted. Absent: all nodes.
+	// nodes are names or patterns, e.g. worker-*: held, released and pods count only these nodes. Absent: all nodes.
 	Nodes []string `json:"nodes,omitempty"`
-	// held and released are how many of them are; a number, or all.
+	// held and released are numbers of nodes, or all. Absent: any number.
 	Held     *Amount `json:"held,omitempty"`
 	Released *Amount `json:"released,omitempty"`
 
-	// running and waiting are how many of the scenario's pods run, or are bound to no node.
+	// running and waiting are the numbers of the scenario's pods that run, or that are not bound to a node.
 	Running *int `json:"running,omitempty"`
 	Waiting *int `json:"waiting,omitempty"`
 
-	// pods is what the scenario's pods say of their gates.
+	// pods counts the scenario's pods by the state of their gates.
 	Pods *Pods `json:"pods,omitempty"`
 
-	// rule is the name of a rule, standing what it is, e.g. Enforced or Conflict, and says a
+	// rule is the name of a rule, standing its state, e.g. Enforced or Conflict, and says a
 	// part of its message.
 	Rule     string `json:"rule,omitempty"`
 	Standing string `json:"standing,omitempty"`
@@ -51,37 +50,36 @@ type Expect struct {
 	// why is a part of the explanation of a node or of a pod.
 	Why *Why `json:"why,omitempty"`
 
-	// within is how long it may take. Absent: 1m.
+	// within is the timeout. Absent: 1m.
 	Within *Duration `json:"within,omitempty"`
-	// for is how long it must then stay so. Absent: it is enough to be so once.
+	// for is how long the state must then stay unchanged. Absent: the state must hold once.
 	For *Duration `json:"for,omitempty"`
 }
 
 // Pods counts pods of the scenario.
 type Pods struct {
-	// gated is how many have a readiness gate, waiting how many have a closed one, and ready how
-	// many are Ready.
+	// gated is the number of pods with a readiness gate, waiting of those with a closed gate, and ready of
+	// those that are Ready.
 	Gated   *int `json:"gated,omitempty"`
 	Waiting *int `json:"waiting,omitempty"`
 	Ready   *int `json:"ready,omitempty"`
-	// reasons are how many gates are as they are for which reason, e.g. RuleDeleted: 4.
+	// reasons are the numbers of gates by the reason of their condition, e.g. RuleDeleted: 4.
 	Reasons map[string]int `json:"reasons,omitempty"`
 }
 
 // Last expects that the agent of a node recorded this component as the last one to become ready for its pods.
 type Last struct {
 	Node string `json:"node"`
-	// component is its name in the rule.
+	// component is the name of the component in the rule.
 	Component string `json:"component"`
 }
 
 // Why expects a text in the explanation of a node, as kubectl readiness why prints it.
 type Why struct {
 	Node string `json:"node"`
-	// pod is the name of a Deployment: then it is the explanation of its first pod on the node.
+	// pod is the name of a Deployment: the explanation is that of its first pod on the node. Absent: that of the node.
 	Pod string `json:"pod,omitempty"`
-	// contains is a part of it: of its headline, of what a rule does, of an event, or of the
-	// advice.
+	// contains is a part of the explanation: of its headline, a rule, an event, or the next step.
 	Contains string `json:"contains"`
 }
 
@@ -112,22 +110,22 @@ func (a Amount) String() string {
 
 const defaultWithin = time.Minute
 
-// Timeout is how long it may take.
+// Timeout returns the timeout of the expectation.
 func (e *Expect) Timeout() time.Duration { return e.Within.or(defaultWithin) }
 
-// StableFor is how long it must stay.
+// StableFor returns how long the state must stay unchanged.
 func (e *Expect) StableFor() time.Duration { return e.For.or(0) }
 
-// Gone is the standing of a rule that is not there.
+// Gone is the standing of a rule that does not exist.
 const Gone = "Gone"
 
 // check is one part of an expectation.
 type check struct {
-	text  string             // what is expected
-	unmet func(*World) error // how the world differs from it; nil if it does not
+	text  string             // describes the expected state
+	unmet func(*World) error // returns the difference; nil if there is none
 }
 
-// Text describes what is expected.
+// Text describes the expectation.
 func (e *Expect) Text() string {
 	var parts []string
 	for _, c := range e.checks() {
@@ -135,12 +133,12 @@ func (e *Expect) Text() string {
 	}
 	text := strings.Join(parts, ", ")
 	if stable := e.StableFor(); stable > 0 {
-		text += fmt.Sprintf(", and so it stays for %v", stable)
+		text += fmt.Sprintf(", stable for %v", stable)
 	}
 	return text
 }
 
-// Unmet returns how the world differs from what is expected; nil if it does not.
+// Unmet returns the differences between the world and the expectation; nil if there are none.
 func (e *Expect) Unmet(world *World) error {
 	var errs []error
 	for _, c := range e.checks() {
@@ -149,7 +147,7 @@ func (e *Expect) Unmet(world *World) error {
 	return errors.Join(errs...)
 }
 
-// checks are the parts of the expectation, in the order in which the text names them.
+// checks returns the parts of the expectation, in the order of the text.
 func (e *Expect) checks() []check {
 	all := append(e.nodeChecks(), e.podChecks()...)
 	if e.Rule != "" {
@@ -170,7 +168,7 @@ func (e *Expect) checks() []check {
 		all = append(all, check{query.text, func(w *World) error {
 			yes, err := w.Mutated(query.kind, query.labels)
 			if err != nil {
-				return fmt.Errorf("asking the API server whether %s: %w", query.text, err)
+				return fmt.Errorf("checking with a dry run whether %s: %w", query.text, err)
 			}
 			if !yes {
 				return errors.New(query.no)
@@ -179,7 +177,7 @@ func (e *Expect) checks() []check {
 		}})
 	}
 	if e.Last != nil {
-		all = append(all, check{fmt.Sprintf("on %s %s was the last component to become ready", e.Last.Node, e.Last.Component), e.Last.unmet})
+		all = append(all, check{fmt.Sprintf("on %s, %s was the last component to become ready", e.Last.Node, e.Last.Component), e.Last.unmet})
 	}
 	if e.Why != nil {
 		all = append(all, check{fmt.Sprintf("the explanation of %s contains %q", e.Why.subject(), e.Why.Contains), e.Why.unmet})
@@ -241,7 +239,7 @@ func (e *Expect) podChecks() []check {
 	expectPods(e.Pods.Waiting, "with a closed gate", func(p PodState) bool { return p.Waiting && e.isAbout(p.Node) })
 	expectPods(e.Pods.Ready, "ready", func(p PodState) bool { return p.Ready && e.isAbout(p.Node) })
 	for _, reason := range slices.Sorted(maps.Keys(e.Pods.Reasons)) {
-		expect(e.Pods.Reasons[reason], "gate", "because of "+reason, func(p PodState) (gates int) {
+		expect(e.Pods.Reasons[reason], "gate", "with reason "+reason, func(p PodState) (gates int) {
 			for _, r := range p.Reasons {
 				gates += one(r == reason && e.isAbout(p.Node))
 			}
@@ -254,7 +252,7 @@ func (e *Expect) podChecks() []check {
 	return all
 }
 
-// isAbout is whether the expectation counts a node, and pods there.
+// isAbout reports whether the expectation counts a node and its pods.
 func (e *Expect) isAbout(node string) bool { return len(e.Nodes) == 0 || matchesAny(e.Nodes, node) }
 
 func one(yes bool) int {
@@ -264,7 +262,7 @@ func one(yes bool) int {
 	return 0
 }
 
-// amount reads as in "3 nodes" or "all of worker-*".
+// amount returns e.g. "3 nodes" or "all of worker-*".
 func (e *Expect) amount(a *Amount) string {
 	switch {
 	case len(e.Nodes) > 0:
@@ -281,7 +279,7 @@ func (e *Expect) ruleText() string {
 		text += " is " + e.Standing
 	}
 	if e.Says != "" {
-		text += fmt.Sprintf(", it says %q", e.Says)
+		text += fmt.Sprintf(", its message contains %q", e.Says)
 	}
 	return text
 }
@@ -292,16 +290,16 @@ func (e *Expect) unmetRule(world *World) error {
 	case !there && e.Standing == Gone:
 		return nil
 	case !there:
-		return fmt.Errorf("there is no rule %s", e.Rule)
+		return fmt.Errorf("rule %s does not exist", e.Rule)
 	case e.Standing != "" && rule.Standing != e.Standing:
 		return fmt.Errorf("rule %s is %s (%s), expected %s", e.Rule, rule.Standing, rule.Message, e.Standing)
 	case !strings.Contains(rule.Message, e.Says):
-		return fmt.Errorf("rule %s says %q, expected %q in it", e.Rule, rule.Message, e.Says)
+		return fmt.Errorf("the message of rule %s is %q, expected %q in it", e.Rule, rule.Message, e.Says)
 	}
 	return nil
 }
 
-// subject reads as in "worker-1" or "a pod of shop on worker-1".
+// subject returns e.g. "worker-1" or "a pod of shop on worker-1".
 func (w *Why) subject() string {
 	if w.Pod == "" {
 		return w.Node
@@ -312,7 +310,7 @@ func (w *Why) subject() string {
 func (w *Why) unmet(world *World) error {
 	text, err := world.Why(w.Node, w.Pod)
 	if err != nil {
-		return fmt.Errorf("the explanation of %s: %w", w.subject(), err)
+		return fmt.Errorf("reading the explanation of %s: %w", w.subject(), err)
 	}
 	if !strings.Contains(text, w.Contains) {
 		return fmt.Errorf("the explanation of %s is %q, expected %q in it", w.subject(), text, w.Contains)
@@ -323,7 +321,7 @@ func (w *Why) unmet(world *World) error {
 func (l *Last) unmet(world *World) error {
 	last, err := world.Last(l.Node)
 	if err != nil {
-		return fmt.Errorf("asking the agent of %s which component was the last one: %w", l.Node, err)
+		return fmt.Errorf("reading the last component from the metrics of the agent on %s: %w", l.Node, err)
 	}
 	if !slices.Equal(last, []string{l.Component}) {
 		return fmt.Errorf("on %s the last components to become ready were %q, expected %s alone", l.Node, last, l.Component)

@@ -25,7 +25,7 @@ steps:
 - expect: {released: all, within: 30s}
 `
 
-// Parse reads a scenario. An error names what is wrong, and what would be right.
+// Parse reads a scenario. An error names the invalid field and a valid value.
 func Parse(data []byte) (*Scenario, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, fmt.Errorf("the file is empty; a valid one:\n%s", Example)
@@ -45,26 +45,26 @@ func Parse(data []byte) (*Scenario, error) {
 	return &s, s.validate()
 }
 
-// inWords names the types of a file where the error of the decoder names those of Go.
+// inWords replaces the names of Go types in an error of the decoder by those of YAML.
 func inWords(err error) error {
 	var mismatch *gojson.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
 		return err
 	}
 	want := map[reflect.Kind]string{
-		reflect.Slice: "a list", reflect.Struct: "a group of fields", reflect.Pointer: "a group of fields", reflect.Map: "a group of names and texts",
-		reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number",
+		reflect.Slice: "a list", reflect.Struct: "an object", reflect.Pointer: "an object", reflect.Map: "an object with string values",
+		reflect.String: "a string", reflect.Bool: "true or false", reflect.Int: "an integer",
 	}[mismatch.Type.Kind()]
 	return fmt.Errorf("%s is %s, must be %s", cmp.Or(mismatch.Field, "the file"), mismatch.Value, want)
 }
 
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// unknownInWords names the fields that there are where the unknown one is.
+// unknownInWords adds the valid field names to an error about an unknown field.
 func unknownInWords(err error) error {
 	found := unknownField.FindStringSubmatch(err.Error())
 	if found == nil {
-		return err // a duplicate one
+		return err // a duplicate field
 	}
 	place, name := "", found[1]
 	if dot := strings.LastIndex(name, "."); dot >= 0 {
@@ -73,14 +73,14 @@ func unknownInWords(err error) error {
 	return fmt.Errorf("%s has no field %q, must be one of %s", cmp.Or(place, "the file"), name, strings.Join(fieldsAt(place), ", "))
 }
 
-// fieldsAt are the names of the fields at a place, e.g. steps[2].join.
+// fieldsAt returns the names of the fields at a path, e.g. steps[2].join.
 func fieldsAt(place string) []string {
 	at := reflect.TypeFor[Scenario]()
 	for part := range strings.SplitSeq(place, ".") {
 		name, _, _ := strings.Cut(part, "[")
 		switch at.Kind() {
 		case reflect.Map:
-			at = at.Elem() // the part is a name that the file gives
+			at = at.Elem() // the part is a key of the map
 		case reflect.Struct:
 			if field, found := at.FieldByNameFunc(func(other string) bool { return strings.EqualFold(other, name) }); found {
 				at = field.Type

@@ -4,51 +4,51 @@ package scenario
 type Scenario struct {
 	// title is a short name, e.g. The CNI guide.
 	Title string `json:"title"`
-	// about describes the scenario in a sentence or two.
+	// about describes the scenario in one or two sentences.
 	About string `json:"about"`
-	// components run on nodes, and reporters report their health. By name, e.g. calico.
+	// components run on nodes; the keys are their names, e.g. calico. Absent: none.
 	Components map[string]Component `json:"components,omitempty"`
-	// always are invariants that are watched from the first step to the last.
+	// always lists invariants, e.g. [noEarlyPod], which are checked from the first step to the last. Absent: none.
 	Always []Invariant `json:"always,omitempty"`
-	// steps happen one after the other.
+	// steps run one after the other.
 	Steps []Step `json:"steps"`
 }
 
-// Component is something on a node that has to be healthy. It is down until a step sets it
+// Component is a program on a node. It is down until a step sets it
 // up. Either a reporter reports its health as a condition of the node (condition), or the component sets
 // a condition on each pod of the node when the pod's network is ready (podCondition).
 type Component struct {
-	// condition is the type of the node condition of its health, e.g.
+	// condition is the type of the node condition that reports its health, e.g.
 	// projectcalico.org/CalicoReady.
 	Condition string `json:"condition,omitempty"`
-	// interval, failureThreshold and holdDown are those of the reporter's check. Absent: the
-	// reporter's own.
+	// interval, failureThreshold and holdDown configure the reporter's check. Absent: the
+	// defaults of the reporter.
 	Interval         *Duration `json:"interval,omitempty"`
 	FailureThreshold *int      `json:"failureThreshold,omitempty"`
 	HoldDown         *Duration `json:"holdDown,omitempty"`
-	// heartbeat is how often the reporter writes unchanged conditions; of several components
-	// on a node the shortest counts. Absent: the reporter's own, 5m.
+	// heartbeat is the time between two writes of unchanged conditions; the shortest heartbeat of the components
+	// on a node applies. Absent: the default of the reporter, 5m.
 	Heartbeat *Duration `json:"heartbeat,omitempty"`
 
-	// podCondition is the type of the condition that it sets on pods of the scenario, once for each
+	// podCondition is the type of the condition that the component sets on pods of the scenario, once per
 	// sandbox, e.g. policy.example.com/programmed.
 	PodCondition string `json:"podCondition,omitempty"`
-	// takes is how long it needs for a pod before it sets podCondition. Absent: no time.
+	// takes is the time from a pod's sandbox to podCondition, e.g. 500ms. Absent: 0s.
 	Takes *Duration `json:"takes,omitempty"`
 }
 
-// Invariant is something that must be so at every moment.
+// Invariant is a property that must always hold.
 type Invariant string
 
 const (
-	// NoEarlyPod means that no pod is bound to a node while a rule's NoSchedule taint is on it,
-	// unless it tolerates that taint.
+	// NoEarlyPod means that no pod is bound to a node while the node has a rule's NoSchedule taint,
+	// unless the pod tolerates that taint.
 	NoEarlyPod Invariant = "noEarlyPod"
 	// ForeignTaintsStay means that taints with which nodes joined, and which no rule manages, are in every version of
 	// the node.
 	ForeignTaintsStay Invariant = "foreignTaintsStay"
-	// HeldBeforeBack means that a node that was away for a reboot has the taint of a rule when it
-	// is seen in its new boot for the first time.
+	// HeldBeforeBack means that a node that reboots has the taint of a rule in the first version of
+	// the node with the new boot ID.
 	HeldBeforeBack Invariant = "heldBeforeBack"
 	// NoEarlyReady means that no pod with a readiness gate is Ready while a gate is not True, and no gate has the reason
 	// AllComponentsReady while a component is not ready.
@@ -58,96 +58,96 @@ const (
 // Text describes the invariant.
 func (i Invariant) Text() string {
 	return map[Invariant]string{
-		NoEarlyPod:        "no pod was bound to a node while a rule held it",
-		ForeignTaintsStay: "taints of others stayed as they were",
-		HeldBeforeBack:    "a node that was away had the taint of a rule before it was back",
+		NoEarlyPod:        "no pod was bound to a node while a rule held the node",
+		ForeignTaintsStay: "taints that no rule manages stayed unchanged",
+		HeldBeforeBack:    "rebooted nodes had the taint of a rule before they were Ready again",
 		NoEarlyReady:      "no pod with a gate was Ready before every component was ready",
 	}[i]
 }
 
-// Step is one thing that happens. Exactly one field is set.
+// Step is one step. Exactly one field is set.
 type Step struct {
 	// say prints a text.
 	Say string `json:"say,omitempty"`
-	// pause lets time pass.
+	// pause waits, e.g. 2s.
 	Pause *Duration `json:"pause,omitempty"`
-	// apply makes or changes objects.
+	// apply creates or changes a rule.
 	Apply *Apply `json:"apply,omitempty"`
 	// delete deletes a rule.
 	Delete *Delete `json:"delete,omitempty"`
-	// join lets nodes join the cluster.
+	// join creates nodes.
 	Join *Join `json:"join,omitempty"`
-	// deploy asks for pods.
+	// deploy creates a Deployment.
 	Deploy *Deploy `json:"deploy,omitempty"`
-	// daemonSet makes a DaemonSet, or restarts it.
+	// daemonSet creates a DaemonSet, or restarts it.
 	DaemonSet *DaemonSet `json:"daemonSet,omitempty"`
 	// component changes the health of a component.
 	Component *Change `json:"component,omitempty"`
-	// reporters start or stop.
+	// reporters starts or stops reporters.
 	Reporters *Reporters `json:"reporters,omitempty"`
 	// reboot reboots nodes.
 	Reboot *Reboot `json:"reboot,omitempty"`
 	// newSandbox gives pods a new sandbox.
 	NewSandbox *NewSandbox `json:"newSandbox,omitempty"`
-	// expect waits for a state. If it does not come, the scenario fails.
+	// expect waits for a state. The scenario fails if the state is not reached in time.
 	Expect *Expect `json:"expect,omitempty"`
 }
 
-// Apply makes or changes rules, for nodes or for pods, from a file or from the text in the scenario.
+// Apply creates or changes a rule, for nodes or for pods, from a file or from a manifest in the scenario.
 type Apply struct {
 	// file is a path from the root of the repository, e.g.
 	// examples/cni-readiness/network-readiness-rule.yaml.
 	File string `json:"file,omitempty"`
 	// manifest is the text of one rule.
 	Manifest string `json:"manifest,omitempty"`
-	// refused is a part of the error with which the API server must reject it.
+	// refused is a part of the error with which the API server must reject the rule. Absent: the API server must accept it.
 	Refused string `json:"refused,omitempty"`
 }
 
 // Delete deletes a rule.
 type Delete struct {
-	// rule is its name.
+	// rule is the name of the rule.
 	Rule string `json:"rule"`
 }
 
-// Join lets nodes join the cluster.
+// Join creates nodes.
 type Join struct {
-	// name is that of the node; with count, nodes are name-1, name-2 and so on.
+	// name is the name of the node; with count, the names are name-1, name-2 and so on.
 	Name  string `json:"name"`
 	Count *int   `json:"count,omitempty"`
-	// every is the time between two of them. Absent: all at once.
+	// every is the time between two nodes, e.g. 800ms. Absent: 0s.
 	Every *Duration `json:"every,omitempty"`
-	// labels and taints are those that it joins with; taints as key=value:effect.
+	// labels and taints of the new nodes; taints as key=value:effect.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
-	// runs are the components on the node. Absent: all.
+	// runs lists the components on the node. Absent: all.
 	Runs *[]string `json:"runs,omitempty"`
-	// reporter is whether a reporter runs there. Absent: true.
+	// reporter is false if no reporter runs on the node. Absent: true.
 	Reporter *bool `json:"reporter,omitempty"`
 }
 
-// HasReporter is whether the reporter of the node runs when the node joins.
+// HasReporter reports whether the reporter of the node runs when the node joins.
 func (j *Join) HasReporter() bool { return j.Reporter == nil || *j.Reporter }
 
-// Deploy asks for pods that tolerate no taint of a rule.
+// Deploy creates a Deployment of pods that tolerate no taint of a rule.
 type Deploy struct {
-	// name is that of the Deployment, e.g. shop.
+	// name is the name of the Deployment, e.g. shop.
 	Name string `json:"name"`
 	Pods int    `json:"pods"`
-	// perNode is how many of them fit on a node. Absent: any number.
+	// perNode is the number of pods that fit on a node. Absent: any number.
 	PerNode *int `json:"perNode,omitempty"`
-	// where are labels that a node must have for them. Absent: any node will do.
+	// where is the node selector of the pods. Absent: any node.
 	Where map[string]string `json:"where,omitempty"`
 }
 
-// DaemonSet makes a DaemonSet that tolerates no taint of a rule. One that a step before has made
-// is restarted, as kubectl rollout restart does: then it has a name only.
+// DaemonSet creates a DaemonSet that tolerates no taint of a rule. If an earlier step has created the DaemonSet,
+// the step restarts it, like kubectl rollout restart; then only name is set.
 type DaemonSet struct {
-	// name is that of the DaemonSet, e.g. network-agent.
+	// name is the name of the DaemonSet, e.g. network-agent.
 	Name string `json:"name"`
-	// reports is the type of the node condition that its pods are said to report.
+	// reports is the type of the node condition in the annotation that names what its pods report.
 	Reports string `json:"reports,omitempty"`
-	// labels are those of the DaemonSet itself.
+	// labels are the labels of the DaemonSet object.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -156,49 +156,49 @@ type Change struct {
 	Name string `json:"name"`
 	// nodes are names or patterns, e.g. worker-*.
 	Nodes []string `json:"nodes"`
-	// is is its health from now on: up, down, or hangs.
+	// is is the new health: up, down, or hangs.
 	Is Health `json:"is"`
-	// every is the time between two nodes. Absent: all at once.
+	// every is the time between two nodes, e.g. 500ms. Absent: 0s.
 	Every *Duration `json:"every,omitempty"`
 }
 
-// Health is how a component answers.
+// Health is the response of a component's endpoint.
 type Health string
 
 const (
-	// Up answers that the component is healthy.
+	// Up means that the endpoint reports healthy.
 	Up Health = "up"
-	// Down answers that the component is not healthy.
+	// Down means that the endpoint reports unhealthy.
 	Down Health = "down"
-	// Hangs accepts the request and never answers.
+	// Hangs means that the endpoint accepts requests and never responds.
 	Hangs Health = "hangs"
 )
 
-// Reporters start or stop on nodes.
+// Reporters starts or stops the reporters of nodes.
 type Reporters struct {
 	// nodes are names or patterns.
 	Nodes []string `json:"nodes"`
-	// run is whether they run from now on.
+	// run is true to start the reporters, false to stop them.
 	Run bool `json:"run"`
 }
 
-// Reboot reboots nodes. Components are down after it until a step sets them up, and conditions stay
-// as they were. A reporter that ran runs again at the boot.
+// Reboot reboots nodes. After it, components are down until a step sets them up, and conditions stay
+// unchanged. A reporter that ran before starts again at the boot.
 type Reboot struct {
 	// nodes are names or patterns.
 	Nodes []string `json:"nodes"`
-	// takes is how long a node is away, which Kubernetes notices at once. Absent: it is too quick
-	// to be noticed, and Ready does not change.
+	// takes is how long the node's Ready condition is Unknown, e.g. 5s. Absent: Ready does not change, as in
+	// a quick reboot.
 	Takes *Duration `json:"takes,omitempty"`
 }
 
-// NewSandbox replaces the sandboxes of pods by new ones, with another address. The pods stay the
+// NewSandbox replaces the sandboxes of pods by new ones, with another address. The pod objects stay the
 // same.
 type NewSandbox struct {
-	// deploy is the name of the Deployment that the pods are of.
+	// deploy is the name of the pods' Deployment.
 	Deploy string `json:"deploy"`
-	// nodes are names or patterns: all its pods there get one.
+	// nodes are names or patterns: all pods of the Deployment on these nodes get a new sandbox.
 	Nodes []string `json:"nodes"`
-	// takes is how long they have none. Absent: 3s.
+	// takes is the time without a sandbox. Absent: 3s.
 	Takes *Duration `json:"takes,omitempty"`
 }

@@ -10,9 +10,9 @@ func (s *Step) Text() string { //nolint:gocyclo // one case per kind of step
 	on := func(nodes []string) string { return strings.Join(nodes, ", ") }
 	switch {
 	case s.Pause != nil:
-		return fmt.Sprintf("%v pass", s.Pause.Duration)
+		return fmt.Sprintf("wait %v", s.Pause.Duration)
 	case s.Apply != nil && s.Apply.Refused != "":
-		return "the API server is to refuse " + s.Apply.source()
+		return "apply " + s.Apply.source() + ", which the API server must reject"
 	case s.Apply != nil:
 		return "apply " + s.Apply.source()
 	case s.Delete != nil:
@@ -30,13 +30,13 @@ func (s *Step) Text() string { //nolint:gocyclo // one case per kind of step
 	case s.Component != nil:
 		return fmt.Sprintf("%s on %s is %s", s.Component.Name, on(s.Component.Nodes), healthText[s.Component.Is])
 	case s.Reporters != nil && s.Reporters.Run:
-		return "reporters start on " + on(s.Reporters.Nodes)
+		return "start reporters on " + on(s.Reporters.Nodes)
 	case s.Reporters != nil:
-		return "reporters stop on " + on(s.Reporters.Nodes)
+		return "stop reporters on " + on(s.Reporters.Nodes)
 	case s.Reboot != nil && s.Reboot.Takes == nil:
-		return "reboot " + on(s.Reboot.Nodes) + ", too quickly to be noticed"
+		return "reboot " + on(s.Reboot.Nodes) + "; Ready does not change"
 	case s.Reboot != nil:
-		return fmt.Sprintf("reboot %s, away for %v", on(s.Reboot.Nodes), s.Reboot.Takes.Duration)
+		return fmt.Sprintf("reboot %s; Ready is Unknown for %v", on(s.Reboot.Nodes), s.Reboot.Takes.Duration)
 	case s.NewSandbox != nil:
 		return fmt.Sprintf("the pods of %s on %s get a new sandbox", s.NewSandbox.Deploy, on(s.NewSandbox.Nodes))
 	case s.Expect != nil:

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Moment is a step, or the part of a step that happens on one node, so long after the step began.
+// Moment is a step, or the part of a step for one node. After is the time since the step began.
 type Moment struct {
 	Step  int
 	After time.Duration
-	// Node is the node that joins, or on which something changes; empty for a step that names no nodes.
+	// Node is the node that joins or changes; empty for a step without nodes.
 	Node string
-	// Away is the first of two moments: the node goes away for a reboot, or its pods lose their sandboxes.
+	// Away marks the first of two moments: the node goes down for a reboot, or its pods lose their sandboxes.
 	Away bool
 }
 
 // defaultAbsence is how long a pod has no sandbox: long enough to be observed without one.
 const defaultAbsence = 3 * time.Second
 
-// Timeline is the scenario, moment by moment, with every pattern replaced by names. The duration of an
-// expectation is unknown: a step begins when the one before it is over.
+// Timeline returns the moments of the scenario, with every pattern replaced by names. The duration of an
+// expectation is unknown: a step begins when the previous step has ended.
 func (s *Scenario) Timeline() []Moment {
 	var moments []Moment
 	var joined []string
@@ -57,7 +57,7 @@ func (s *Scenario) Timeline() []Moment {
 	return moments
 }
 
-// Length is the minimum duration of the scenario: pauses, and what must stay so for a time.
+// Length returns the minimum duration of the scenario: pauses and the for fields of expectations.
 func (s *Scenario) Length() time.Duration {
 	var length time.Duration
 	moments := s.Timeline()
@@ -72,7 +72,7 @@ func (s *Scenario) Length() time.Duration {
 	return length
 }
 
-// Reported are the components that the reporter of a joining node checks, by name, in alphabetical order.
+// Reported returns the names of the components that the reporter of a joining node checks, sorted.
 func (s *Scenario) Reported(join *Join) []string {
 	var names []string
 	for name, component := range s.Components {
@@ -95,7 +95,7 @@ func (j *Join) names() []string {
 	return names
 }
 
-// matching are the names that fit one of the patterns, in the order of the names.
+// matching returns the names that match one of the patterns, in the order of the names.
 func matching(patterns, names []string) []string {
 	var found []string
 	for _, name := range names {

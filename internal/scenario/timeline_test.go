@@ -68,7 +68,7 @@ steps:
 		"4 0s gpu on w-1 hangs", "4 0s gpu on big hangs",
 		"5 0s reporter on big true",
 		"6 3s nothing",
-		"7 0s all of big released, and so it stays for 5s",
+		"7 0s all of big released, stable for 5s",
 	}
 	if got := timeline(s); !slices.Equal(got, want) {
 		t.Errorf("the timeline is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -190,16 +190,16 @@ steps:
 - expect: {last: {node: x, component: net}, why: {pod: shop, node: x, contains: waiting}}
 `)
 	want := []string{
-		"Hello.", "apply examples/x.yaml", "the API server is to refuse rule a-rule", "delete rule a-rule", "2 nodes join: w-1 to w-2", "node x joins",
+		"Hello.", "apply examples/x.yaml", "apply rule a-rule, which the API server must reject", "delete rule a-rule", "2 nodes join: w-1 to w-2", "node x joins",
 		"deploy shop: 3 pods", "net on w-* is hanging",
-		"apply DaemonSet agent, which reports example.com/N", "restart DaemonSet agent", "reporters stop on x", "reporters start on x",
-		"reboot x, w-*, away for 5s", "reboot x, too quickly to be noticed", "2s pass",
-		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, it says "other"`,
+		"apply DaemonSet agent, which reports example.com/N", "restart DaemonSet agent", "stop reporters on x", "start reporters on x",
+		"reboot x, w-*; Ready is Unknown for 5s", "reboot x; Ready does not change", "wait 2s",
+		`2 nodes held, 0 pods waiting, 1 pod running, rule a-rule is Conflict, its message contains "other"`,
 		`a new node is tainted at creation, the explanation of x contains "waiting"`,
-		"a DaemonSet gets a toleration, and so it stays for 2s",
+		"a DaemonSet gets a toleration, stable for 2s",
 		"the pods of shop on x, w-* get a new sandbox",
-		"3 pods with a gate, 1 pod with a closed gate, 2 pods ready, 2 gates because of A, 1 gate because of B on x, a new pod gets a gate at creation",
-		`on x net was the last component to become ready, the explanation of a pod of shop on x contains "waiting"`,
+		"3 pods with a gate, 1 pod with a closed gate, 2 pods ready, 2 gates with reason A, 1 gate with reason B on x, a new pod gets a gate at creation",
+		`on x, net was the last component to become ready, the explanation of a pod of shop on x contains "waiting"`,
 	}
 	for i := range s.Steps {
 		if got := s.Steps[i].Text(); got != want[i] {

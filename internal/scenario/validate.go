@@ -19,17 +19,17 @@ var taintForm = regexp.MustCompile(`^[^=:]+=[^=:]*:(NoSchedule|PreferNoSchedule|
 const (
 	maxNodes   = 1000
 	maxPerNode = 100
-	// minHeartbeat is the shortest that a reporter accepts.
+	// minHeartbeat is the minimum that a reporter accepts.
 	minHeartbeat = time.Second
-	// minAway is the shortest absence that is noticed: the times of conditions have whole seconds, and two sandboxes
-	// must differ in theirs.
+	// minAway is the minimum absence: condition times have a resolution of one second, and two sandboxes
+	// must have different times.
 	minAway = time.Second
 )
 
-// validation checks steps in their order, and keeps the first error.
+// validation checks steps in order, and keeps the first error.
 type validation struct {
 	*Scenario
-	place string // what is checked, e.g. steps[2].join
+	place string // the current path, e.g. steps[2].join
 	err   error
 
 	// Names that previous steps introduced.
@@ -39,10 +39,10 @@ type validation struct {
 func (s *Scenario) validate() error {
 	v := &validation{Scenario: s}
 	v.require(s.Title != "", "title is empty, must be a short name, e.g. title: The CNI guide")
-	v.require(s.About != "", "about is empty, must say in a sentence what there is to see")
-	v.require(len(s.Steps) > 0, "steps is empty, must have at least one, e.g. say: Hello")
+	v.require(s.About != "", "about is empty, must describe the scenario in a sentence")
+	v.require(len(s.Steps) > 0, "steps is empty, must have at least one step, e.g. say: Hello")
 	for _, name := range slices.Sorted(maps.Keys(s.Components)) {
-		v.require(nameForm.MatchString(name), "components has the name %q, must be small letters, digits and -, e.g. calico", name)
+		v.require(nameForm.MatchString(name), "components has the name %q, must consist of lower-case letters, digits and -, e.g. calico", name)
 		v.place = "components." + name
 		v.component(s.Components[name])
 	}
@@ -58,7 +58,7 @@ func (s *Scenario) validate() error {
 	return v.err
 }
 
-// require notes what is wrong at this place, unless it is right or something before was wrong.
+// require records an error at the current path, unless the value is right or there is an earlier error.
 func (v *validation) require(right bool, wrong string, args ...any) {
 	if v.err == nil && !right {
 		v.err = fmt.Errorf(v.place+wrong, args...)
@@ -68,8 +68,8 @@ func (v *validation) require(right bool, wrong string, args ...any) {
 func (v *validation) component(c Component) {
 	v.require((c.Condition == "") != (c.PodCondition == ""), " must have either condition, the type of a node condition, e.g. example.com/NetworkReady, or podCondition, e.g. policy.example.com/programmed")
 	v.require(c.PodCondition == "" || c.Interval == nil && c.FailureThreshold == nil && c.HoldDown == nil && c.Heartbeat == nil,
-		" has podCondition, for which there is no reporter: must have no interval, failureThreshold, holdDown and heartbeat")
-	v.require(c.Condition == "" || c.Takes == nil, ".takes is for podCondition, must be absent")
+		" has podCondition, which no reporter reports: must have no interval, failureThreshold, holdDown and heartbeat")
+	v.require(c.Condition == "" || c.Takes == nil, ".takes applies only to podCondition, must be absent")
 	v.require(c.Heartbeat.or(minHeartbeat) >= minHeartbeat, ".heartbeat is %v, must be at least %v, e.g. 15s", c.Heartbeat.or(0), minHeartbeat)
 }
 
@@ -103,7 +103,7 @@ func (v *validation) step(place string, step *Step) {
 	case step.Reporters != nil:
 		v.nodes(step.Reporters.Nodes)
 	case step.Reboot != nil:
-		v.require(step.Reboot.Takes.or(minAway) >= minAway, ".takes is %v, must be at least %v, e.g. 5s, or absent for a reboot that Kubernetes does not notice", step.Reboot.Takes.or(0), minAway)
+		v.require(step.Reboot.Takes.or(minAway) >= minAway, ".takes is %v, must be at least %v, e.g. 5s, or absent for a reboot that does not change Ready", step.Reboot.Takes.or(0), minAway)
 		v.nodes(step.Reboot.Nodes)
 	case step.NewSandbox != nil:
 		v.deployed(".deploy", step.NewSandbox.Deploy)
@@ -133,10 +133,10 @@ func (v *validation) join(join *Join) {
 		v.require(taintForm.MatchString(taint), ".taints has %q, must be key=value:effect, e.g. example.com/team=blue:PreferNoSchedule", taint)
 	}
 	if v.err != nil {
-		return // the names are too many
+		return // count may be too large
 	}
 	for _, name := range join.names() {
-		v.require(!slices.Contains(v.joined, name), ": node %s has joined before", name)
+		v.require(!slices.Contains(v.joined, name), ": node %s has already joined", name)
 	}
 	v.joined = append(v.joined, join.names()...)
 }
@@ -150,11 +150,11 @@ func (v *validation) deploy(d *Deploy) {
 	v.deployments = append(v.deployments, d.Name)
 }
 
-// daemonSet makes one of a new name, and restarts one that is there.
+// daemonSet checks a step that creates a DaemonSet, or restarts one that an earlier step has created.
 func (v *validation) daemonSet(d *DaemonSet) {
 	there := slices.Contains(v.daemonSets, d.Name)
 	v.name(d.Name, "network-agent")
-	v.require(!there || d.Reports == "" && len(d.Labels) == 0, ": %s is there already and is only restarted, must have no reports and no labels", d.Name)
+	v.require(!there || d.Reports == "" && len(d.Labels) == 0, ": DaemonSet %s exists and is only restarted, must have no reports and no labels", d.Name)
 	v.require(there || d.Reports != "", ".reports is empty, must be the type of a node condition, e.g. example.com/NetworkReady")
 	v.daemonSets = append(v.daemonSets, d.Name)
 }
@@ -186,7 +186,7 @@ func (v *validation) expect(e *Expect) {
 }
 
 func (v *validation) name(name, example string) {
-	v.require(nameForm.MatchString(name), ".name is %q, must be small letters, digits and -, e.g. %s", name, example)
+	v.require(nameForm.MatchString(name), ".name is %q, must consist of lower-case letters, digits and -, e.g. %s", name, example)
 }
 
 func (v *validation) known(field, component string) {
@@ -194,11 +194,11 @@ func (v *validation) known(field, component string) {
 	v.require(known, field+" names the component %q, must be one of %s", component, strings.Join(slices.Sorted(maps.Keys(v.Components)), ", "))
 }
 
-// nodes requires that every pattern fits a node that has joined before this step.
+// nodes requires that every pattern matches a node that has joined before this step.
 func (v *validation) nodes(patterns []string) {
 	v.require(len(patterns) > 0, ".nodes is empty, must be names or patterns, e.g. [worker-*]")
 	for _, pattern := range patterns {
-		v.require(len(matching([]string{pattern}, v.joined)) > 0, ".nodes has %q, which fits no node that has joined before", pattern)
+		v.require(len(matching([]string{pattern}, v.joined)) > 0, ".nodes has %q, which matches no node that has joined before", pattern)
 	}
 }
 
@@ -207,5 +207,5 @@ func (v *validation) hasJoined(field, node string) {
 }
 
 func (v *validation) deployed(field, name string) {
-	v.require(slices.Contains(v.deployments, name), field+" is %q, must be the name of a deploy before, e.g. shop", name)
+	v.require(slices.Contains(v.deployments, name), field+" is %q, must be the name of an earlier deploy step, e.g. shop", name)
 }

@@ -1,25 +1,25 @@
 package scenario
 
-// World is what an expectation is about, as it is at one moment.
+// World is the state of the cluster at one moment, for expectations.
 type World struct {
-	// Nodes are those of the scenario.
+	// Nodes are the nodes of the scenario.
 	Nodes []NodeState
-	// Pods are those of the scenario.
+	// Pods are the pods of the scenario.
 	Pods  []PodState
 	Rules map[string]RuleState
 
-	// The functions query the cluster. They are called only if the expectation is about them.
+	// The functions query the cluster. They are called only if the expectation needs them.
 
-	// Why is the explanation of a node or, if deploy is not empty, of the first pod of that Deployment there.
+	// Why returns the explanation of a node or, if deploy is not empty, of the first pod of that Deployment on the node.
 	Why func(node, deploy string) (string, error)
-	// Mutated is whether a new object of this kind with these labels would get what a rule adds: a Node a taint, a Pod a
-	// gate, a DaemonSet a toleration.
+	// Mutated reports whether a rule would change a new object of this kind with these labels: add a taint to a Node, a
+	// gate to a Pod, or a toleration to a DaemonSet.
 	Mutated func(kind string, labels map[string]string) (bool, error)
-	// Last are the components that were the last ones to become ready for pods of a node.
+	// Last returns the components that were the last ones to become ready for pods of a node.
 	Last func(node string) ([]string, error)
 }
 
-// NodeState is one node. One that is neither is about to become one of both.
+// NodeState is the state of one node. If neither field is set, the manager has not reconciled the node yet.
 type NodeState struct {
 	Name           string
 	Held, Released bool
@@ -27,12 +27,12 @@ type NodeState struct {
 
 // PodState is one pod.
 type PodState struct {
-	// Node is empty if it is bound to none.
+	// Node is empty if the pod is not bound.
 	Node    string
 	Running bool
-	// Gated is whether it has a readiness gate, Waiting whether one of them is closed.
+	// Gated is true if the pod has a readiness gate, Waiting if one of its gates is closed.
 	Gated, Waiting, Ready bool
-	// Reasons are those of its gates, as far as there are any.
+	// Reasons are the reasons of the gates that have a condition.
 	Reasons []string
 }
 

@@ -45,7 +45,7 @@ func TestEveryScenarioPlays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, name)
-			p.ends(0, "What was proven: "+s.Title, "The dashboard: http://127.0.0.1:", "All ")
+			p.ends(0, "Results: "+s.Title, "The dashboard: http://127.0.0.1:", "All ")
 			for _, invariant := range s.Always {
 				if !strings.Contains(p.text(), "✓ "+invariant.Text()) {
 					t.Errorf("the summary lacks %q", invariant.Text())
@@ -103,12 +103,12 @@ func TestAWrongExpectationFailsAndIsNamed(t *testing.T) {
 func TestExpectationThatDoesNotLastFails(t *testing.T) {
 	t.Parallel()
 	p := start(t, short(t, "- component: {name: network, nodes: [worker-1], is: up}\n- expect: {held: all, for: 30s}\n"))
-	p.ends(1, "✗ all nodes held, and so it stays for 30s: it did not stay so: 0 of 1 nodes are held")
+	p.ends(1, "✗ all nodes held, stable for 30s: not stable: 0 of 1 nodes are held")
 }
 
 func TestUnknownScenarioErrorListsTheAvailableOnes(t *testing.T) {
 	t.Parallel()
-	start(t, "nothing-like-this").ends(2, `there is no scenario "nothing-like-this"`, "cni-guide", "flapping-agent", "pod-network", "two-hundred-nodes")
+	start(t, "nothing-like-this").ends(2, `scenario "nothing-like-this" does not exist`, "cni-guide", "flapping-agent", "pod-network", "two-hundred-nodes")
 }
 
 func TestAWrongScenarioIsRefusedBeforeAnythingIsStarted(t *testing.T) {
