@@ -126,7 +126,7 @@ func TestOpenedGatesAndTheirDelaysAreCounted(t *testing.T) {
 	w.ObservePod(gated("2", yes))
 	clock = clock.Add(30 * time.Millisecond)
 	w.ObservePod(gated("3", yes, open(podv1alpha1.ReasonAllReady)))
-	if got := w.Numbers(); !strings.Contains(got, "1 gates opened; from the last component ready to gate open: median 30ms, longest 30ms") {
+	if got := w.Numbers(); !strings.Contains(got, "1 gates opened; from the last component ready to gate open: median 30ms, maximum 30ms") {
 		t.Error(got)
 	}
 }

@@ -104,7 +104,7 @@ func TestHoldsReleasesAndDelaysAreCounted(t *testing.T) {
 	says("2", corev1.ConditionTrue, hold)
 	clock = clock.Add(40 * time.Millisecond)
 	says("3", corev1.ConditionTrue)
-	if got := w.Numbers(); !strings.HasPrefix(got, "1 nodes, 1 holds, 1 releases, 0 pods bound") || !strings.Contains(got, "median 40ms, longest 40ms") {
+	if got := w.Numbers(); !strings.HasPrefix(got, "1 nodes, 1 holds, 1 releases, 0 pods bound") || !strings.Contains(got, "median 40ms, maximum 40ms") {
 		t.Error(got)
 	}
 }
