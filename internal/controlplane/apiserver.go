@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// StartAPIServer starts the API server where it was before and waits until it is ready.
+// StartAPIServer starts the API server again on the same address and waits until it is ready.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	admin, err := c.Admin()
 	if err != nil {
@@ -24,10 +24,9 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return awaitReady(ctx, c.apiserver, admin)
 }
 
-// StartReplica starts one more API server on the same etcd, as clusters with several control plane nodes have them, with
-// these arguments after those of the first. It returns the configuration of a user that may do everything there, when
-// it is ready. What is written through one API server is seen by the other a moment later. KillAPIServer does not end
-// a replica; Stop does.
+// StartReplica starts one more API server on the same etcd, as in clusters with several control plane nodes, with these
+// arguments after those of the first. It returns the configuration of an administrator there, when the replica is ready.
+// Each API server observes writes through the other one a moment later. KillAPIServer does not end a replica; Stop does.
 func (c *ControlPlane) StartReplica(ctx context.Context, args ...string) (*rest.Config, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
@@ -87,8 +86,8 @@ func (c *ControlPlane) startAPIServer(port int, log, auditLog string, args ...st
 	}, c.networkArgs(), c.opts.APIServerArgs, args)...)
 }
 
-// networkArgs say which clients can reach the API server, and what it can reach. Without nodes no
-// kubelet would mount the token that the admission plugin ServiceAccount asks for.
+// networkArgs are the arguments for the network of the API server. Without real nodes, the admission plugin ServiceAccount
+// is disabled, because no kubelet would mount the token that it requires.
 func (c *ControlPlane) networkArgs() []string {
 	n := c.opts.Network
 	if n == nil {
@@ -101,8 +100,7 @@ func (c *ControlPlane) networkArgs() []string {
 	}
 }
 
-// awaitReady returns when the API server answers ready and has made the namespace that
-// events of cluster-scoped objects go to.
+// awaitReady returns when the API server is ready and has created the namespace for events of cluster-scoped objects.
 func awaitReady(ctx context.Context, apiserver *Process, admin *rest.Config) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {

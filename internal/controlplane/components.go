@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Components never elect a leader: there is one of each, and one that loses its lease while
-// a test restarts the API server would end itself. Nor do they hold back their requests.
+// Components run without leader election: there is one of each, and a component that loses its lease while a test restarts
+// the API server would exit. Their client-side rate limits are high enough to have no effect.
 
 // StartScheduler starts kube-scheduler and returns when it schedules. Stop ends it.
 func (c *ControlPlane) StartScheduler(ctx context.Context) error {
@@ -31,8 +31,8 @@ func (c *ControlPlane) StartControllerManager(ctx context.Context) error {
 	return c.startComponent(ctx, "kube-controller-manager", "/healthz", append(args, c.opts.ControllerManagerArgs...)...)
 }
 
-// startComponent starts what takes the flags of Kubernetes components, as the user whose
-// roles the API server makes by itself.
+// startComponent starts a program with the flags of Kubernetes components, as the user with the default role of that
+// component.
 func (c *ControlPlane) startComponent(ctx context.Context, name, health string, args ...string) error {
 	ports, err := FreePorts(1)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *ControlPlane) startComponent(ctx context.Context, name, health string, 
 	return c.run(ctx, name, "https://"+loopbackAddress(ports[0])+health, args...)
 }
 
-// kubeconfig writes a file with which a component is this user, and returns its path.
+// kubeconfig writes a kubeconfig for this user, and returns its path.
 func (c *ControlPlane) kubeconfig(component, user string, groups ...string) (string, error) {
 	config, err := c.Config(user, groups...)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *ControlPlane) kubeconfig(component, user string, groups ...string) (str
 	return path, WriteKubeconfig(path, config)
 }
 
-// run starts a component and returns when it answers at this URL that it is healthy.
+// run starts a component and returns when this URL reports that it is healthy.
 func (c *ControlPlane) run(ctx context.Context, name, health string, args ...string) error {
 	p, err := c.process(name, name+".log", args...)
 	if err != nil {

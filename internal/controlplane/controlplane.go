@@ -16,10 +16,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Options say what to start.
+// Options configure the control plane.
 type Options struct {
-	// Binaries is the directory with etcd, kube-apiserver and whatever else is started.
-	// Required.
+	// Binaries is the directory with the binaries of etcd, kube-apiserver and all other components that are started. Required.
 	Binaries string
 
 	// APIServerArgs are added to the arguments of every API server; zero adds none.
@@ -28,8 +27,8 @@ type Options struct {
 	// ControllerManagerArgs are added to those of the controller manager; zero adds none.
 	ControllerManagerArgs []string
 
-	// Network is what real nodes need of the control plane; nil means that there are none, and
-	// that nothing listens but on loopback.
+	// Network is the network of real nodes; nil means that there are no real nodes, and that all processes listen on loopback
+	// only.
 	Network *Network
 }
 
@@ -45,7 +44,7 @@ type Network struct {
 	Pods string
 }
 
-// ControlPlane is a running etcd and API server, and what was started beside them.
+// ControlPlane is a running etcd and API server, and the components that were started in addition.
 type ControlPlane struct {
 	// APIServer is the address of the API server, e.g. 127.0.0.1:34567. It stays the same
 	// over restarts.
@@ -114,7 +113,7 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
-// StopOthers ends everything but etcd and the API server that Start started.
+// StopOthers ends all processes except etcd and the API server that Start started.
 func (c *ControlPlane) StopOthers() error {
 	var errs []error
 	for _, p := range c.others {

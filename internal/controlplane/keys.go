@@ -40,7 +40,7 @@ func newAuthority() (*authority, error) {
 	return &authority{cert: ca, key: key, pem: encodeCert(ca.Raw)}, nil
 }
 
-// clientCert is a certificate and key with which a client is this user.
+// clientCert returns the certificate and key of this user.
 func (a *authority) clientCert(user string, groups []string) ([]byte, []byte, error) {
 	return a.issue(x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// kwokConfig says how KWOK plays nodes and pods; the binary alone knows no stages.
+// kwokConfig defines how KWOK simulates nodes and pods; the binary has no default stages.
 //
 //go:embed kwok.yaml
 var kwokConfig []byte
@@ -14,8 +14,8 @@ var kwokConfig []byte
 // RebootAnnotation on a node keeps KWOK from making it Ready: it simulates a node that is being rebooted.
 const RebootAnnotation = "readygate.dev/simulated-reboot"
 
-// StartKWOK starts KWOK, which plays the kubelet of every node: nodes become Ready and keep
-// their leases, pods bound to them run. It returns when it is healthy. Stop ends it.
+// StartKWOK starts KWOK, which simulates the kubelet of every node: nodes become Ready and renew their leases, and pods
+// bound to them run. It returns when KWOK is healthy. Stop ends it.
 func (c *ControlPlane) StartKWOK(ctx context.Context) error {
 	ports, err := FreePorts(1)
 	if err != nil {

@@ -7,22 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// Ports are taken from below those that systems give to outgoing connections (from 32768 on
-// Linux, from 49152 elsewhere): one of these can be gone before its server starts. They are
-// above what services usually have.
+// Ports are below the ephemeral range of the system (from 32768 on Linux, from 49152 elsewhere), where an outgoing
+// connection can take a port before its server starts. They are above the usual ports of services.
 const (
 	firstPort = 20000
 	portCount = 10000
 )
 
-// nextPort counts up, from a place of this process's own, so that no port is given twice and
-// processes that look at the same time seldom meet.
+// nextPort counts up from a random start, so that no port is returned twice and concurrent processes rarely use the same
+// ports.
 var (
 	portOffset = rand.Uint32N(portCount)
 	nextPort   atomic.Uint32
 )
 
-// FreePorts are ports on loopback that nobody listens on at the moment.
+// FreePorts returns ports on loopback on which no process listens at the moment.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	var last error

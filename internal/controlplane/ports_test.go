@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/controlplane"
 )
 
-func TestPortsAreGivenOnce(t *testing.T) {
+func TestFreePortsReturnsEachPortOnce(t *testing.T) {
 	given := map[int]bool{}
 	for range 500 {
 		ports, err := controlplane.FreePorts(2)
@@ -17,17 +17,17 @@ func TestPortsAreGivenOnce(t *testing.T) {
 		}
 		for _, port := range ports {
 			if given[port] {
-				t.Fatalf("port %d was given twice", port)
+				t.Fatalf("port %d was returned twice", port)
 			}
 			if port >= 32768 {
-				t.Fatalf("port %d may be that of somebody's outgoing connection", port)
+				t.Fatalf("port %d is in the ephemeral range", port)
 			}
 			given[port] = true
 		}
 	}
 }
 
-func TestPortsInUseAreNotGiven(t *testing.T) {
+func TestFreePortsSkipsPortsInUse(t *testing.T) {
 	ports, err := controlplane.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +43,6 @@ func TestPortsInUseAreNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ports[0] == next {
-		t.Errorf("port %d was given while somebody listens on it", next)
+		t.Errorf("port %d was returned while a process listens on it", next)
 	}
 }

@@ -50,7 +50,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Signal sends the process a signal. It may have ended before.
 func (p *Process) Signal(signal os.Signal) { _ = p.cmd.Process.Signal(signal) }
 
-// Kill ends the process without warning, and returns when it is gone. It is no error if it has ended before.
+// Kill sends SIGKILL and returns when the process has ended. It is not an error if the process has ended before.
 func (p *Process) Kill() error {
 	err := p.cmd.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
@@ -60,7 +60,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Terminate asks the process to stop and returns when it has, with its exit code.
+// Terminate sends SIGTERM and returns the exit code when the process has ended.
 func (p *Process) Terminate() int {
 	p.Signal(syscall.SIGTERM)
 	<-p.done
@@ -85,7 +85,7 @@ func (p *Process) Alive() error {
 	}
 }
 
-// await returns when the check passes, or soon after the process has ended.
+// await returns when the check passes, or shortly after the process has ended.
 func (p *Process) await(ctx context.Context, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {

@@ -21,29 +21,29 @@ const (
 	// Namespace is where the leases are.
 	Namespace = admission.ManagerNamespace
 
-	// Lasts is how long an agent counts as alive after it has last said so.
+	// Lasts is how long an agent counts as alive after it last renewed its Lease.
 	Lasts = 60 * time.Second
-	// Renews is how often it does.
+	// Renews is the interval at which an agent renews its Lease.
 	Renews = 20 * time.Second
 
 	// ReportAnnotation holds the report of a lease.
 	ReportAnnotation = "readygate.dev/report"
 
-	// ComponentLabel tells the leases of agents from others.
+	// ComponentLabel distinguishes the Leases of agents from other Leases.
 	ComponentLabel = "app.kubernetes.io/component"
 	// Component is its value.
 	Component = "podgate"
 
-	// Listed is how many pods of a list a report names: all reports of a large cluster together
-	// have to fit into the memory of the manager.
+	// Listed is the maximum number of pods per list of a report: the reports of all nodes of a large cluster must fit into
+	// the manager's memory.
 	Listed = 5
 )
 
-// Report is what an agent sees.
+// Report is what an agent observes on its node.
 type Report struct {
 	// Version is that of the agent.
 	Version string `json:"version,omitempty"`
-	// Rules are the rules that the agent knows, by UID.
+	// Rules are the rules in the agent's cache, by UID.
 	Rules map[types.UID]RuleReport `json:"rules,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type RuleReport struct {
 // Name is the name of the lease of a node's agent.
 func Name(node string) string { return admission.LeasePrefix + node }
 
-// NodeOf is the node whose agent keeps the lease; false if it is none of an agent.
+// NodeOf returns the node whose agent renews the Lease; false if the Lease is not an agent's.
 func NodeOf(lease *coordinationv1.Lease) (string, bool) {
 	if lease.Labels[ComponentLabel] != Component || lease.Labels[admission.PartOfLabel] != admission.PartOf {
 		return "", false
@@ -65,8 +65,8 @@ func NodeOf(lease *coordinationv1.Lease) (string, bool) {
 	return strings.CutPrefix(lease.Name, admission.LeasePrefix)
 }
 
-// ReportOf is what a lease reports; nothing if it cannot be read. An agent is believed about its node,
-// within bounds: what it says ends up in the status of rules.
+// ReportOf returns the report in a Lease; an empty one if it cannot be decoded. The report of an agent is trusted for its
+// node, within bounds, because its contents appear in the status of rules.
 func ReportOf(lease *coordinationv1.Lease) Report {
 	var report Report
 	if json.Unmarshal([]byte(lease.Annotations[ReportAnnotation]), &report) != nil {
@@ -92,8 +92,8 @@ func bounded(pods []podrule.Listed) []podrule.Listed {
 	})
 }
 
-// Alive reports whether the agent has told of itself recently, as far as clocks of two machines can be
-// compared. Who watches leases knows better: see Watcher.
+// Alive reports whether the agent has renewed its Lease recently, as far as clocks of two machines can be compared. A
+// watch of Leases is more precise: see Watcher.
 func Alive(lease *coordinationv1.Lease, now time.Time) bool {
 	return lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) < Lasts
 }

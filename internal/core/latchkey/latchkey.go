@@ -1,5 +1,5 @@
-// Package latchkey is the value of the annotation that opens a latch. The writer names the sandbox of the pod, and
-// the latch compares it with its own, so that an outdated key opens nothing.
+// Package latchkey encodes and decodes the value of the annotation that opens a latch. The key contains the sandbox of the
+// pod, and the latch compares it with its own sandbox, so that an outdated key opens nothing.
 //
 // There are two forms, words separated by a blank:
 //
@@ -10,9 +10,9 @@
 // since which the sandbox exists; a fifth word, again, means that the pod had another sandbox before. The second
 // form opens the latch of every sandbox, with the reason.
 //
-// Blanks at the end count how often the key was touched: written again so that the kubelet delivers it again. They
-// do not change what a key opens. A latch of a version before touches waits its 10 s again after each touch if the
-// key looks older than the sandbox.
+// The number of blanks at the end is how often the key was touched, that is, written again so that the kubelet delivers it
+// again. They do not change what a key opens. A latch of a version without touches waits its 10 s again after each touch
+// if the key looks older than the sandbox.
 package latchkey
 
 import (
@@ -26,44 +26,44 @@ type Sandbox struct {
 	IP string
 	// Boot is the boot ID of the node; empty if it is not known.
 	Boot string
-	// Since is when it was ready to start containers; zero if it is not.
+	// Since is when it became ready to start containers; zero if it is not ready.
 	Since time.Time
 }
 
-// Ready says that containers can start in the sandbox, and that it has an address.
+// Ready reports whether containers can start in the sandbox, and it has an address.
 func (s Sandbox) Ready() bool { return s.IP != "" && !s.Since.IsZero() }
 
-// Same reports whether two sandboxes are one. A boot that either side does not know is not compared.
+// Same reports whether two sandboxes are the same one. Boots are compared only if both are known.
 func (s Sandbox) Same(other Sandbox) bool {
 	return s.IP == other.IP && !s.Rebooted(other) && s.Since.Equal(other.Since)
 }
 
-// Rebooted reports whether the other one is of another boot, as far as it is known.
+// Rebooted reports whether the other sandbox is of another boot. It is false if either boot is not known.
 func (s Sandbox) Rebooted(other Sandbox) bool {
 	return s.Boot != "" && other.Boot != "" && s.Boot != other.Boot
 }
 
-// Precedes reports whether the sandbox was there before another one was made, as far as both times are
-// known. Since has whole seconds, so one that was made within the next second may be the same.
+// Precedes reports whether the sandbox was ready before another one was created. It is false if either time is not known.
+// Since has whole seconds, so a sandbox that was created within the next second may be the same.
 func (s Sandbox) Precedes(made time.Time) bool {
 	return !s.Since.IsZero() && !made.IsZero() && s.Since.Add(time.Second).Before(made)
 }
 
-// Key is what an annotation says.
+// Key is the decoded value of an annotation.
 type Key struct {
-	// Open says that the latch is open.
+	// Open means that the latch is open.
 	Open bool
-	// Sandbox is the one that it was said of; an empty one if it holds for all.
+	// Sandbox is the sandbox of the key; empty if the key is for every sandbox.
 	Sandbox Sandbox
-	// Again says that the pod had another sandbox before that one.
+	// Again means that the pod had another sandbox before.
 	Again bool
-	// Always is why the latch is open whatever the sandbox; empty if it is not.
+	// Always is why the latch is open for every sandbox; empty if the key is for one sandbox.
 	Always string
 	// Touches is how often the key was written again; MaxTouches+1 if another account added blanks.
 	Touches int
 }
 
-// MaxTouches is how often a key is touched at most.
+// MaxTouches is the maximum number of touches of a key.
 const MaxTouches = 5
 
 // The words of a key.
@@ -75,7 +75,7 @@ const (
 	wordNone   = "-"
 )
 
-// Always is the key that opens every latch, for a reason of one word.
+// Always returns the key that opens the latch of every sandbox, with a reason of one word.
 func Always(reason string) Key { return Key{Open: true, Always: reason} }
 
 // String is the value of the annotation.
@@ -98,7 +98,7 @@ func (k Key) words() string {
 	return strings.Join(words, " ")
 }
 
-// Parse is the key that a value tells. What it cannot read is no key, and opens nothing.
+// Parse decodes the value of an annotation. It returns false for a value that is not a key.
 func Parse(value string) (key Key, ok bool) {
 	words := strings.Fields(value)
 	touches := min(len(value)-len(strings.TrimRight(value, " ")), MaxTouches+1)
@@ -125,9 +125,8 @@ func Parse(value string) (key Key, ok bool) {
 	return key, true
 }
 
-// Opens reports whether the key opens the latch of the sandbox with this address, in this boot. A boot
-// that either side does not know is not compared. Where a pod keeps its address, it may be of an
-// earlier sandbox: see Precedes.
+// Opens reports whether the key opens the latch of the sandbox with this address, in this boot. Boots are compared only if
+// both are known. If a pod keeps its address, the key may be for an earlier sandbox: see Precedes.
 func (k Key) Opens(ip, boot string) bool {
 	switch {
 	case !k.Open:

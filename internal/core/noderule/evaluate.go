@@ -25,8 +25,8 @@ const (
 	CauseDeadline Cause = "Deadline"
 )
 
-// maxSkew is how far the clock of a node may be ahead. A heartbeat further in the future is ignored: it would
-// look fresh long after its reporter has stopped.
+// maxSkew is how far the clock of a node may be ahead. A heartbeat further in the future is ignored: it would count as
+// recent long after its reporter has stopped.
 const maxSkew = time.Minute
 
 // outcome is a verdict without its explanation.

@@ -27,8 +27,8 @@ func (b *Rulebook) Evaluate(node *Node, now time.Time) *Evaluation {
 	return e
 }
 
-// ApplyDependencies applies dependsOn once limits are applied: a verdict waits for a rule that it depends on and that takes the node
-// out of use now. A rule in dry run takes no node. It returns the indexes of the verdicts that it changed.
+// ApplyDependencies applies dependsOn after limits are applied: a verdict waits for a rule that it depends on and that now
+// holds a node in use. A rule in dry run does not count. It returns the indexes of the verdicts that it changed.
 func (e *Evaluation) ApplyDependencies() []int {
 	var changed []int
 	for i := range e.Verdicts {
@@ -48,8 +48,8 @@ func (e *Evaluation) ApplyDependencies() []int {
 	return changed
 }
 
-// Plan returns the change that the verdicts require. It is called once, after limits and dependencies. A record of any other rule is of one that does not exist, and is
-// removed if the list has that rule with that taint.
+// Plan returns the change that the verdicts require. It is called once, after limits and dependencies. A record of any
+// other rule belongs to a rule that does not exist, and is removed if the list has that rule with that taint.
 func (e *Evaluation) Plan(listed RuleTaints) *Plan {
 	p := planner{node: e.Node, rules: e.rules, listed: listed, now: e.now, evaluation: e}
 	p.run()

@@ -7,14 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// reach is the nodes that a selector could match: each label that it names, and what that
-// may be. Labels are independent of each other, so a node exists exactly if every label on
-// its own can be chosen. It is made once a rule, because a rule is compared with every other
-// one of its taint.
+// reach describes the nodes that a selector can match: each label that it names, and the possible values. Labels are
+// independent of each other, so such a node can exist exactly if every label has a possible value. It is computed once per
+// rule, because a rule is compared with every other rule with its taint.
 type reach []possible
 
-// possible is what one label may be: absent, or present with one of the values in. A nil in
-// is any value that is not in not. Both are sorted.
+// possible are the possible states of one label: absent, or present with one of the values of in. If in is nil, every value
+// is possible except those of not. Both are sorted.
 type possible struct {
 	key             string
 	absent, present bool
@@ -32,10 +31,10 @@ func reachOf(requirements labels.Requirements) reach {
 	return r
 }
 
-// overlaps reports whether some node could match both selectors. It is exact.
+// overlaps reports whether a node can match both selectors. The result is exact.
 func (r reach) overlaps(other reach) bool { return r.fits(other) && other.fits(r) }
 
-// fits reports whether every label that r names can be chosen so that the other one matches, too.
+// fits reports whether every label that r names has a state that also matches the other selector.
 func (r reach) fits(other reach) bool {
 	for i := range r {
 		if !r[i].shares(other.label(r[i].key)) {
@@ -54,7 +53,7 @@ func (r reach) label(key string) *possible {
 	return &anything
 }
 
-// anything is what a label may be that a selector does not name.
+// anything is the state of a label that a selector does not name.
 var anything = possible{absent: true, present: true}
 
 func (p *possible) restrict(r *labels.Requirement) {
@@ -79,7 +78,7 @@ func (p *possible) restrict(r *labels.Requirement) {
 	}
 }
 
-// shares reports whether a label can be what both say.
+// shares reports whether the two have a state in common.
 func (p *possible) shares(other *possible) bool {
 	switch {
 	case p.absent && other.absent:

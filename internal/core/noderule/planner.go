@@ -149,8 +149,8 @@ func (p *planner) release(f *facts, o *outcome) {
 	}
 }
 
-// writeMemory records what the rule must know of the node later: that it is in use, unless it is older than the rule,
-// and that the deadline released it.
+// writeMemory records two facts for later verdicts: that the node is in use, unless it is older than the rule, and that the
+// deadline released it.
 func (p *planner) writeMemory(f *facts, o *outcome, used bool) {
 	rule, m := f.rule, f.memory()
 	m.Rule = rule.Name
@@ -241,7 +241,7 @@ func (p *planner) unlisted(key, value string) bool {
 }
 
 // orphanOf returns the UID of the rule that wrote the annotation, if the rule does not exist anymore. A completion
-// record of the older form ends in the name of a rule, which may look like a UID.
+// record of the older form ends in the name of a rule, which may have the form of a UID.
 func (p *planner) orphanOf(key, value string) (types.UID, bool) {
 	if uid, ok := ownerOf(key); ok {
 		return uid, !p.exists(uid)

@@ -287,7 +287,7 @@ func beatOf(condition *corev1.NodeCondition) string {
 	return beat.UTC().Format(time.RFC3339) + " " + string(condition.Status)
 }
 
-// memory is the annotation on a node with what a rule must know of a node that it does not hold.
+// memory is the annotation on a node with the state that a rule keeps about a node that it does not hold.
 type memory struct {
 	Rule string `json:"rule"`
 	// InUse is since when the node counts as in use; see maxUnavailable.

@@ -139,21 +139,20 @@ func changedBeats(before, after *Node) (types, setBack []corev1.NodeConditionTyp
 	return types, setBack
 }
 
-// changedConditions are the types whose status differs. Order, heartbeats and messages do
-// not count.
+// changedConditions are the types whose status differs. Order, heartbeats and messages do not count.
 func changedConditions(before, after *Node) []corev1.NodeConditionType {
 	return appendDifferent(appendDifferent(nil, before, after), after, before)
 }
 
-// appendDifferent appends the types of the one node's conditions whose status is another on
-// the other, or is not there. Those in the same place are compared first: a heartbeat ends there.
+// appendDifferent appends the types of the conditions of one node that the other node has with a different status or does
+// not have. Conditions at the same index are compared first: for a heartbeat this is sufficient.
 func appendDifferent(types []corev1.NodeConditionType, one, other *Node) []corev1.NodeConditionType {
 	for i := range one.Conditions {
 		c := &one.Conditions[i]
 		if i < len(other.Conditions) && other.Conditions[i].Type == c.Type && other.Conditions[i].Status == c.Status {
 			continue
 		}
-		// Of two of a type the first one counts, on either node.
+		// If a type occurs twice, the first condition counts, on either node.
 		if its := other.condition(string(c.Type)); its == nil || its.Status != one.condition(string(c.Type)).Status {
 			types = append(types, c.Type)
 		}
@@ -161,7 +160,7 @@ func appendDifferent(types []corev1.NodeConditionType, one, other *Node) []corev
 	return types
 }
 
-// changedTaints are the taints that came or went. Values and order do not count.
+// changedTaints are the taints that were added or removed. Values and order do not count.
 func changedTaints(before, after *Node) []TaintID {
 	return appendMissing(appendMissing(nil, before, after), after, before)
 }

@@ -196,11 +196,11 @@ func older(a, b *Rule) int {
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 }
 
-// edition tells one rule that an object compiles to from the next. It is cheap to take: most
-// changes of rules are of their status, and make no new one.
+// edition identifies the rule that an object compiles to. It is cheap to compute: most changes of rules change only their
+// status, and do not change the edition.
 type edition struct {
 	uid types.UID
-	// generation stands for the spec, which cannot change within one.
+	// generation identifies the spec.
 	generation             int64
 	deleting               bool
 	takenOver, dryRunSince time.Time

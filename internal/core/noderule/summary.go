@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Summary is how a rule stands with all nodes.
+// Summary is the state of a rule on all nodes.
 type Summary struct {
 	Selected, Held, Released int
 
@@ -42,7 +42,7 @@ type Summary struct {
 	Nodes []NodeSummary
 }
 
-// NodeSummary is how a rule stands with one selected node.
+// NodeSummary is the state of a rule on one selected node.
 type NodeSummary struct {
 	Name    string
 	State   State

@@ -20,9 +20,9 @@ var (
 	policies = []v1alpha1.ConditionPolicy{"", v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf}
 )
 
-// validate says what makes a spec impossible to enforce. The CRD refuses all of it but
-// malformed keys in matchLabels (admission cannot afford to look at keys of unbounded
-// length); the rest is for rules that were stored under another CRD of the same API.
+// validate returns the errors that make a spec impossible to enforce. The CRD rejects all of them except malformed keys in
+// matchLabels (keys of unbounded length exceed the cost limit of CEL); the others occur in rules that were stored under
+// another CRD of the same API.
 func validate(spec *v1alpha1.NodeReadinessRuleSpec) (labels.Selector, field.ErrorList) {
 	path := field.NewPath("spec")
 	var errs field.ErrorList

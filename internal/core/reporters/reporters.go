@@ -16,15 +16,15 @@ import (
 // ReporterName is the name of the reporter's program and image.
 const ReporterName = "readygate-reporter"
 
-// ReportsAnnotation is on a DaemonSet of a component that writes conditions by itself, and names
-// their types, separated by commas.
+// ReportsAnnotation is on a DaemonSet whose pods write node conditions themselves. Its value is the condition types,
+// separated by commas.
 const ReportsAnnotation = "readygate.dev/reports"
 
-// conditionType is the variable of a reporter that names the condition.
+// conditionType is the environment variable of a reporter with the condition type.
 const conditionType = "CONDITION_TYPE"
 
-// Reports reports whether the pods report, and which conditions, as far as the pod alone tells: a
-// reporter can have its configuration elsewhere.
+// Reports reports whether the pods write node conditions, and which. The types may be incomplete: a reporter can have its
+// configuration in a file.
 func Reports(annotations map[string]string, pod *corev1.PodSpec) (types []string, reports bool) {
 	for name := range strings.SplitSeq(annotations[ReportsAnnotation], ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -56,8 +56,7 @@ func Tolerates(pod *corev1.PodSpec, taint *corev1.Taint) bool {
 	})
 }
 
-// Strip cuts a DaemonSet down to what tells who reports, and what keeps it away. It is a transform
-// for a cache.
+// Strip is a cache transform. It reduces a DaemonSet to the fields that Find uses.
 func Strip(obj any) (any, error) {
 	ds, ok := obj.(*appsv1.DaemonSet)
 	if !ok {
@@ -85,9 +84,8 @@ func Strip(obj any) (any, error) {
 	return stripped, nil
 }
 
-// Find returns the DaemonSets that report one of these conditions: those that a taint keeps off
-// nodes, and how many there are in all. Names are namespace/name, in order. A DaemonSet that runs
-// only on nodes with labels that these nodes cannot have is none of them.
+// Find considers the DaemonSets that report one of these conditions. It returns the names (namespace/name, sorted) of those
+// that do not tolerate the taint, and the number of all. It ignores DaemonSets whose nodeSelector runsOn rejects.
 func Find(all iter.Seq[*appsv1.DaemonSet], types []string, taint *corev1.Taint, runsOn func(nodeSelector map[string]string) bool) (blocked []string, known int) {
 	for ds := range all {
 		pod := &ds.Spec.Template.Spec
