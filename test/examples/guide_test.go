@@ -73,15 +73,7 @@ func follow(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet
 		k.Script(t, dir, "apply-calico.sh", calico(t, true))
 		wantSidecarLast(t, c, container)
 	}
-	t.Cleanup(func() {
-		ctx := context.Background()
-		for _, args := range [][]string{
-			{"delete", "daemonset", "-n", "kube-system", "--all"}, {"delete", "nrr", "network-readiness-rule"},
-			{"delete", "-f", filepath.Join(dir, "calico-rbac-node-status-patch-role.yaml")}, {"delete", "nodes", "--all"}, {"delete", "pods", "--all", "--force"},
-		} {
-			_, _ = k.Try(ctx, args...)
-		}
-	})
+	cleanUp(t, k, dir)
 
 	// "To test this, add a new node to the cluster."
 	node := join(t, c, "worker-"+daemonSet)
@@ -110,6 +102,30 @@ func follow(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, dir, daemonSet
 			return errors.New("the pod has no node")
 		}
 		return nil
+	})
+}
+
+// The commands of the example's page run as written.
+func TestCommandsOfTheGuideAsWritten(t *testing.T) {
+	c := cluster(t)
+	k := c.Kubectl(t)
+	k.Strict = true
+	cleanUp(t, k, filepath.Join(dir, "cni-readiness"))
+	commands := testenv.PageCommands(t, "examples/cni-readiness/README.md", "calico-guide")
+	k.Script(t, testenv.Root(), "-ec", "export CALICO_MANIFEST="+calico(t, false)+"\n"+strings.Join(commands, "\n"))
+}
+
+// cleanUp deletes the objects of a guide when the test ends.
+func cleanUp(t *testing.T, k *testenv.Kubectl, dir string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx := context.Background()
+		for _, args := range [][]string{
+			{"delete", "daemonset", "-n", "kube-system", "--all"}, {"delete", "nrr", "network-readiness-rule"},
+			{"delete", "-f", filepath.Join(dir, "calico-rbac-node-status-patch-role.yaml")}, {"delete", "nodes", "--all"}, {"delete", "pods", "--all", "--force"},
+		} {
+			_, _ = k.Try(ctx, args...)
+		}
 	})
 }
 
