@@ -16,7 +16,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Who creates a rule that one bad probe turns against the whole fleet is told, and not refused.
+// The API server warns about a rule with NoExecute and without maxUnavailable, with which one wrong report can drain all
+// nodes. It does not reject the rule.
 func TestNoExecuteWithoutMaxUnavailableIsAWarning(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -39,7 +40,7 @@ func TestNoExecuteWithoutMaxUnavailableIsAWarning(t *testing.T) {
 			return err
 		}
 		if len(w) != 1 || !strings.Contains(w[0], "spec.maxUnavailable is missing") || !strings.Contains(w[0], "e.g. 1 or 10%") {
-			return fmt.Errorf("warned %q", w)
+			return fmt.Errorf("warnings %q", w)
 		}
 		return nil
 	})
@@ -49,7 +50,7 @@ func TestNoExecuteWithoutMaxUnavailableIsAWarning(t *testing.T) {
 		"NoSchedule":     func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Effect = corev1.TaintEffectNoSchedule },
 	} {
 		if w, err := try(t.Context(), change); err != nil || len(w) > 0 {
-			t.Errorf("%s: %v, warned %q, want none", name, err, w)
+			t.Errorf("%s: %v, warnings %q, want none", name, err, w)
 		}
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// protection is the example that turns the protection of completion records on.
+// protection returns the example that enables the protection of completion records.
 func protection(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testenv.Root(), "examples", "protect-completions.yaml"))
@@ -49,7 +49,7 @@ func TestTheExampleIsTheBindingOfTheProtection(t *testing.T) {
 	}
 }
 
-// protect applies the example and waits until it acts.
+// protect applies the example and waits until it is enforced.
 func protect(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	if err := c.Apply(t.Context(), protection(t)); err != nil {
@@ -57,9 +57,9 @@ func protect(t *testing.T, c *testenv.Cluster) {
 	}
 	api, node := kubelet(t, c, probe), testenv.Node(probe, nil)
 	node.Annotations = map[string]string{v1alpha1.CompletedPrefix + "rule": "true"}
-	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to be enforced", func(ctx context.Context) error {
 		if err := api.Create(ctx, node.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("the answer is %v", err)
+			return fmt.Errorf("got %v, want a rejection", err)
 		}
 		return nil
 	})
@@ -68,7 +68,7 @@ func protect(t *testing.T, c *testenv.Cluster) {
 // agentUser is an agent on nodes that shares the account of its network plugin.
 const agentUser = "system:serviceaccount:kube-system:calico-node"
 
-// agent is the agent, with a role as agents have it.
+// agent returns a client of the agent, with a role that agents typically have.
 func agent(t *testing.T, c *testenv.Cluster) client.Client {
 	t.Helper()
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Rules: []rbacv1.PolicyRule{{
@@ -82,8 +82,8 @@ func agent(t *testing.T, c *testenv.Cluster) client.Client {
 	return c.As(t, agentUser, "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 }
 
-// Nothing is refused until somebody applies the example; then kubelets and agents are refused
-// what they have no business to write, and nothing else.
+// Without the example the API server rejects nothing. With it, the API server rejects only completion records that
+// kubelets and agents write.
 func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -94,7 +94,7 @@ func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
 	requests := forgeries(t, c, rule)
 	for name, request := range requests {
 		if err := request.send(t.Context()); err != nil {
-			t.Errorf("without the binding, %s is refused: %v", name, err)
+			t.Errorf("without the binding, %s is rejected: %v", name, err)
 		}
 	}
 	protect(t, c)
@@ -102,21 +102,21 @@ func TestOnlyTheManagerMarksNodesAsCompleted(t *testing.T) {
 		err := request.send(t.Context())
 		switch {
 		case request.forges == "" && err != nil:
-			t.Errorf("%s: refused: %v", name, err)
+			t.Errorf("%s: rejected: %v", name, err)
 		case request.forges != "" && (!apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), forgeryRefused(request.forges))):
-			t.Errorf("%s: must be refused, got %v", name, err)
+			t.Errorf("%s: must be rejected, got %v", name, err)
 		}
 	}
 	wantKubectlRefused(t, c, rule)
 }
 
-// forgeryRefused is what the policy says of an annotation.
+// forgeryRefused returns the message with which the policy rejects an annotation.
 func forgeryRefused(key string) string {
 	return "ValidatingAdmissionPolicy 'readygate-completions' with binding 'readygate-completions' denied request: " +
 		"of kubelets and service accounts, only the manager of Readygate (" + admission.ManagerUser + ") may mark a node as completed or in use: remove the annotation " + key + " from the request"
 }
 
-// wantKubectlRefused checks what somebody reads who tries it with a kubelet's credentials.
+// wantKubectlRefused checks the output of kubectl with a kubelet's credentials.
 func wantKubectlRefused(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	config, err := c.ControlPlane.Config("system:node:fresh", "system:nodes")
@@ -126,18 +126,17 @@ func wantKubectlRefused(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeRea
 	key := v1alpha1.CompletedPrefix + rule.Name
 	out, err := (&testenv.Cluster{Config: config}).Kubectl(t).Output(t.Context(), "annotate", "node", "fresh", key+"=true")
 	if want := `Error from server (Forbidden): nodes "fresh" is forbidden: ` + forgeryRefused(key) + "\n"; err == nil || out != want {
-		t.Errorf("kubectl says %q, want %q", out, want)
+		t.Errorf("kubectl prints %q, want %q", out, want)
 	}
 }
 
-// attempt is a request that can be sent again and again; forges is the annotation that it has
-// no business to set.
+// attempt is a request that can be sent repeatedly; forges is the annotation that the policy must reject.
 type attempt struct {
 	send   func(context.Context) error
 	forges string
 }
 
-// forgeries are requests that mark nodes as completed, and others that look much like it.
+// forgeries returns requests that mark nodes as completed, and similar requests that are allowed.
 func forgeries(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) map[string]attempt {
 	t.Helper()
 	byUID, byName := completedKey(rule), v1alpha1.CompletedPrefix+rule.Name
@@ -191,8 +190,8 @@ const (
 	soakTime  = 20 * time.Second
 )
 
-// What kubelets send all day, on nodes that are created with the taint, completed by the manager, deleted
-// and registered again, with every policy in force: not one refusal.
+// With all policies in force, the API server rejects no usual request of kubelets. Nodes are created with the taint,
+// completed by the manager, deleted and registered again.
 func TestPoliciesRejectNoRequestOfKubelets(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -241,7 +240,7 @@ type soakKubelet struct {
 	beats int
 }
 
-// live is the life of a node: it registers, waits for its release, works, and is deleted.
+// live runs one life cycle of a node: registration, release, normal operation, deletion.
 func (k *soakKubelet) live(ctx context.Context) {
 	k.register(ctx)
 	for i := 0; !k.Failed() && !k.completed(ctx); i++ {
@@ -256,10 +255,10 @@ func (k *soakKubelet) live(ctx context.Context) {
 		k.relabel(ctx)
 	}
 	k.check("deleting the node", k.c.Client.Delete(ctx, testenv.Node(k.name, nil)))
-	k.beat(ctx) // the kubelet does not know yet
+	k.beat(ctx) // the kubelet has not received the deletion
 }
 
-// read is the node as it is now; nil if it is gone.
+// read returns the current node, or nil if it is deleted.
 func (k *soakKubelet) read(ctx context.Context) *corev1.Node {
 	var node corev1.Node
 	if err := k.api.Get(ctx, types.NamespacedName{Name: k.name}, &node); err != nil {
@@ -269,14 +268,14 @@ func (k *soakKubelet) read(ctx context.Context) *corev1.Node {
 	return &node
 }
 
-// check lets pass what kubelets live with: others write too, and the node may be gone.
+// check ignores errors that kubelets also get: conflicts with other writers, and a deleted node.
 func (k *soakKubelet) check(what string, err error) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		k.Errorf("%s, %s: %v", k.name, what, err)
 	}
 }
 
-// register creates the node, and once more, as a kubelet does that has restarted.
+// register creates the node twice, as a kubelet that restarts does.
 func (k *soakKubelet) register(ctx context.Context) {
 	node := k.node()
 	if err := k.api.Create(ctx, node); err != nil {
@@ -291,7 +290,7 @@ func (k *soakKubelet) register(ctx context.Context) {
 	k.renew(ctx)
 }
 
-// node is a node as a kubelet registers it.
+// node returns a node as a kubelet registers it.
 func (k *soakKubelet) node() *corev1.Node {
 	labels := testenv.Pool(k.once.Name)
 	for key, value := range map[string]string{corev1.LabelHostname: k.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
@@ -330,7 +329,7 @@ func (k *soakKubelet) status(isReady corev1.ConditionStatus) corev1.NodeStatus {
 	return status
 }
 
-// beat patches the status, labels that the kubelet reconciles included, and renews the lease.
+// beat patches the status and the labels that the kubelet reconciles, and renews the lease.
 func (k *soakKubelet) beat(ctx context.Context) {
 	old := k.read(ctx)
 	if old == nil {
@@ -339,7 +338,7 @@ func (k *soakKubelet) beat(ctx context.Context) {
 	node := old.DeepCopy()
 	keep := node.Status.Conditions
 	node.Status = k.status(corev1.ConditionTrue)
-	for _, condition := range keep { // of others
+	for _, condition := range keep { // conditions of other writers
 		if condition.Type == testenv.Condition {
 			node.Status.Conditions = append(node.Status.Conditions, condition)
 		}
@@ -351,7 +350,7 @@ func (k *soakKubelet) beat(ctx context.Context) {
 	pause(ctx, 20*time.Millisecond)
 }
 
-// replaceStatus writes the whole status, as old kubelets do, of a node as it was read.
+// replaceStatus updates the whole status of the node that it read, as old kubelets do.
 func (k *soakKubelet) replaceStatus(ctx context.Context) {
 	if node := k.read(ctx); node != nil {
 		node.Status.NodeInfo.BootID = strconv.Itoa(k.beats)
@@ -359,7 +358,7 @@ func (k *soakKubelet) replaceStatus(ctx context.Context) {
 	}
 }
 
-// relabel writes the whole node with another label that a kubelet may set.
+// relabel updates the whole node with another label that a kubelet may set.
 func (k *soakKubelet) relabel(ctx context.Context) {
 	if node := k.read(ctx); node != nil {
 		node.Labels[corev1.LabelTopologyZone] = []string{"a", "b"}[k.beats%2]
@@ -377,13 +376,13 @@ func (k *soakKubelet) renew(ctx context.Context) {
 	k.check("renewing the lease", k.api.Update(ctx, lease))
 }
 
-// report is what the agent on the node does when the network is up.
+// report sets the condition as the agent on the node does when the network is up.
 func (k *soakKubelet) report(ctx context.Context) {
 	ready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status": {"conditions": [{"type": "`+testenv.Condition+`", "status": "True"}]}}`))
 	k.check("reporting", k.reporter.Status().Patch(ctx, testenv.Node(k.name, nil), ready))
 }
 
-// completed says whether nothing is left for the manager to write on the node.
+// completed reports whether the manager has nothing left to write on the node.
 func (k *soakKubelet) completed(ctx context.Context) bool {
 	node := k.read(ctx)
 	return node != nil && node.Annotations[completedKey(k.once)] != "" && free(k.once)(node) && held(k.always)(node)

@@ -32,17 +32,17 @@ func ruleFrom(t *testing.T, id, name string, changes edits) *unstructured.Unstru
 	return obj
 }
 
-// try creates the rule without leaving it there.
+// try creates the rule as a dry run.
 func try(ctx context.Context, c *testenv.Cluster, rule client.Object) error {
 	return c.Client.Create(ctx, rule.DeepCopyObject().(client.Object), client.DryRunAll)
 }
 
-// conflictsWith says whether the answer is a refusal because of this rule.
+// conflictsWith reports whether the error is a rejection because of this rule.
 func conflictsWith(answer error, rule string) bool {
 	return answer != nil && strings.Contains(answer.Error(), "'"+admission.ConflictsName+"'") && strings.Contains(answer.Error(), `rule "`+rule+`" manages the taint`)
 }
 
-// twinOf is the same rule under another name, in conflict with it in any case.
+// twinOf returns a copy of the rule with another name. The two always conflict.
 func twinOf(rule *unstructured.Unstructured) *unstructured.Unstructured {
 	twin := &unstructured.Unstructured{Object: map[string]any{"spec": rule.DeepCopy().Object["spec"]}}
 	twin.SetGroupVersionKind(rule.GroupVersionKind())
@@ -50,13 +50,12 @@ func twinOf(rule *unstructured.Unstructured) *unstructured.Unstructured {
 	return twin
 }
 
-// looked waits until the API server compares new rules with this one. It has then seen all
-// that was written before.
+// looked waits until the API server compares new rules with this one. It has then also received all earlier writes.
 func looked(t *testing.T, c *testenv.Cluster, rule *unstructured.Unstructured) {
 	t.Helper()
-	testenv.Eventually(t, "a refusal because of "+rule.GetName(), func(ctx context.Context) error {
+	testenv.Eventually(t, "a rejection because of "+rule.GetName(), func(ctx context.Context) error {
 		if answer := try(ctx, c, twinOf(rule)); !conflictsWith(answer, rule.GetName()) {
-			return fmt.Errorf("the answer is %v", answer)
+			return fmt.Errorf("got %v", answer)
 		}
 		return nil
 	})
@@ -85,14 +84,14 @@ func TestARuleThatIsNotAcceptedRejectsNoOther(t *testing.T) {
 	c.EventuallyRule(t, created.GetName(), "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 }
 
-// flip makes a preview enforce.
+// flip sets spec.dryRun of a rule to false.
 func flip(t *testing.T, c *testenv.Cluster, name string) {
 	t.Helper()
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Patch(t, rule, func() { rule.Spec.DryRun = false })
 }
 
-// What a user reads, word for word, in every way in which a rule can be created.
+// The exact output of kubectl for every way to create a rule.
 func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -115,11 +114,11 @@ func TestKubectlShowsWhyARuleIsRefused(t *testing.T) {
 	} {
 		_, err := k.Try(t.Context(), strings.Fields(args)...)
 		if err == nil {
-			t.Fatalf("kubectl %s: not refused", args)
+			t.Fatalf("kubectl %s: not rejected", args)
 		}
 		_, printed, _ := strings.Cut(err.Error(), "\n")
 		if !strings.HasPrefix(printed, "Error from server (Forbidden): ") || !strings.HasSuffix(strings.TrimSpace(printed), reason) {
-			t.Errorf("kubectl %s says\n%s\nwant\n%s", args, printed, reason)
+			t.Errorf("kubectl %s prints\n%s\nwant\n%s", args, printed, reason)
 		}
 	}
 	wantNoRule(t, c, id+"-twin")
@@ -137,8 +136,8 @@ func write(t *testing.T, k *testenv.Kubectl, file string, obj *unstructured.Unst
 	}
 }
 
-// Two previews that are made to enforce slip through: the runtime check settles it, and
-// nobody is kept from changing or deleting what is there already.
+// The policy does not reject two dry-run rules that are changed to enforce. The manager then rejects the younger one, and
+// both rules can still be changed and deleted.
 func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -155,7 +154,7 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 		c.EventuallyRule(t, winner, "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 		got := c.EventuallyRule(t, loser, "in conflict", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 		if said := got.Status.Conditions[0].Message; !strings.HasPrefix(said, message) {
-			t.Errorf("says %q", said)
+			t.Errorf("the message is %q", said)
 		}
 	}
 	flip(t, c, winner)
@@ -176,7 +175,7 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 		write(t, k, "rule.yaml", ruleFrom(t, id, name, edits{"spec.dryRun": "false"}))
 		k.Run(t, "apply", "-f", "rule.yaml")
 		if out := k.Run(t, "apply", "-f", "rule.yaml"); !strings.HasSuffix(out, "unchanged\n") {
-			t.Errorf("kubectl says %q the second time", out)
+			t.Errorf("kubectl prints %q the second time", out)
 		}
 		k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", "rule.yaml")
 		kubectlReplace(t, k, "rule.yaml")
@@ -188,7 +187,7 @@ func TestNoChangeOfARuleInConflictIsRefused(t *testing.T) {
 	}
 }
 
-// setForeignCondition writes the status, as somebody else may.
+// setForeignCondition writes the status as another client.
 func setForeignCondition(t *testing.T, c *testenv.Cluster, name string) {
 	t.Helper()
 	merge := client.RawPatch(types.MergePatchType, []byte(`{"status":{"appliedNodes":["none"]}}`))
@@ -197,9 +196,8 @@ func setForeignCondition(t *testing.T, c *testenv.Cluster, name string) {
 	}
 }
 
-// Whatever takes the policy away for a while: rules can be created in the meantime, the
-// runtime check settles what slips through, and the policy that comes back knows the rules
-// as they are then.
+// While the policy is missing for any reason, rules can be created, and the manager handles conflicts. A restored policy
+// compares with the rules that exist then.
 func TestNoRuleIsBlockedForever(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -209,7 +207,7 @@ func TestNoRuleIsBlockedForever(t *testing.T) {
 		first := ruleFrom(t, id, id, nil)
 		c.Create(t, first)
 		testenv.Eventually(t, "a later second", func(ctx context.Context) error { return orderedAfter(ctx, c, first) })
-		testenv.Eventually(t, "a rule that slips through", func(ctx context.Context) error { return c.Client.Create(ctx, twinOf(first)) })
+		testenv.Eventually(t, "creation of a conflicting rule", func(ctx context.Context) error { return c.Client.Create(ctx, twinOf(first)) })
 		c.EventuallyRule(t, id+"-twin", "in conflict", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 	}
 	settled(t, "not-installed")
@@ -242,14 +240,14 @@ func TestNoRuleIsBlockedForever(t *testing.T) {
 			start := time.Now()
 			id := strings.ToLower(way.name)
 			rule := ruleFrom(t, id, id, nil)
-			c.Create(t, rule) // never refused, not even now
+			c.Create(t, rule) // never rejected, also not now
 			looked(t, c, rule)
 			t.Logf("rules are compared %v later", time.Since(start).Round(time.Millisecond))
 			if err := c.Client.Delete(t.Context(), rule); err != nil {
 				t.Fatal(err)
 			}
 			gone(t, c, rule)
-			testenv.Eventually(t, "the rule to be forgotten", func(ctx context.Context) error { return try(ctx, c, twinOf(rule)) })
+			testenv.Eventually(t, "the API server to accept a conflict with the deleted rule", func(ctx context.Context) error { return try(ctx, c, twinOf(rule)) })
 		})
 	}
 }

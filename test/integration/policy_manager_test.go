@@ -23,11 +23,11 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// lookalike is the account of somebody else's manager.
+// lookalike is the account of another controller with the same account name.
 const lookalike = "system:serviceaccount:other-system:" + admission.ManagerAccount
 
-// limited is a control plane whose roles let the manager do everything: what is refused
-// there, the policy refuses. It returns when it does.
+// limited starts a control plane on which RBAC allows the manager everything, so each rejection is by the policy. It
+// returns when the policy is enforced.
 func limited(t *testing.T) *testenv.Cluster {
 	t.Helper()
 	c := testenv.StartCluster(t)
@@ -43,30 +43,30 @@ func limited(t *testing.T) *testenv.Cluster {
 	return c
 }
 
-// eventuallyLimited waits until the policy acts.
+// eventuallyLimited waits until the policy is enforced.
 func eventuallyLimited(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	node := testenv.Node(probe, nil)
 	c.Create(t, node)
 	manager := c.As(t, testenv.ManagerUser)
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`))
-	testenv.Eventually(t, "the policy to act", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to be enforced", func(ctx context.Context) error {
 		if err := manager.Patch(ctx, node.DeepCopy(), label, client.DryRunAll); !limits(err) {
-			return fmt.Errorf("the answer is %v", err)
+			return fmt.Errorf("got %v, want a rejection", err)
 		}
 		return nil
 	})
 }
 
-// probe is a node on which tests find out whether a policy acts.
+// probe is a node on which tests check whether a policy is enforced.
 const probe = "probe"
 
-// limits says whether an answer is a refusal by the policy.
+// limits reports whether an error is a rejection by the policy.
 func limits(answer error) bool {
 	return answer != nil && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+admission.ManagerName+"'")
 }
 
-// busyNode has something of others in all that can be changed on a node.
+// busyNode has foreign values in all fields of a node that can be changed.
 func busyNode(name string, labels map[string]string) *corev1.Node {
 	node := testenv.Node(name, map[string]string{"example.com/label": "a"})
 	maps.Copy(node.Labels, labels)
@@ -80,7 +80,7 @@ func busyNode(name string, labels map[string]string) *corev1.Node {
 	return node
 }
 
-// jsonPatch is a patch of one operation.
+// jsonPatch returns a patch of one operation.
 func jsonPatch(op, path, value string) string {
 	if value == "" {
 		return fmt.Sprintf(`[{"op": %q, "path": %q}]`, op, path)
@@ -88,7 +88,7 @@ func jsonPatch(op, path, value string) string {
 	return fmt.Sprintf(`[{"op": %q, "path": %q, "value": %s}]`, op, path, value)
 }
 
-// The roles here let the manager do everything; the policy does not. internal/core/admission tests every field.
+// RBAC allows the manager everything here, the policy does not. internal/core/admission tests every field.
 func TestTheManagerIsLimited(t *testing.T) {
 	t.Parallel()
 	c := limited(t)
@@ -102,19 +102,19 @@ func limitedToItsOwn(t *testing.T, c *testenv.Cluster) {
 	manager, other := c.As(t, testenv.ManagerUser), c.As(t, lookalike)
 	const hold = "/metadata/annotations/readygate.dev~1hold-rule"
 	for name, tc := range map[string]struct{ patch, refusal string }{
-		"a taint of a rule added":   {patch: jsonPatch("add", "/spec/taints/0", `{"key": "readiness.k8s.io/other", "effect": "NoSchedule"}`)},
-		"a taint of a rule removed": {patch: jsonPatch("remove", "/spec/taints/1", "")},
-		"a hold record changed":     {patch: jsonPatch("replace", hold, `"new"`)},
-		"a label removed":           {jsonPatch("remove", "/metadata/labels/example.com~1label", ""), "metadata.labels"},
-		"an annotation changed":     {jsonPatch("replace", "/metadata/annotations/example.com~1note", `"b"`), "annotations that are not Readygate's"},
-		"a foreign taint removed":   {jsonPatch("remove", "/spec/taints/0", ""), "taints that no rule may manage"},
-		"foreign taints reordered":  {`[{"op": "move", "from": "/spec/taints/2", "path": "/spec/taints/0"}]`, "taints that no rule may manage"},
-		"a cordon":                  {jsonPatch("add", "/spec/unschedulable", `true`), "spec.unschedulable"},
+		"a taint of a rule added":     {patch: jsonPatch("add", "/spec/taints/0", `{"key": "readiness.k8s.io/other", "effect": "NoSchedule"}`)},
+		"a taint of a rule removed":   {patch: jsonPatch("remove", "/spec/taints/1", "")},
+		"an ownership record changed": {patch: jsonPatch("replace", hold, `"new"`)},
+		"a label removed":             {jsonPatch("remove", "/metadata/labels/example.com~1label", ""), "metadata.labels"},
+		"an annotation changed":       {jsonPatch("replace", "/metadata/annotations/example.com~1note", `"b"`), "annotations that are not Readygate's"},
+		"a foreign taint removed":     {jsonPatch("remove", "/spec/taints/0", ""), "taints that no rule may manage"},
+		"foreign taints reordered":    {`[{"op": "move", "from": "/spec/taints/2", "path": "/spec/taints/0"}]`, "taints that no rule may manage"},
+		"a cordon":                    {jsonPatch("add", "/spec/unschedulable", `true`), "spec.unschedulable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			patch := client.RawPatch(types.JSONPatchType, []byte(tc.patch))
 			if err := other.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll); err != nil && !strings.Contains(err.Error(), admission.HoldsName) {
-				t.Errorf("other accounts are rejected, too: %v", err)
+				t.Errorf("other accounts are also rejected: %v", err)
 			}
 			err := manager.Patch(t.Context(), node.DeepCopy(), patch, client.DryRunAll)
 			switch {
@@ -167,7 +167,7 @@ func limitedToUpdates(t *testing.T, c *testenv.Cluster) {
 	}
 }
 
-// The policy does not look at what nobody can change.
+// The policy does not check fields that no client can change.
 func TestServerKeepsFieldsThatThePolicyDoesNotCheck(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -190,10 +190,10 @@ func TestServerKeepsFieldsThatThePolicyDoesNotCheck(t *testing.T) {
 	}
 }
 
-// second is the error of a call that returns something else too.
+// second returns the error of a call with two results.
 func second[T any](_ T, err error) error { return err }
 
-// Of all that, its role lets the manager patch nodes.
+// The role of the manager allows only patch of nodes.
 func TestTheManagersRoleRejectsOtherWritesOfNodes(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -221,8 +221,8 @@ func TestTheManagersRoleRejectsOtherWritesOfNodes(t *testing.T) {
 	}
 }
 
-// All that the manager does for rules it does under the policy, and not one write is refused:
-// hold, release, adopt, complete, let go, sweep, on nodes that others have written on.
+// The policy allows all node writes of the manager: hold, release, adopt, complete, release after deletion, clean up
+// leftovers; also on nodes with foreign values.
 func TestManagerPolicyAllowsTheManagersWork(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -247,7 +247,7 @@ func TestManagerPolicyAllowsTheManagersWork(t *testing.T) {
 		c.EventuallyNode(t, node.Name, "held again", held(always))
 	}
 	c.Patch(t, node, func() { node.Labels["pool"] = once.Name })
-	c.EventuallyNode(t, node.Name, "let go by one, held by the other", func(n *corev1.Node) bool { return free(always)(n) && held(once)(n) })
+	c.EventuallyNode(t, node.Name, "released by one rule, held by the other", func(n *corev1.Node) bool { return free(always)(n) && held(once)(n) })
 	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, node.Name, "completed", func(n *corev1.Node) bool { return free(once)(n) && n.Annotations[completedKey(once)] != "" })
 
@@ -264,13 +264,13 @@ func TestManagerPolicyAllowsTheManagersWork(t *testing.T) {
 		n.Annotations = map[string]string{recordKey(once): recordOf(once.Spec.Taint.Key)}
 	})
 	c.Create(t, left)
-	c.EventuallyNode(t, left.Name, "swept", free(once))
+	c.EventuallyNode(t, left.Name, "cleaned up", free(once))
 
 	wantAsBefore(t, c, before)
 	wantNoRefusal(t, c, testenv.ManagerUser)
 }
 
-// wantAsBefore checks that nothing of others was touched.
+// wantAsBefore checks that all foreign values are unchanged.
 func wantAsBefore(t *testing.T, c *testenv.Cluster, before *corev1.Node) {
 	t.Helper()
 	var now corev1.Node
@@ -286,7 +286,7 @@ func wantAsBefore(t *testing.T, c *testenv.Cluster, before *corev1.Node) {
 	}
 }
 
-// wantNoRefusal checks that the API server has refused the user no change of a node.
+// wantNoRefusal checks that the API server has rejected no node write of the user.
 func wantNoRefusal(t *testing.T, c *testenv.Cluster, user string) {
 	t.Helper()
 	writes := 0
@@ -300,6 +300,6 @@ func wantNoRefusal(t *testing.T, c *testenv.Cluster, user string) {
 		}
 	}
 	if writes == 0 {
-		t.Errorf("%s has written nothing", user)
+		t.Errorf("%s has written no node", user)
 	}
 }

@@ -22,13 +22,13 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// managerByToken is a client and a kubeconfig with a token of the manager's service account.
+// managerByToken returns a client and a kubeconfig with a token of the manager's service account.
 func managerByToken(t *testing.T, c *testenv.Cluster) (as client.Client, kubeconfig string) {
 	t.Helper()
 	return accountByToken(t, c, admission.ManagerAccount)
 }
 
-// accountByToken is a client and a kubeconfig with a token of a service account in the manager's namespace.
+// accountByToken returns a client and a kubeconfig with a token of a service account in the manager's namespace.
 func accountByToken(t *testing.T, c *testenv.Cluster, name string) (as client.Client, kubeconfig string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: name}}
@@ -44,7 +44,7 @@ func accountByToken(t *testing.T, c *testenv.Cluster, name string) (as client.Cl
 	return as, kubeconfig
 }
 
-// withoutPolicyUpdates takes the right to update policies from the manager's role, as the chart does with
+// withoutPolicyUpdates removes the right to update policies from the manager's role, as the chart does with
 // policies.managed=false.
 func withoutPolicyUpdates(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
@@ -58,9 +58,9 @@ func withoutPolicyUpdates(t *testing.T, c *testenv.Cluster) {
 	})
 }
 
-// With --manage-policies=false the manager needs no right to update the policies. A rule reports what the
-// policy lacks and the command; after an administrator has run it, the rule is covered. A deleted rule
-// waits for it, and nodes that are created meanwhile are released.
+// With --manage-policies=false the manager needs no right to update the policies. A rule reports what the policy lacks,
+// and the command for it. After an administrator has run the command, nodes of the rule are created with the taint. A
+// deleted rule keeps its finalizer until then, and the manager releases nodes that are created meanwhile.
 func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -92,17 +92,17 @@ func TestAnAdministratorAppliesThePolicies(t *testing.T) {
 		c.Create(t, testenv.Node("manual-0", testenv.Pool(rule.Name)))
 		c.EventuallyNode(t, "manual-0", "held by the manager", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
 	})
-	t.Run("it is covered when the policy is applied", func(t *testing.T) {
+	t.Run("TaintedAtCreation is True once the policy is applied", func(t *testing.T) {
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 		wantOutdated(t, metrics, 0)
 		wantCreated(t, c, rule, "manual-1")
 	})
 	c.Create(t, once)
-	t.Run("another rule does not uncover it", func(t *testing.T) {
+	t.Run("another rule does not change that", func(t *testing.T) {
 		wantReason(t, c, once.Name, v1alpha1.ReasonPolicyOutdated, "does not have this rule")
 		if got := ruleOf(t, c, rule.Name); !covered(got) {
-			t.Errorf("it reports %v", got.Status.Conditions)
+			t.Errorf("the rule reports %v", got.Status.Conditions)
 		}
 		admin.ApplyPolicies(t)
 		c.EventuallyRule(t, once.Name, "covered", covered)
@@ -149,7 +149,7 @@ func testADeletedRuleWaitsForTheAdministrator(t *testing.T, c *testenv.Cluster, 
 	eventuallyCreatedFree(t, c, rule)
 }
 
-// wantPolicyEvent waits for the event that names the command.
+// wantPolicyEvent waits for the event that contains the command.
 func wantPolicyEvent(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	testenv.Eventually(t, "an event with the command", func(context.Context) error {

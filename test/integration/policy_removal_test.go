@@ -45,14 +45,14 @@ func uninstall(t *testing.T, c *testenv.Cluster, objs ...runtime.Object) {
 	}
 }
 
-// joins are nodes of a pool that register all the time, by a kubelet, and leave at once.
+// joins are nodes of a pool that a kubelet registers continuously. The test deletes each at once.
 type joins struct {
 	mu      sync.Mutex
 	held    []bool // whether each was created with the taint, in the order of their creation
-	refused error  // the first registration that was refused
+	refused error  // the first rejected registration
 }
 
-// joinAllTheTime lets nodes join until the test ends. None of them may be refused.
+// joinAllTheTime registers nodes until the test ends. The API server must reject none of them.
 func joinAllTheTime(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) *joins {
 	t.Helper()
 	const name = "joining"
@@ -78,8 +78,7 @@ func joinAllTheTime(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadine
 	return j
 }
 
-// add records an answer. One that is lost, or comes from an API server that is not
-// ready yet, says nothing.
+// add records a result. It ignores lost responses, and rejections by an API server that is not ready yet.
 func (j *joins) add(held bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -91,17 +90,17 @@ func (j *joins) add(held bool, err error) {
 	}
 }
 
-// count is how many nodes have joined.
+// count returns the number of nodes that have joined.
 func (j *joins) count() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.held)
 }
 
-// eventually waits until nodes that register from now on are created with the taint, or are not.
+// eventually waits until new nodes are created with the taint, or without it.
 func (j *joins) eventually(t *testing.T, held bool) {
 	t.Helper()
-	from := j.count() + 1 // one may be on its way
+	from := j.count() + 1 // one registration may be in flight
 	testenv.Eventually(t, fmt.Sprintf("nodes created with the taint: %v", held), func(context.Context) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -112,20 +111,20 @@ func (j *joins) eventually(t *testing.T, held bool) {
 	})
 }
 
-// free says whether all nodes that joined after this one were created without the taint.
+// free reports whether all nodes that joined after this count were created without the taint.
 func (j *joins) free(after int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return !slices.Contains(j.held[after:], true)
 }
 
-// warnings are what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings []string
 
 // HandleWarningHeader is called for each warning.
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
-// deleteWarned deletes the object and returns what the API server warned of.
+// deleteWarned deletes the object and returns the API server's warnings.
 func deleteWarned(ctx context.Context, c *testenv.Cluster, obj client.Object, options ...client.DeleteOption) (warnings, error) {
 	var w warnings
 	config := rest.CopyConfig(c.Config)
@@ -137,7 +136,7 @@ func deleteWarned(ctx context.Context, c *testenv.Cluster, obj client.Object, op
 	return w, admin.Delete(ctx, obj, options...)
 }
 
-// parts are what somebody deletes who wants to be rid of the manager.
+// parts are the objects whose deletion removes the manager.
 func parts() map[string]client.Object {
 	return map[string]client.Object{
 		"the Deployment": &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: admission.ManagerNamespace, Name: admission.ManagerAccount}},
@@ -146,7 +145,7 @@ func parts() map[string]client.Object {
 	}
 }
 
-// deploy makes a Deployment of this name; nothing runs it.
+// deploy creates a Deployment of this name. Its pods are not started.
 func deploy(t *testing.T, c *testenv.Cluster, namespace, name string) *appsv1.Deployment {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -168,8 +167,8 @@ const warning = "Validation failed for ValidatingAdmissionPolicy 'readygate-remo
 	"rules exist: without readygate-manager, held nodes stay held and new nodes are still created with the taint. " +
 	"First run: kubectl delete nrr --all. If the manager is already deleted: kubectl delete mutatingadmissionpolicybinding readygate-taint-new-nodes"
 
-// Who removes what rules need is told, once; who removes something else, or has no rules that
-// are enforced, is not.
+// The API server returns one warning for the deletion of a part that enforced rules need. It returns none for other
+// objects, or if no rule is enforced.
 func TestRemovingPartsOfReadygateIsAWarning(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -193,7 +192,7 @@ func TestRemovingPartsOfReadygateIsAWarning(t *testing.T) {
 	c.Create(t, testenv.Rule("first", enforced))
 	c.Create(t, testenv.Rule("second", enforced))
 	c.Create(t, testenv.Rule("preview", testenv.DryRun, enforced))
-	c.Create(t, testenv.Rule("let-go"))
+	c.Create(t, testenv.Rule("no-finalizer"))
 	eventuallyWarned(t, c)
 	for name, part := range parts() {
 		want(name, part, warning)
@@ -204,12 +203,11 @@ func TestRemovingPartsOfReadygateIsAWarning(t *testing.T) {
 	k := c.Kubectl(t)
 	out, err := k.Output(t.Context(), "delete", "deployment", "-n", admission.ManagerNamespace, admission.ManagerAccount)
 	if shown := "Warning: " + warning + "\n"; err != nil || !strings.HasPrefix(out, shown) {
-		t.Errorf("kubectl says %q (%v), want %q", out, err, shown)
+		t.Errorf("kubectl prints %q (%v), want %q", out, err, shown)
 	}
 }
 
-// eventuallyWarned waits until the API server warns: it looks at rules a while after it has
-// first seen the policy.
+// eventuallyWarned waits until the API server warns: it reads the rules only some time after it has received the policy.
 func eventuallyWarned(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	testenv.Eventually(t, "a warning", func(ctx context.Context) error {
@@ -221,7 +219,7 @@ func eventuallyWarned(t *testing.T, c *testenv.Cluster) {
 	})
 }
 
-// fleet is a cluster with Readygate, a rule, a node that it holds, and nodes that join.
+// fleet is a cluster with Readygate, a rule, a held node, and nodes that join.
 type fleet struct {
 	*testing.T
 	c       *testenv.Cluster
@@ -265,27 +263,27 @@ func (f *fleet) removeManager() {
 	f.manager = nil
 }
 
-// removeCRD returns when the CRD is gone: the manager cleans up after the rules; where there
-// is none, somebody does what the documentation says.
+// removeCRD deletes the CRD and waits until it is deleted. The manager removes the finalizers of rules. If no manager
+// runs, the documented command does.
 func (f *fleet) removeCRD() {
 	f.Helper()
 	f.remove("the CRD")
 	if f.manager == nil {
 		f.c.EventuallyRule(f.T, f.rule.Name, "waiting for a manager", func(r *v1alpha1.NodeReadinessRule) bool { return !r.DeletionTimestamp.IsZero() })
-		letGo(f.T, f.k, f.rule)
+		removeFinalizer(f.T, f.k, f.rule)
 	}
 	gone(f.T, f.c, parts()["the CRD"])
 }
 
-// letGo is what the documentation says for a rule that no manager will ever clean up after.
-func letGo(t *testing.T, k *testenv.Kubectl, rule *v1alpha1.NodeReadinessRule) {
+// removeFinalizer runs the documented command for a deleted rule if no manager runs.
+func removeFinalizer(t *testing.T, k *testenv.Kubectl, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	const merge = `{"metadata":{"finalizers":null}}`
 	documented(t, "operations/troubleshooting.md", "`kubectl patch nrr NAME --type=merge -p '"+merge+"'`")
 	k.Run(t, "patch", "nrr", rule.Name, "--type=merge", "-p", merge)
 }
 
-// documented checks that a page says just this.
+// documented checks that a page contains the text.
 func documented(t *testing.T, page, text string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", page))
@@ -293,7 +291,7 @@ func documented(t *testing.T, page, text string) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(data), text) {
-		t.Errorf("docs/%s does not say %s", page, text)
+		t.Errorf("docs/%s does not contain %s", page, text)
 	}
 }
 
@@ -302,7 +300,7 @@ func (f *fleet) removePolicies() {
 	uninstall(f.T, f.c, admission.Installed()...)
 }
 
-// restart lets an API server start that finds what is left.
+// restart restarts the API server, which then reads what is left from etcd.
 func (f *fleet) restart() {
 	f.Helper()
 	if err := errors.Join(f.c.KillAPIServer(), f.c.StartAPIServer(f.Context())); err != nil {
@@ -310,15 +308,15 @@ func (f *fleet) restart() {
 	}
 }
 
-// clean says whether nothing of Readygate is left on the node.
+// clean reports whether nothing of Readygate is left on the node.
 func clean(node *corev1.Node) bool {
 	return len(node.Annotations) == 0 && !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return strings.HasPrefix(taint.Key, "readiness.k8s.io/")
 	})
 }
 
-// Whatever goes first, nodes can register at all times; as long as they are created with the taint, there
-// is a manager that releases them, or somebody was told; and in the end they are not.
+// In any order of removal, nodes can always register. While nodes are created with the taint, a manager releases them,
+// or the API server has warned. At the end nodes are created without the taint.
 func TestReadygateCanBeRemovedInAnyOrder(t *testing.T) {
 	t.Parallel()
 	const crd, manager, policies = "CRD", "manager", "policies"
@@ -334,46 +332,46 @@ func TestReadygateCanBeRemovedInAnyOrder(t *testing.T) {
 			for _, part := range order {
 				remove[part]()
 				if part == crd && f.manager != nil {
-					defer f.nobodyIsHeldFromNowOn()()
-					f.restart() // it must do without the CRD
+					defer f.noNodeIsHeldFromNowOn()()
+					f.restart() // the new API server has no CRD
 				}
 				createdHeld = createdHeld && part != policies && (part != crd || f.manager == nil)
 				f.joins.eventually(t, createdHeld)
 				if createdHeld && f.manager == nil && !slices.Contains(f.warned, warning) {
-					t.Errorf("nobody releases new nodes, and nobody was told: %q", f.warned)
+					t.Errorf("no manager releases new nodes, and the API server did not warn: %q", f.warned)
 				}
 			}
 		})
 	}
 }
 
-// nobodyIsHeldFromNowOn checks that the old node is clean, and, when the returned function is
+// noNodeIsHeldFromNowOn checks that the old node is clean, and, when the returned function is
 // called, that no node was created with the taint since.
-func (f *fleet) nobodyIsHeldFromNowOn() func() {
+func (f *fleet) noNodeIsHeldFromNowOn() func() {
 	f.Helper()
 	f.c.EventuallyNode(f.T, "old", "clean", clean)
 	last := f.joins.count()
 	return func() {
 		f.Helper()
 		if !f.joins.free(last) {
-			f.Error("a node was created with the taint after the CRD was gone")
+			f.Error("a node was created with the taint after the CRD was deleted")
 		}
 	}
 }
 
-// The manager is gone, and new nodes are created with the taint: the command that the warning names, and
-// the documentation repeats, makes an end of it.
+// The manager is deleted, and new nodes are created with the taint. The command in the warning, which the documentation
+// repeats, stops this.
 func TestTheRemovalWarningNamesACommandThatWorks(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.removeManager()
 	f.joins.eventually(t, true)
-	remedy := regexp.MustCompile(`If the manager is gone: (kubectl [a-z -]+)$`).FindStringSubmatch(strings.Join(f.warned, "\n"))
-	if remedy == nil {
-		t.Fatalf("no remedy in %q", f.warned)
+	command := regexp.MustCompile(`If the manager is already deleted: (kubectl [a-z -]+)$`).FindStringSubmatch(strings.Join(f.warned, "\n"))
+	if command == nil {
+		t.Fatalf("no command in %q", f.warned)
 	}
-	documented(t, "reference/policies.md", "\n"+remedy[1]+"\n")
-	f.k.Run(t, strings.Fields(remedy[1])[1:]...)
+	documented(t, "operations/troubleshooting.md", "`"+command[1]+"`")
+	f.k.Run(t, strings.Fields(command[1])[1:]...)
 	f.joins.eventually(t, false)
 	last := f.joins.count()
 	f.restart()
@@ -381,11 +379,11 @@ func TestTheRemovalWarningNamesACommandThatWorks(t *testing.T) {
 	f.removeCRD()
 	f.joins.eventually(t, false)
 	if !f.joins.free(last) {
-		t.Error("a node was created with the taint after all")
+		t.Error("a node was created with the taint after the command")
 	}
 }
 
-// Without the policies the manager goes on, rules say what is missing, and all can be removed.
+// Without the policies the manager enforces rules, rules report what is missing, and everything can be removed.
 func TestTheManagerWorksWithoutPolicies(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -410,12 +408,12 @@ func TestTheManagerWorksWithoutPolicies(t *testing.T) {
 	f.removeCRD()
 	f.removeManager()
 	if len(f.warned) > 0 {
-		t.Errorf("warned of %q, though there was no rule", f.warned)
+		t.Errorf("warnings %q, want none without a rule", f.warned)
 	}
 }
 
-// Somebody removed the CRD by force while no manager ran: nodes can register. They are created
-// held, and a manager that comes cannot help, but says what to do.
+// The CRD was removed by force while no manager ran. Nodes can register, but are created with the taint. A new manager
+// exits with an error that contains the next steps.
 func TestAManagerWithoutItsCRDReportsHowToReleaseNodes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -426,13 +424,13 @@ func TestAManagerWithoutItsCRDReportsHowToReleaseNodes(t *testing.T) {
 	<-late.Done()
 	for _, words := range []string{"install the CRD " + v1alpha1.CRDName, "if Readygate is being removed", "kubectl delete mutatingadmissionpolicybinding readygate-taint-new-nodes"} {
 		if !strings.Contains(late.Log(), words) {
-			t.Errorf("the manager does not say %q:\n%s", words, late.Log())
+			t.Errorf("the log of the manager does not contain %q:\n%s", words, late.Log())
 		}
 	}
 }
 
-// Somebody removed the CRD by force, and the manager that comes to lead then finds no rules
-// any more: it frees what they held, and new nodes.
+// The CRD was removed by force, and then a running manager starts to lead. It finds no rules, releases the nodes that they
+// held, and stops tainting new nodes.
 func TestAManagerThatLeadsAfterTheCRDWentCleansUp(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -449,7 +447,7 @@ func TestAManagerThatLeadsAfterTheCRDWentCleansUp(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), parts()["the CRD"]); err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, c.Kubectl(t), rule)
+	removeFinalizer(t, c.Kubectl(t), rule)
 	gone(t, c, parts()["the CRD"])
 
 	joins.eventually(t, false)
