@@ -10,6 +10,9 @@ import (
 // minPairs is the number of pairs below which a median cannot meet a budget.
 const minPairs = 5
 
+// isMissed is the result of a budget that a run exceeds.
+const isMissed = "**missed**"
+
 // budget is a limit on a value of a group.
 type budget struct {
 	name, limit string
@@ -52,22 +55,42 @@ func perChange(of func(tally) int, created bool) func(group) (float64, bool) {
 	}
 }
 
+// outcome names the budgets that the run misses.
+func (run *Run) outcome() string {
+	var missed []string
+	for _, row := range run.budgetRows() {
+		if row[len(row)-1] == isMissed {
+			missed = append(missed, row[0])
+		}
+	}
+	if len(missed) == 0 {
+		return "This run missed no budget.\n"
+	}
+	return fmt.Sprintf("This run missed %d of %d budgets: %s.\n", len(missed), len(budgets), strings.Join(missed, "; "))
+}
+
 // budgetTable compares a run with the budgets, at the sizes that have budgets.
 func (run *Run) budgetTable() string {
-	t := table{header: []string{"budget", "limit", "1,000 nodes", "5,000 nodes", "result"}}
+	t := table{header: []string{"budget", "limit", "1,000 nodes", "5,000 nodes", "result"}, rows: run.budgetRows()}
+	return t.markdown()
+}
+
+// budgetRows has one row per budget; the last cell is the result.
+func (run *Run) budgetRows() [][]string {
+	var rows [][]string
 	for _, b := range budgets {
 		row := []string{b.name, b.limit}
 		verdict := "not measured"
 		for _, nodes := range []int{1000, 5000} {
 			cell, judged := b.cell(run.groups(), nodes)
 			row = append(row, cell)
-			if cell != "" && (verdict == "not measured" || verdict == "met" || judged == "**missed**") {
+			if cell != "" && (verdict == "not measured" || verdict == "met" || judged == isMissed) {
 				verdict = judged
 			}
 		}
-		t.rows = append(t.rows, append(row, verdict))
+		rows = append(rows, append(row, verdict))
 	}
-	return t.markdown()
+	return rows
 }
 
 // cell returns the largest value per number of rules, and whether the budget is met.
@@ -88,7 +111,7 @@ func (b budget) cell(groups []group, nodes int) (cell, verdict string) {
 		}
 		switch {
 		case value > limit:
-			verdict = "**missed**"
+			verdict = isMissed
 		case b.medians && len(g.timeRatios()) < minPairs && verdict == "met":
 			verdict = fmt.Sprintf("fewer than %d pairs", minPairs)
 		}

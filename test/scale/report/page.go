@@ -8,21 +8,28 @@ import (
 // Page renders docs/explanation/performance.md. The notes are Markdown that describes the method.
 func Page(run Run, notes string) []byte {
 	var b strings.Builder
-	b.WriteString("<!-- Generated from performance.json by make generate. Do not edit. -->\n# Performance\n\n")
+	b.WriteString("<!-- Generated from performance.json by make generate. Do not edit. -->\n# Performance\n\n" +
+		"How much does the manager cost, compared with the least that any controller must do?\n\n" +
+		"The *floor* is a minimal controller in the same run: one watch, one PATCH per node, no status, no events. Most budgets are ratios to it.\n\n")
+	fmt.Fprintf(&b, "%s\n%s\n", run.outcome(), run.budgetTable())
 	m := run.Machine
-	fmt.Fprintf(&b, "`%s`, measured on %s with %s, %s, %.1f GiB of memory, %s, %s:\n\n```sh\n%s\n```\n\n", run.Version, run.Date.UTC().Format("2 January 2006"),
-		m.CPU, counted(m.Cores, "core"), float64(m.Memory)/(1<<30), m.System, m.Go, run.Command)
+	fmt.Fprintf(&b, "This run: `%s`, measured on %s with %s, %s, %.1f GiB of memory, %s, %s.\n\n", run.Version, run.Date.UTC().Format("2 January 2006"),
+		m.CPU, counted(m.Cores, "core"), float64(m.Memory)/(1<<30), m.System, m.Go)
 	if run.Note != "" {
 		fmt.Fprintf(&b, "%s\n\n", run.Note)
 	}
-	b.WriteString(Tables(run))
-	b.WriteString("\n## Method\n\n" + strings.TrimSpace(notes) + "\n")
+	fmt.Fprintf(&b, "```sh\n%s\n```\n", run.Command)
+	fmt.Fprintf(&b, "\n<details><summary>All numbers</summary>\n\n%s\n</details>\n", strings.TrimPrefix(run.phases(), "\n"))
+	b.WriteString("\n<details><summary>Method</summary>\n\n" + strings.TrimSpace(notes) + "\n\n</details>\n")
 	return []byte(b.String())
 }
 
 // Tables renders the budgets and the numbers of a run.
-func Tables(run Run) string {
-	text := "## Budgets\n\n" + run.budgetTable()
+func Tables(run Run) string { return "## Budgets\n\n" + run.budgetTable() + run.phases() }
+
+// phases renders the numbers of every phase.
+func (run *Run) phases() string {
+	var text string
 	if t := run.flips(); len(t.rows) > 0 {
 		text += "\n## All nodes flip\n\n" + t.markdown()
 	}

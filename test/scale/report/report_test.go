@@ -140,7 +140,7 @@ func TestPage(t *testing.T) {
 	run.Note = "A remark."
 	page := string(report.Page(run, "How it is measured.\n"))
 	for _, want := range []string{
-		"`v1`, measured on", "A remark.", "## Method\n\nHow it is measured.\n",
+		"`v1`, measured on", "A remark.", "<summary>Method</summary>\n\nHow it is measured.\n",
 		"| 1,000 | 1 | release | 1.00 1.05 1.10 1.15 1.20 | 1.10× | 300 ms | 250 ms | 1.20× |  | 1.10× |  |",
 		"| 1,000 | 1 | join | readygate | 30.0 s |  | 0 ms | 0.0 MiB | 1,000 | 32 | 2,000 | 0 | 0 |",
 	} {
