@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/leadership"
 )
 
-// A reconcile that began before a rule was deleted may write a record of the rule as long as that.
+// An entry stays at least as long as a reconcile that began before the deletion of the rule may write a record of it.
 func TestAnEntryStaysWhileAWriteMayStillHappen(t *testing.T) {
 	for name, c := range map[string]struct {
 		settle, request, set, least time.Duration

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/manager"
 )
 
-// The flags that exist in the wild are there, with their meaning in the help.
+// The flags that existing deployments use exist, with their defaults and a usage text.
 func TestFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	manager.NewOptions().AddFlags(flags)
@@ -34,14 +34,14 @@ func TestFlagErrorsNameTheFlagAndAValidExample(t *testing.T) {
 	}{
 		"no workers":                     {[]string{"--node-concurrent-reconciles=0"}, []string{"--node-concurrent-reconciles is 0", "e.g. --node-concurrent-reconciles=16"}},
 		"no rule workers":                {[]string{"--rule-concurrent-reconciles=-1"}, []string{"--rule-concurrent-reconciles is -1", "at least 1"}},
-		"a burst of nothing":             {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, []string{"--kube-api-burst is 0", "--kube-api-burst=200"}},
+		"a burst of 0":                   {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, []string{"--kube-api-burst is 0", "--kube-api-burst=200"}},
 		"secure metrics that are off":    {[]string{"--metrics-secure"}, []string{"--metrics-secure", "--metrics-bind-address=:8443"}},
 		"no certificate":                 {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure", "--metrics-cert-dir=/does/not/exist"}, []string{"--metrics-cert-dir", "tls.crt"}},
 		"a peer that is no namespace":    {[]string{"--leader-election-peer-namespaces=nrr-system,Nrr_System"}, []string{`--leader-election-peer-namespaces has "Nrr_System"`, "e.g. --leader-election-peer-namespaces=nrr-system", "lower case"}},
 		"a peer without a name":          {[]string{"--leader-election-peer-namespaces=a,"}, []string{`--leader-election-peer-namespaces has ""`}},
 		"no request timeout":             {[]string{"--api-server-request-timeout=0"}, []string{"--api-server-request-timeout is 0s", "between 1s and 5m0s", "e.g. --api-server-request-timeout=60s"}},
 		"a request timeout of an hour":   {[]string{"--api-server-request-timeout=1h"}, []string{"--api-server-request-timeout is 1h0m0s", "between 1s and 5m0s"}},
-		"a rate of nothing":              {[]string{"--kube-api-qps=0"}, []string{"--kube-api-qps is 0"}},
+		"a rate of 0":                    {[]string{"--kube-api-qps=0"}, []string{"--kube-api-qps is 0"}},
 		"certificates for plain HTTP":    {[]string{"--metrics-cert-dir=/certs"}, []string{"--metrics-cert-dir", "add --metrics-secure"}},
 		"a kubeconfig that is not there": {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
 	} {
@@ -58,7 +58,7 @@ func TestFlagErrorsNameTheFlagAndAValidExample(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("%q does not contain %q", err, want)
 				}
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mapper answers every lookup with an error; nil: the kind is there.
+// mapper returns this error for each lookup; nil: the kind exists.
 type mapper struct {
 	meta.RESTMapper
 	err error

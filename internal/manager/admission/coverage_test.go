@@ -19,8 +19,8 @@ import (
 
 const settle = 5 * time.Second
 
-// taintNewNodes is the policy of rules with these names, which are their UIDs too; large is one that
-// does not fit.
+// taintNewNodes is the policy of rules with these names, which are also their UIDs. The rule large does not fit into the
+// policy.
 func taintNewNodes(names ...string) admission.Compiled {
 	var objs []*v1alpha1.NodeReadinessRule
 	for _, name := range names {
@@ -45,7 +45,7 @@ func taintNewNodes(names ...string) admission.Compiled {
 	return admission.CompileTaintNewNodes(noderule.NewRulebook(objs).Rules())
 }
 
-// in is a state of a policy that says what the rules ask for.
+// in is a state in which the policy has exactly these rules.
 func in(names ...string) admissioncontroller.State {
 	return admissioncontroller.State{Stored: taintNewNodes(names...), Wanted: taintNewNodes(names...)}
 }
@@ -62,8 +62,8 @@ func newMemory() memory {
 
 func (m memory) after(d time.Duration) { m.clock.SetTime(m.clock.Now().Add(d)) }
 
-// says is the reason why the rule is not covered; empty if it is.
-func (m memory) says(t *testing.T, uid types.UID, was bool) (string, time.Duration) {
+// reason returns why the rule is not covered; empty if it is.
+func (m memory) reason(t *testing.T, uid types.UID, was bool) (string, time.Duration) {
 	t.Helper()
 	gap, wait, known := m.Covers(uid, was)
 	if !known {
@@ -77,52 +77,52 @@ func (m memory) says(t *testing.T, uid types.UID, was bool) (string, time.Durati
 
 func TestARuleIsCoveredWhenThePolicyHasSettled(t *testing.T) {
 	m := newMemory()
-	if got, _ := m.says(t, "a", true); got != "not known" {
+	if got, _ := m.reason(t, "a", true); got != "not known" {
 		t.Errorf("before the first state: %q", got)
 	}
 	m.Observe(in())
 	m.Observe(admissioncontroller.State{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
-	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != 0 {
+	if got, wait := m.reason(t, "a", false); got != v1alpha1.ReasonProgressing || wait != 0 {
 		t.Errorf("about to be written: %q %v", got, wait)
 	}
 	m.Observe(in("a"))
 	m.after(time.Second)
-	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle-time.Second {
+	if got, wait := m.reason(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle-time.Second {
 		t.Errorf("just written: %q %v", got, wait)
 	}
 	m.after(settle - time.Second)
-	if got, wait := m.says(t, "a", false); got != "" || wait != 0 {
+	if got, wait := m.reason(t, "a", false); got != "" || wait != 0 {
 		t.Errorf("settled: %q %v", got, wait)
 	}
 	m.Observe(in("a", "b"))
-	if got, _ := m.says(t, "a", true); got != "" {
-		t.Errorf("another rule came: %q", got)
+	if got, _ := m.reason(t, "a", true); got != "" {
+		t.Errorf("after another rule was added: %q", got)
 	}
-	if got, _ := m.says(t, "b", false); got != v1alpha1.ReasonProgressing {
+	if got, _ := m.reason(t, "b", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("the other rule: %q", got)
 	}
 }
 
-// A part of the policy that was away, however short, settles again.
+// A part of the policy that was removed and restored settles again.
 func TestEditOfThePolicyRestartsTheSettleTime(t *testing.T) {
 	m := newMemory()
 	m.Observe(in("a"))
 	m.after(settle)
 	m.Observe(admissioncontroller.State{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
 	m.Observe(in("a"))
-	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
-		t.Errorf("put back: %q %v", got, wait)
+	if got, wait := m.reason(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
+		t.Errorf("restored: %q %v", got, wait)
 	}
 }
 
-// Who led before has waited, if the rule says so and its part was found as it should be.
+// The previous leader has waited already if the rule is reported as covered and its part of the policy is unchanged.
 func TestNewLeaderDoesNotRestartTheSettleTime(t *testing.T) {
 	m := newMemory()
 	m.Observe(in("a", "b"))
-	if got, _ := m.says(t, "a", true); got != "" {
+	if got, _ := m.reason(t, "a", true); got != "" {
 		t.Errorf("covered before: %q", got)
 	}
-	if got, wait := m.says(t, "b", false); got != v1alpha1.ReasonProgressing || wait != settle {
+	if got, wait := m.reason(t, "b", false); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("not covered before: %q %v", got, wait)
 	}
 }
@@ -132,38 +132,38 @@ func TestGapIsReportedForEveryRule(t *testing.T) {
 	state := in("a")
 	state.Gap = &admissioncontroller.Gap{Reason: v1alpha1.ReasonBindingMissing}
 	m.Observe(state)
-	if got, _ := m.says(t, "a", true); got != v1alpha1.ReasonBindingMissing {
+	if got, _ := m.reason(t, "a", true); got != v1alpha1.ReasonBindingMissing {
 		t.Errorf("got %q", got)
 	}
 }
 
-// A rule that does not fit is another thing than one that nobody has compiled yet.
+// A rule that does not fit has another reason than a rule that is not compiled yet.
 func TestRuleThatIsTooLargeReportsIt(t *testing.T) {
 	m := newMemory()
-	told := 0
+	changes := 0
 	m.Observe(in("a"))
-	m.OnChange(func() { told++ })
-	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonProgressing {
+	m.OnChange(func() { changes++ })
+	if got, _ := m.reason(t, "large", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("a rule that is new: %q", got)
 	}
 	m.Observe(admissioncontroller.State{Stored: taintNewNodes("a"), Wanted: taintNewNodes("a", "large")})
-	if got, _ := m.says(t, "large", true); got != v1alpha1.ReasonTooLarge || told != 1 {
-		t.Errorf("a rule that does not fit: %q, told %d times", got, told)
+	if got, _ := m.reason(t, "large", true); got != v1alpha1.ReasonTooLarge || changes != 1 {
+		t.Errorf("a rule that does not fit: %q, %d changes", got, changes)
 	}
 }
 
-// A rule may be deleted while the write that puts it into the policy is under way.
+// A rule may be deleted while the write that adds it to the policy is in flight.
 func TestARuleThatIsAboutToBeWrittenIsNotGone(t *testing.T) {
 	m := newMemory()
 	m.Observe(in())
 	m.after(settle)
 	m.Observe(admissioncontroller.State{Stored: taintNewNodes(), Wanted: taintNewNodes("a")})
 	if gone, wait := m.Gone("a"); gone || wait != 0 {
-		t.Errorf("gone %v, ask again in %v", gone, wait)
+		t.Errorf("gone %v, again in %v", gone, wait)
 	}
 }
 
-// A binding that comes back takes as long to be seen everywhere as the policy does.
+// A restored binding takes as long to reach all API servers as the policy does.
 func TestAPolicyThatIsInForceAgainSettlesAgain(t *testing.T) {
 	m := newMemory()
 	m.Observe(in("a"))
@@ -173,7 +173,7 @@ func TestAPolicyThatIsInForceAgainSettlesAgain(t *testing.T) {
 	m.Observe(state)
 	m.after(settle)
 	m.Observe(in("a"))
-	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
+	if got, wait := m.reason(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("got %q %v", got, wait)
 	}
 }
@@ -183,12 +183,12 @@ func TestARuleIsGoneWhenEveryAPIServerHasSeenIt(t *testing.T) {
 	gone := func(want bool, wantWait time.Duration) {
 		t.Helper()
 		if got, wait := m.Gone("a"); got != want || wait != wantWait {
-			t.Errorf("gone %v, ask again in %v; want %v, %v", got, wait, want, wantWait)
+			t.Errorf("gone %v, again in %v; want %v, %v", got, wait, want, wantWait)
 		}
 	}
-	gone(false, 0) // nothing is known yet
+	gone(false, 0) // the policy was not read yet
 	m.Observe(in("a"))
-	gone(false, 0) // still in it
+	gone(false, 0) // still in the policy
 	m.after(time.Minute)
 	m.Observe(in())
 	gone(false, settle)
@@ -196,11 +196,11 @@ func TestARuleIsGoneWhenEveryAPIServerHasSeenIt(t *testing.T) {
 	gone(true, 0)
 	m.after(2 * time.Hour)
 	m.Observe(in("b"))
-	gone(true, 0) // also when it is forgotten that it ever was there
+	gone(true, 0) // also after forgetAfter
 }
 
-// After a start nobody knows when a rule was taken out.
-func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
+// After a start it is not known when a rule was removed from the policy.
+func TestRuleRemovedBeforeTheStartHasToSettle(t *testing.T) {
 	m := newMemory()
 	m.Observe(in())
 	if gone, wait := m.Gone("a"); gone || wait != settle {
@@ -208,8 +208,8 @@ func TestARuleThatWasTakenOutBeforeTheStartIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A cluster without the API never had a policy; one that was deleted may be in force for a
-// moment yet, and one that cannot be read, relied on or written may be for ever.
+// A cluster without the API never had a policy. A deleted policy may still be in force for the settle time. A policy that cannot
+// be read, relied on or written may be in force indefinitely.
 func TestRuleIsNotGoneWhileAPolicyMayNameIt(t *testing.T) {
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
@@ -234,7 +234,7 @@ func TestRuleIsNotGoneWhileAPolicyMayNameIt(t *testing.T) {
 			if gone, wait := m.Gone("a"); gone != tc.gone || wait != tc.wait {
 				t.Errorf("gone %v, ask again in %v", gone, wait)
 			}
-			m.Observe(in()) // and then it is really taken out
+			m.Observe(in()) // now the rule is removed from the policy
 			m.after(settle)
 			if gone, _ := m.Gone("a"); !gone {
 				t.Error("never gone")
@@ -243,8 +243,8 @@ func TestRuleIsNotGoneWhileAPolicyMayNameIt(t *testing.T) {
 	}
 }
 
-// A rule that was in an edited text, and is taken out with the edit, has to settle too.
-func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
+// A rule of an edited policy that is removed together with the edit has to settle, too.
+func TestRuleOfAnEditedPolicyHasToSettle(t *testing.T) {
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
 	m := newMemory()
@@ -257,8 +257,7 @@ func TestARuleInAnEditedTextIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A long text takes an API server long to compile, when it is stored and when it is put in
-// force: what one takes tells of the other.
+// An API server compiles a policy when it stores it and when it starts to enforce it. The first time is an estimate of the second.
 func TestALongTextSettlesLonger(t *testing.T) {
 	m := newMemory()
 	m.Observe(in())
@@ -266,7 +265,7 @@ func TestALongTextSettlesLonger(t *testing.T) {
 	state := in("a")
 	state.Took = 2 * time.Second
 	m.Observe(state)
-	if got, wait := m.says(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle+6*time.Second {
+	if got, wait := m.reason(t, "a", false); got != v1alpha1.ReasonProgressing || wait != settle+6*time.Second {
 		t.Errorf("covered: %q %v", got, wait)
 	}
 	state = in()
@@ -279,18 +278,18 @@ func TestALongTextSettlesLonger(t *testing.T) {
 
 func TestOnlyChangesAreNotified(t *testing.T) {
 	m := newMemory()
-	told := 0
-	m.OnChange(func() { told++ })
+	changes := 0
+	m.OnChange(func() { changes++ })
 	for _, state := range []admissioncontroller.State{in("a"), in("a"), in("a", "b"), in("a", "b")} {
 		m.Observe(state)
 	}
-	if told != 2 {
-		t.Errorf("told %d times of 2 changes", told)
+	if changes != 2 {
+		t.Errorf("%d calls for 2 changes", changes)
 	}
 }
 
-// Where an administrator applies the policy, a rule that differs from it reports the difference and the
-// command, and a rule that does not differ stays covered.
+// If an administrator applies the policy, a rule that differs from it reports the difference and the command, and a rule that
+// does not differ stays covered.
 func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	m := newMemory()
 	manual := func(stored, wanted admission.Compiled) admissioncontroller.State {
@@ -307,7 +306,7 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	m.Observe(manual(taintNewNodes("a", "b"), taintNewNodes("a", "b")))
 	m.after(settle)
 	m.Observe(manual(taintNewNodes("a", "b"), taintNewNodes("a", "c", "large")))
-	if got, _ := m.says(t, "a", false); got != "" {
+	if got, _ := m.reason(t, "a", false); got != "" {
 		t.Errorf("the rule that did not change: %q", got)
 	}
 	if got := message("c"); !strings.Contains(got, "does not have this rule") || !strings.Contains(got, "others do it later") {
@@ -319,10 +318,10 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	if gone, wait := m.Gone("b"); gone || wait != 0 {
 		t.Errorf("a deleted rule is gone: %v, in %v", gone, wait)
 	}
-	if got, _ := m.says(t, "large", false); got != v1alpha1.ReasonTooLarge {
+	if got, _ := m.reason(t, "large", false); got != v1alpha1.ReasonTooLarge {
 		t.Errorf("a rule that does not fit: %q", got)
 	}
-	if got, _ := m.says(t, "unknown", false); got != v1alpha1.ReasonProgressing {
+	if got, _ := m.reason(t, "unknown", false); got != v1alpha1.ReasonProgressing {
 		t.Errorf("a rule that is not compiled yet: %q", got)
 	}
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
@@ -332,7 +331,7 @@ func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 		t.Errorf("an edited policy: %s", got)
 	}
 	m.Observe(manual(taintNewNodes("a"), taintNewNodes("a")))
-	if got, wait := m.says(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
+	if got, wait := m.reason(t, "a", true); got != v1alpha1.ReasonProgressing || wait != settle {
 		t.Errorf("just applied: %q %v", got, wait)
 	}
 }

@@ -43,7 +43,7 @@ func TestAFenceIsOpenFromTheRequestThatRenewedIt(t *testing.T) {
 	want("given up", false)
 }
 
-// A machine that slept wakes up with a clock that stood still, and another one on the wall.
+// While a machine sleeps, its monotonic clock stops and its wall clock does not.
 func TestFenceClosesWhileTheMachineSleeps(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	fence := leadership.NewFence(clock, 10*time.Second, time.Minute)
@@ -74,7 +74,7 @@ func TestAClosedFenceRejectsWrites(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodPatch, http.MethodPut} {
 		if err := ask(method); !errors.Is(err, leadership.ErrFenced) {
-			t.Errorf("%s of one who does not lead: %v", method, err)
+			t.Errorf("%s of a manager that does not lead: %v", method, err)
 		}
 	}
 	fence.Renew(noon)
@@ -84,9 +84,9 @@ func TestAClosedFenceRejectsWrites(t *testing.T) {
 		}
 	}
 	fence.Close()
-	for _, method := range []string{http.MethodGet, http.MethodPost} { // who reads, and who asks whether somebody may read the metrics
+	for _, method := range []string{http.MethodGet, http.MethodPost} { // reads, and the reviews of metrics requests
 		if err := ask(method); err != nil {
-			t.Errorf("%s of one who does not lead: %v", method, err)
+			t.Errorf("%s of a manager that does not lead: %v", method, err)
 		}
 	}
 	if want := "PATCH PUT GET POST GET POST"; strings.Join(got, " ") != want {
@@ -94,7 +94,7 @@ func TestAClosedFenceRejectsWrites(t *testing.T) {
 	}
 }
 
-// Who gives a lease back says that nothing which it wrote can still happen.
+// A manager may release the lease only if none of its writes can still take effect.
 func TestAWriteWithoutAResponseMayStillTakeEffect(t *testing.T) {
 	code, hang := http.StatusOK, make(chan struct{})
 	arrived := make(chan struct{}, 1)
@@ -142,17 +142,17 @@ func TestAWriteWithoutAResponseMayStillTakeEffect(t *testing.T) {
 	want("one was refused", true)
 	code = http.StatusGatewayTimeout
 	patch("/")
-	want("nobody knows what became of one", false)
+	want("one write without a response", false)
 	clock.SetTime(noon.Add(189 * time.Second))
 	want("it may still happen", false)
 	clock.SetTime(noon.Add(190 * time.Second))
 	want("it can happen no more", true)
 	if fence.TakeOver(noon); !fence.PredecessorUntil().Equal(noon.Add(3 * time.Minute)) {
-		t.Errorf("writes of the leader before may happen until %v", fence.PredecessorUntil())
+		t.Errorf("writes of the previous leader may take effect until %v", fence.PredecessorUntil())
 	}
 }
 
-// server answers when it may, unless the request is given up.
+// server responds when the channel allows it, unless the request is cancelled.
 type server struct{ arrived, may chan struct{} }
 
 func (s server) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -165,7 +165,7 @@ func (s server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// patch sends a write and reads the answer.
+// patch sends a write and reads the response.
 func patch(ctx context.Context, through http.RoundTripper) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, "http://example.com", strings.NewReader("{}"))
 	if err != nil {
@@ -179,8 +179,7 @@ func patch(ctx context.Context, through http.RoundTripper) (string, error) {
 	return string(answer), errors.Join(err, resp.Body.Close())
 }
 
-// A process that is told to stop hears what became of its writes, if that does not take long, and
-// begins none.
+// After the stop signal, a write in flight gets its response within cancelDelay, and no write begins.
 func TestAWriteInFlightContinuesAtShutdown(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "not answered": false} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +202,7 @@ func TestAWriteInFlightContinuesAtShutdown(t *testing.T) {
 				synctest.Wait()
 				select {
 				case <-done:
-					t.Fatalf("cut off: %v", err)
+					t.Fatalf("cancelled: %v", err)
 				default:
 				}
 				if answers {
@@ -214,10 +213,10 @@ func TestAWriteInFlightContinuesAtShutdown(t *testing.T) {
 				case answers && (answer != "done" || err != nil || took > 0):
 					t.Errorf("got %q, %v after %v", answer, err, took)
 				case !answers && (!errors.Is(err, context.Canceled) || took != 8*time.Second):
-					t.Errorf("given up with %v after %v", err, took)
+					t.Errorf("cancelled with %v after %v", err, took)
 				}
 				if _, err := patch(ctx, through); !errors.Is(err, context.Canceled) || len(api.arrived) > 0 {
-					t.Errorf("a write was begun after the end: %v", err)
+					t.Errorf("a write began after the stop signal: %v", err)
 				}
 				if fence.Idle() != answers {
 					t.Errorf("clean: %t", fence.Idle())
@@ -227,7 +226,7 @@ func TestAWriteInFlightContinuesAtShutdown(t *testing.T) {
 	}
 }
 
-// Who asks for an answer in some time is told that there was none.
+// A write with a deadline fails at its deadline.
 func TestAWriteKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence := leadership.NewFence(clock.RealClock{}, time.Hour, time.Minute)
@@ -240,7 +239,7 @@ func TestAWriteKeepsItsDeadline(t *testing.T) {
 			t.Errorf("got %v after %v", err, took)
 		}
 		if fence.Idle() {
-			t.Error("clean, though nobody knows what became of it")
+			t.Error("idle, although the write has no response")
 		}
 	})
 }

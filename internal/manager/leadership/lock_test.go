@@ -46,12 +46,12 @@ func testLock(objs ...*coordinationv1.Lease) (*Lock, *fake.Clientset, *testclock
 
 var mine = resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}
 
-// Whether another leader lives is told from its changes: its clock may be years off.
+// Another leader is live while its lease changes. Its clock does not matter.
 func TestAnotherLeaderIsAliveWhileItsLeaseChanges(t *testing.T) {
 	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
 	for i := range 3 {
 		if err := lock.Create(t.Context(), mine); err == nil || !strings.Contains(err.Error(), "them (lease other/") {
-			t.Fatalf("acquired beside a live leader: %v", err)
+			t.Fatalf("acquired while a peer leads: %v", err)
 		}
 		if err := lock.Settled(); err == nil || !strings.Contains(err.Error(), "them") {
 			t.Errorf("settled: %v", err)
@@ -61,22 +61,21 @@ func TestAnotherLeaderIsAliveWhileItsLeaseChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = lock.Create(t.Context(), mine) // the last sign of life
+	_ = lock.Create(t.Context(), mine) // observes the last renewal
 	clock.Step(16 * time.Second)
 	if err := lock.Create(t.Context(), mine); err != nil {
-		t.Errorf("not acquired after the other died: %v", err)
+		t.Errorf("not acquired after the lease of the peer expired: %v", err)
 	}
 	if err := lock.Settled(); err != nil {
 		t.Errorf("the leader is not settled: %v", err)
 	}
 }
 
-// A standby that waited for another controller is ready when a manager of its own kind leads,
-// and only while that one shows signs of life.
+// A standby that waited for a peer is ready while another replica leads and renews the lease.
 func TestAStandbyIsSettledWhileALeaderRenews(t *testing.T) {
 	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
 	if err := lock.Create(t.Context(), mine); err == nil {
-		t.Fatal("acquired beside a live leader")
+		t.Fatal("acquired while a peer leads")
 	}
 	own := lease("own", "twin", time.Unix(1, 0))
 	if err := client.Tracker().Add(own); err != nil {
@@ -93,18 +92,18 @@ func TestAStandbyIsSettledWhileALeaderRenews(t *testing.T) {
 		return lock.Settled()
 	}
 	if err := look(1); err == nil {
-		t.Error("settled by a lease that may be that of a dead one")
+		t.Error("settled by a lease that was seen once")
 	}
 	if err := look(2); err != nil {
-		t.Errorf("not settled though the twin leads: %v", err)
+		t.Errorf("not settled, although the twin leads: %v", err)
 	}
 	clock.Step(time.Minute)
 	if err := look(2); err == nil {
-		t.Error("settled by a lease that nobody renews")
+		t.Error("settled by a lease that is not renewed")
 	}
 }
 
-// Without leader election the lock is one of this process's own, and waits all the same.
+// Without leader election, the lock in memory also waits for peers.
 func TestMemoryLockWaitsForOtherLeaders(t *testing.T) {
 	lock, client, clock := testLock(lease("other", "them", time.Unix(0, 0)))
 	lock.Interface = &memoryLock{identity: "me"}
@@ -112,7 +111,7 @@ func TestMemoryLockWaitsForOtherLeaders(t *testing.T) {
 		t.Error("there is a record before one was written")
 	}
 	if err := lock.Create(t.Context(), mine); err == nil {
-		t.Error("acquired beside a live leader")
+		t.Error("acquired while a peer leads")
 	}
 	clock.Step(time.Minute)
 	if err := lock.Create(t.Context(), mine); err != nil {
@@ -126,21 +125,20 @@ func TestMemoryLockWaitsForOtherLeaders(t *testing.T) {
 	}
 }
 
-func TestAReleasedLeaseElsewhereIsNoObstacle(t *testing.T) {
+func TestReleasedLeaseOfAPeerIsIgnored(t *testing.T) {
 	lock, _, _ := testLock(lease("other", "", time.Unix(0, 0)))
 	if err := lock.Create(t.Context(), mine); err != nil {
 		t.Error(err)
 	}
 }
 
-// A leader is sure to lead for a while after each renewal that succeeded, and not after one that
-// did not.
+// The fence is open for a while after each successful renewal, and a failed renewal does not open it.
 func TestEachRenewalOpensTheFence(t *testing.T) {
 	lock, client, clock := testLock()
 	want := func(what string, holds bool) {
 		t.Helper()
 		if lock.Fence.Open() != holds {
-			t.Errorf("%s: leads for sure: %v", what, !holds)
+			t.Errorf("%s: the fence is open: %v", what, !holds)
 		}
 	}
 	want("before", false)
@@ -156,7 +154,7 @@ func TestEachRenewalOpensTheFence(t *testing.T) {
 	want("renewed", true)
 	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("gone") })
 	if err := lock.Update(t.Context(), mine); err == nil {
-		t.Fatal("renewed, though the API server is gone")
+		t.Fatal("renewed, although the API server does not respond")
 	}
 	clock.Step(time.Second)
 	want("not renewed", false)
@@ -190,8 +188,8 @@ func TestAnUnreleasedLeaseMakesTheNextLeaderWait(t *testing.T) {
 	}
 }
 
-// Two managers in two namespaces acquire their own leases in the same moment: who looks
-// after writing and sees the other steps back.
+// Two managers in two namespaces acquire their own leases at the same moment. The one that observes the other lease after its
+// write releases its own.
 func TestLeaseIsReleasedIfAnotherLeaderAcquiresAtTheSameTime(t *testing.T) {
 	lock, client, _ := testLock()
 	create := func(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -201,7 +199,7 @@ func TestLeaseIsReleasedIfAnotherLeaderAcquiresAtTheSameTime(t *testing.T) {
 		return lock.Interface.Create(ctx, record)
 	}
 	if err := lock.write(t.Context(), mine, create); err == nil {
-		t.Fatal("acquired beside another leader")
+		t.Fatal("acquired while another leader holds its lease")
 	}
 	got, err := client.CoordinationV1().Leases("own").Get(t.Context(), v1alpha1.LeaseName, metav1.GetOptions{})
 	if err != nil {
@@ -212,7 +210,7 @@ func TestLeaseIsReleasedIfAnotherLeaderAcquiresAtTheSameTime(t *testing.T) {
 	}
 }
 
-// holderNow is who holds the lease.
+// holderNow returns the holder of the lease.
 func holderNow(t *testing.T, client *fake.Clientset) string {
 	t.Helper()
 	got, err := client.CoordinationV1().Leases("own").Get(t.Context(), v1alpha1.LeaseName, metav1.GetOptions{})
@@ -222,7 +220,7 @@ func holderNow(t *testing.T, client *fake.Clientset) string {
 	return ptr.Deref(got.Spec.HolderIdentity, "")
 }
 
-// unanswered lets the lock's process write something that gets no answer.
+// unanswered sends a write of the lock's process that gets no response.
 func unanswered(t *testing.T, lock *Lock) {
 	t.Helper()
 	broken := lock.Fence.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") }))
@@ -230,8 +228,8 @@ func unanswered(t *testing.T, lock *Lock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := broken.RoundTrip(req); err == nil || errors.Is(err, ErrFenced) { //nolint:bodyclose // there is none
-		t.Fatalf("the write was answered or not sent: %v", err)
+	if _, err := broken.RoundTrip(req); err == nil || errors.Is(err, ErrFenced) { //nolint:bodyclose // there is no response
+		t.Fatalf("the write got a response or was not sent: %v", err)
 	}
 }
 
@@ -239,7 +237,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// A lease is given back only when nothing that was written can still happen.
+// The lease is released only if no write can still take effect.
 func TestALeaseIsNotReleasedWhileAWriteIsInFlight(t *testing.T) {
 	lock, client, clock := testLock()
 	if err := lock.Create(t.Context(), mine); err != nil {
@@ -250,31 +248,30 @@ func TestALeaseIsNotReleasedWhileAWriteIsInFlight(t *testing.T) {
 	}
 	unanswered(t, lock)
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil || holderNow(t, client) != "me" {
-		t.Errorf("given back (%v), now that of %q, though a write may still happen", err, holderNow(t, client))
+		t.Errorf("released (%v), the holder is %q, although a write may still take effect", err, holderNow(t, client))
 	}
 	if lock.Fence.Open() {
-		t.Error("who wants to give it back still writes")
+		t.Error("the fence is open after the attempt to release the lease")
 	}
 	clock.Step(2 * time.Minute)
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || holderNow(t, client) != "" {
-		t.Errorf("not given back though nothing can happen any more: %v", err)
+		t.Errorf("not released, although no write can take effect any more: %v", err)
 	}
 }
 
-// Who wakes up late must not give back the lease of somebody else.
+// A process that was suspended must not release the lease of the next leader.
 func TestALeaseOfAnotherHolderIsNotReleased(t *testing.T) {
 	lock, client, _ := testLock(lease("own", "twin", time.Unix(5, 0)))
-	lock.held = true // it slept, and knows nothing
+	lock.held = true // as after a suspension
 	if _, _, err := lock.Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil || holderNow(t, client) != "twin" {
-		t.Errorf("the lease of twin was given back: %v, now that of %q", err, holderNow(t, client))
+		t.Errorf("the lease of twin was released: %v, the holder is %q", err, holderNow(t, client))
 	}
 }
 
-// Who was before us is not forgotten because the answer to our own write was lost, or because the
-// second look failed.
+// The previous holder still counts if the response to the manager's write was lost, or if the second check of peers failed.
 func TestPreviousHolderIsKnownAfterAFailedRequest(t *testing.T) {
 	for name, trouble := range map[string]func(*fake.Clientset){
 		"the answer is lost": func(client *fake.Clientset) {
@@ -359,17 +356,17 @@ func TestALockReportsTheNamespaceItWaitsFor(t *testing.T) {
 	}
 }
 
-// A leader elsewhere that died is one before us, too; one that died long ago is not.
+// A peer that did not release its lease counts as a predecessor for the unreleasedWindow.
 func TestAnUnreleasedLeaseOfAPeerMakesTheLeaderWait(t *testing.T) {
 	for age, unreleased := range map[time.Duration]bool{time.Minute: true, time.Hour: false} {
 		lock, _, clock := testLock(lease("other", "them", time.Unix(1e9, 0).Add(-age)))
-		_ = lock.Create(t.Context(), mine) // it may live
+		_ = lock.Create(t.Context(), mine) // the peer may be live
 		clock.Step(maxLeaseDuration)
 		if err := lock.Create(t.Context(), mine); err != nil {
 			t.Fatal(err)
 		}
 		if until := lock.Fence.PredecessorUntil(); until.After(clock.Now()) != unreleased {
-			t.Errorf("%v after its last sign of life: waits for writes of the predecessor until %v, it is %v", age, until, clock.Now())
+			t.Errorf("%v after the last renewal: waits for writes of the predecessor until %v, it is %v", age, until, clock.Now())
 		}
 	}
 }

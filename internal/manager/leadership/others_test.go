@@ -10,7 +10,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// observer is Others with a clock of the test's own, that counts the changes it publishes.
+// observer is Others with a fake clock and a counter of published changes.
 type observer struct {
 	*Others
 	clock   *testclock.FakeClock

@@ -45,7 +45,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// api reviews the tokens of prometheus, which may get /metrics, and of nobody, which may not.
+// api reviews the tokens of prometheus, which may get /metrics, and of guest, which may not.
 func (s *server) api(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	unavailable, hold := s.unavailable, s.hold
@@ -115,7 +115,7 @@ func TestOnlyAuthorizedClientsGetMetrics(t *testing.T) {
 		"a reader":                    {"Bearer prometheus-token", "/metrics", http.StatusOK, "nodes 3"},
 		"a reader, in another style":  {"bearer  prometheus-token ", "/metrics", http.StatusOK, "nodes 3"},
 		"a reader, of something else": {"Bearer prometheus-token", "/debug", http.StatusForbidden, "get /debug"},
-		"an account without access":   {"Bearer nobody-token", "/metrics", http.StatusForbidden, "ClusterRole"},
+		"an account without access":   {"Bearer guest-token", "/metrics", http.StatusForbidden, "ClusterRole"},
 		"an unknown token":            {"Bearer guess", "/metrics", http.StatusUnauthorized, "not valid"},
 		"no token":                    {"", "/metrics", http.StatusUnauthorized, "bearer token"},
 		"an empty token":              {"Bearer ", "/metrics", http.StatusUnauthorized, "bearer token"},

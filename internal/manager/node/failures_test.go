@@ -9,8 +9,8 @@ import (
 
 func TestFailures(t *testing.T) {
 	var failures node.Failures
-	var told []string
-	failures.OnChange(func(rule string) { told = append(told, rule) })
+	var notified []string
+	failures.OnChange(func(rule string) { notified = append(notified, rule) })
 	failure := node.Failure{Reason: "Forbidden", Message: "no", Rules: []string{"a", "b"}}
 
 	for i := range 3 {
@@ -18,8 +18,8 @@ func TestFailures(t *testing.T) {
 			t.Errorf("the same failure was recorded %d times before, want %d", again, i)
 		}
 	}
-	if want := []string{"a", "b"}; !slices.Equal(told, want) {
-		t.Errorf("told %v, want %v: a failure is news once", told, want)
+	if want := []string{"a", "b"}; !slices.Equal(notified, want) {
+		t.Errorf("notified %v, want %v: a repeated failure is not notified", notified, want)
 	}
 	if of := failures.Of("a"); len(of) != 1 || of["n1"].Message != "no" {
 		t.Errorf("failures of a: %v", of)
@@ -35,18 +35,18 @@ func TestFailures(t *testing.T) {
 	}
 	other.Reason = "Invalid"
 	if again := failures.Record("n1", other); again != 0 {
-		t.Errorf("another reason is news, but was recorded %d times before", again)
+		t.Errorf("another reason was recorded %d times before, want 0", again)
 	}
 	if first, second := failures.Passing("n1"), failures.Passing("n1"); first != 1 || second != 2 {
 		t.Errorf("passing failures in a row: %d, %d", first, second)
 	}
-	told = nil
+	notified = nil
 	failures.Clear("n1")
 	failures.Clear("n1")
 	if n := failures.Passing("n1"); n != 1 {
 		t.Errorf("%d passing failures in a row after a success", n)
 	}
-	if want := []string{"a", "b"}; !slices.Equal(told, want) || len(failures.Of("a")) != 0 {
-		t.Errorf("told %v, left %v", told, failures.Of("a"))
+	if want := []string{"a", "b"}; !slices.Equal(notified, want) || len(failures.Of("a")) != 0 {
+		t.Errorf("notified %v, left %v", notified, failures.Of("a"))
 	}
 }

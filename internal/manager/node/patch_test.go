@@ -25,7 +25,7 @@ var (
 	ours    = corev1.Taint{Key: "readiness.k8s.io/x", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
 )
 
-// A patch does to the JSON of the node what the plan says.
+// The patch changes the JSON of the node as planned.
 func TestJSONPatchAppliesThePlan(t *testing.T) {
 	tests := map[string]struct {
 		taints      []corev1.Taint
@@ -102,15 +102,15 @@ func TestPatchErrorsAreClassified(t *testing.T) {
 		err                       error
 		conflict, refusal, server bool
 	}{
-		"a failed test of the patch is a conflict":       {err: answer(http.StatusUnprocessableEntity), conflict: true},
-		"an invalid taint or a policy's no is a refusal": {err: answer(http.StatusUnprocessableEntity, "invalid"), refusal: true},
-		"a version conflict is a conflict":               {err: answer(http.StatusConflict), conflict: true},
-		"a missing permission is a refusal":              {err: answer(http.StatusForbidden), refusal: true},
-		"too many requests is neither":                   {err: answer(http.StatusTooManyRequests)},
-		"a timeout of etcd is neither":                   {err: answer(http.StatusInternalServerError), server: true},
-		"a missing token is neither":                     {err: answer(http.StatusUnauthorized)},
-		"a server that is starting is neither":           {err: answer(http.StatusServiceUnavailable)},
-		"a broken connection is neither":                 {err: errors.New("connection refused")},
+		"a failed test of the patch is a conflict": {err: answer(http.StatusUnprocessableEntity), conflict: true},
+		"an invalid taint is a rejection":          {err: answer(http.StatusUnprocessableEntity, "invalid"), refusal: true},
+		"a version conflict is a conflict":         {err: answer(http.StatusConflict), conflict: true},
+		"a missing permission is a rejection":      {err: answer(http.StatusForbidden), refusal: true},
+		"too many requests is neither":             {err: answer(http.StatusTooManyRequests)},
+		"a timeout of etcd is neither":             {err: answer(http.StatusInternalServerError), server: true},
+		"a missing token is neither":               {err: answer(http.StatusUnauthorized)},
+		"a server that is starting is neither":     {err: answer(http.StatusServiceUnavailable)},
+		"a broken connection is neither":           {err: errors.New("connection refused")},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestPatchErrorsAreClassified(t *testing.T) {
 	}
 }
 
-// The API server decodes the whole node at every write, and to look for unknown fields costs more.
-func TestThePatchIsNotCheckedForUnknownFields(t *testing.T) {
+// The API server decodes the whole node at every write, and field validation makes that slower.
+func TestPatchDisablesFieldValidation(t *testing.T) {
 	var asked client.PatchOptions
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, options ...client.PatchOption) error {

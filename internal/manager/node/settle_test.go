@@ -17,13 +17,13 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// release decides that our taint goes, and everything else stays.
+// release plans to remove Readygate's taint, and nothing else.
 func release(n *noderule.Node) *noderule.Plan {
 	left := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return t.Key == ours.Key })
 	return &noderule.Plan{Taints: left, TaintsChanged: len(left) != len(n.Taints)}
 }
 
-// settling is a client with a node that we hold; refuse is asked before each patch of it.
+// settling returns a client with a held node. It calls refuse before each patch of the node.
 func settling(refuse func(ctx context.Context, c client.Client, try int) error) (client.Client, *corev1.Node) {
 	node, tries := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{ours}}}, 0
 	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).WithInterceptorFuncs(interceptor.Funcs{
@@ -39,7 +39,7 @@ func settling(refuse func(ctx context.Context, c client.Client, try int) error) 
 
 var errTest = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid}}
 
-// Somebody else's taint comes at the same moment: it is decided again, and theirs survives.
+// Another client adds a taint at the same moment: Settle decides again, and that taint stays.
 func TestSettleDecidesAgainAfterAConflict(t *testing.T) {
 	c, node := settling(func(ctx context.Context, c client.Client, try int) error {
 		if try > 1 {
@@ -71,8 +71,8 @@ func TestSettleDecidesAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-// A conflict in which fresh state makes the same patch again is a refusal, and a node that is
-// gone needs nothing. In neither case was anything done.
+// A conflict for which fresh state gives the same patch is a rejection, and a deleted node needs no write. In neither case
+// anything is written.
 func TestSettleGivesUp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer error

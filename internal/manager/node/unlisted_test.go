@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Records are reported once each, also one that returns, or changes, after it was removed; but one node causes
-// one report in ten minutes at most. The number of nodes is right all the time.
+// Each record is reported once, and again after it was removed and restored, or changed. One node causes at most one report in
+// ten minutes. The number of nodes is always correct.
 func TestUnlistedRecordsAreReported(t *testing.T) {
 	const first, second = v1alpha1.HoldPrefix + "00000000-1111-2222-3333-555555555555", v1alpha1.HoldPrefix + "00000000-1111-2222-3333-666666666666"
 	var u unlistedRecords
@@ -42,7 +42,7 @@ func TestUnlistedRecordsAreReported(t *testing.T) {
 		}
 	}
 	if len(u.byNode) > 0 {
-		t.Errorf("a node without records is remembered: %v", u.byNode)
+		t.Errorf("entries of a node without records: %v", u.byNode)
 	}
 	u.update(&noderule.Node{Name: "a"}, []string{first}, now)
 	if change := u.forget("a") + u.forget("a"); change != -1 {

@@ -24,7 +24,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// A look at every node delays no node that has just changed, be it one of them or not.
+// A requeue of all nodes does not delay a node that has changed, whether that node is in the queue or not.
 func TestChangedNodesAreReconciledBeforeASweep(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
@@ -61,11 +61,11 @@ func TestChangedNodesAreReconciledBeforeASweep(t *testing.T) {
 			created.Create(t.Context(), event.CreateEvent{Object: nodes[77].(*corev1.Node)}, q)
 			for _, want := range []string{"young", "node-77"} {
 				if got, _ := q.Get(); got != request(want) {
-					t.Errorf("%s is looked at, want %s", got.Name, want)
+					t.Errorf("%s is reconciled, want %s", got.Name, want)
 				}
 			}
 			if left := q.Len(); left != 99 {
-				t.Errorf("%d nodes are left to look at, want 99", left)
+				t.Errorf("%d nodes are left in the queue, want 99", left)
 			}
 		})
 	}

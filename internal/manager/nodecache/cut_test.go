@@ -68,8 +68,7 @@ func newFiller(seed int64) *randfill.Filler {
 	)
 }
 
-// What decisions need is the same, whether the rest was cut out before or thrown away later; and
-// the rest is not there.
+// Cut nodes have exactly the fields that the cache keeps.
 func TestCuttingKeepsWhatTheCacheKeeps(t *testing.T) {
 	strip := func(obj runtime.Object) any {
 		stripped, err := (&nodecache.Stripper{}).Strip(obj)
@@ -94,7 +93,7 @@ func TestCuttingKeepsWhatTheCacheKeeps(t *testing.T) {
 			}
 		}
 		if part.ManagedFields != nil || !reflect.DeepEqual(part.Status, corev1.NodeStatus{Conditions: part.Status.Conditions, NodeInfo: corev1.NodeSystemInfo{BootID: part.Status.NodeInfo.BootID}}) {
-			t.Fatalf("there is more than is needed: %+v", part)
+			t.Fatalf("not cut completely: %+v", part)
 		}
 	}
 }
@@ -126,7 +125,7 @@ func TestOtherObjectsAreNotCut(t *testing.T) {
 	}
 }
 
-// A buffer is used again, and what was decoded from it stays as it is.
+// A buffer is reused, and objects that were decoded from it do not change.
 func TestDecodedNodesDoNotShareTheBuffer(t *testing.T) {
 	serializer, filler := nodecache.Through(wire), newFiller(3)
 	var kept, want []*corev1.Node
@@ -139,11 +138,11 @@ func TestDecodedNodesDoNotShareTheBuffer(t *testing.T) {
 		kept, want = append(kept, obj.(*corev1.Node)), append(want, decode(t, nodecache.Cut(data)).(*corev1.Node))
 	}
 	if !reflect.DeepEqual(kept, want) {
-		t.Error("nodes that were decoded changed when others were")
+		t.Error("decoded nodes changed when the buffer was reused")
 	}
 }
 
-// Data that breaks off is left to the decoder, which says so.
+// Truncated data is not changed: the decoder returns the error.
 func TestBrokenDataIsLeftAsItIs(t *testing.T) {
 	data := encode(t, realistic())
 	for i := len("k8s\x00"); i < len(data); i++ {
@@ -154,7 +153,7 @@ func TestBrokenDataIsLeftAsItIs(t *testing.T) {
 }
 
 func FuzzCut(f *testing.F) {
-	small := realistic() // a large one would be made smaller for a minute, again and again
+	small := realistic() // a large input would be minimized for a minute, repeatedly
 	small.Labels, small.Annotations, small.ManagedFields, small.Status.Images, small.Status.Conditions = nil, nil, nil, small.Status.Images[:1], small.Status.Conditions[:1]
 	f.Add(encode(f, small))
 	f.Add([]byte("k8s\x00"))
@@ -169,7 +168,7 @@ func FuzzCut(f *testing.F) {
 	})
 }
 
-// realistic is a node as a kubelet in a cloud has it.
+// realistic is a node as the kubelet of a cloud instance reports it.
 func realistic() *corev1.Node {
 	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}}
 	n.Name, n.Labels = "worker-1", map[string]string{}
@@ -212,7 +211,7 @@ func TestFramesAreCut(t *testing.T) {
 	}
 }
 
-// A frame that breaks off is an error with and without cutting.
+// A truncated frame is an error with and without cutting.
 func TestBrokenFramesAreErrors(t *testing.T) {
 	whole := frame(t, watch.Modified, realistic())
 	for i := range whole {
@@ -223,7 +222,7 @@ func TestBrokenFramesAreErrors(t *testing.T) {
 	}
 }
 
-// frame is what a watch sends of an event.
+// frame is the frame of a watch event.
 func frame(t testing.TB, event watch.EventType, obj runtime.Object) []byte {
 	t.Helper()
 	data, err := (&metav1.WatchEvent{Type: string(event), Object: runtime.RawExtension{Raw: encode(t, obj)}}).Marshal()
@@ -233,7 +232,7 @@ func frame(t testing.TB, event watch.EventType, obj runtime.Object) []byte {
 	return data
 }
 
-// one is a watch that brings one frame, and the same one again.
+// one is a watch that returns the same frame repeatedly.
 type one struct {
 	serializer runtime.Serializer
 	frame      []byte
@@ -245,7 +244,7 @@ func (o one) Decode(defaults *schema.GroupVersionKind, into runtime.Object) (run
 
 func (one) Close() error { return nil }
 
-// receiver takes frames as the client does, with or without cutting.
+// receiver decodes frames as the client does, with or without cutting.
 func receiver(frame []byte, cut bool) *restwatch.Decoder {
 	if cut {
 		return restwatch.NewDecoder(one{nodecache.Frames(raw), frame}, nodecache.Through(wire))
@@ -253,7 +252,7 @@ func receiver(frame []byte, cut bool) *restwatch.Decoder {
 	return restwatch.NewDecoder(one{raw, frame}, wire)
 }
 
-// BenchmarkDecode is what one event of a watch costs, with and without cutting.
+// BenchmarkDecode measures one watch event, with and without cutting.
 func BenchmarkDecode(b *testing.B) {
 	data := frame(b, watch.Modified, realistic())
 	for name, cut := range map[string]bool{"whole": false, "cut": true} {

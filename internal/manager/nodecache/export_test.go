@@ -2,7 +2,7 @@ package nodecache
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Cut is cut with a buffer of its own.
+// Cut is cut with a new buffer.
 func Cut(data []byte) []byte { return cut(data, nil) }
 
 // Through is the serializer, with cutting before it.

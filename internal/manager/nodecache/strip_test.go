@@ -51,8 +51,8 @@ func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 	}
 }
 
-// A node without foreign annotations and one without any are told apart: the patch must
-// create the map only where there is none.
+// A node without annotations must differ from a node with annotations of other clients only: the patch creates the map only if
+// there is none.
 func TestStripKeepsThatThereAreAnnotations(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{"none": nil, "foreign ones only": {"example.com/x": "y"}} {
 		stripped, err := new(Stripper).Strip(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})
@@ -103,15 +103,15 @@ func TestDictionaryDropsUnusedStrings(t *testing.T) {
 	for i := range 10 * dictionaryPage {
 		d.canonical(fmt.Sprintf("node-%d", i))
 		if i%100 == 0 && unsafe.StringData(d.canonical(strings.Clone("common"))) != unsafe.StringData(common) {
-			t.Fatalf("a word in use was forgotten after %d others", i)
+			t.Fatalf("a string in use was removed after %d others", i)
 		}
 	}
 	if size := len(d.page) + len(d.before); size > 2*dictionaryPage {
-		t.Errorf("it holds %d words", size)
+		t.Errorf("the dictionary has %d strings", size)
 	}
 }
 
-// BenchmarkStrip also says what a node takes in the cache.
+// BenchmarkStrip also reports the memory of a node in the cache.
 func BenchmarkStrip(b *testing.B) {
 	nodes := make([]*corev1.Node, 1000)
 	var s Stripper
@@ -138,7 +138,7 @@ func BenchmarkStrip(b *testing.B) {
 	runtime.KeepAlive(nodes)
 }
 
-// large is a node with 25 labels, our record and the kubelet's conditions.
+// large is a node with 25 labels, an ownership record and the kubelet's conditions.
 func large(i int) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i>>8, i&255), UID: "0b1f8a3e-7f39-4c6f-9d0e-3f3c53c0f6d1", ResourceVersion: "123456",

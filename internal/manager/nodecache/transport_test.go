@@ -18,7 +18,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// answering is a transport whose every answer has this body.
+// answering is a transport that returns this response to each request.
 func answering(status int, contentType string, body io.Reader) http.RoundTripper {
 	return nodecache.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(body)}, nil
@@ -41,7 +41,7 @@ func ask(t *testing.T, transport http.RoundTripper, method, path string) ([]byte
 
 const inProtobuf = "application/vnd.kubernetes.protobuf"
 
-func TestAnswersToWritesOfNodesAreCut(t *testing.T) {
+func TestResponsesToNodeWritesAreCut(t *testing.T) {
 	node := encode(t, realistic())
 	for name, c := range map[string]struct {
 		status       int
@@ -54,7 +54,7 @@ func TestAnswersToWritesOfNodesAreCut(t *testing.T) {
 		"a node that was read":        {http.StatusOK, inProtobuf, http.MethodGet, "/api/v1/nodes/n", false},
 		"something else":              {http.StatusOK, inProtobuf, http.MethodPatch, "/api/v1/namespaces/nodes", false},
 		"JSON":                        {http.StatusOK, "application/json", http.MethodPatch, "/api/v1/nodes/n", false},
-		"a refusal":                   {http.StatusForbidden, inProtobuf, http.MethodPatch, "/api/v1/nodes/n", false},
+		"a rejection":                 {http.StatusForbidden, inProtobuf, http.MethodPatch, "/api/v1/nodes/n", false},
 		"a body that is not a node's": {http.StatusOK, inProtobuf, http.MethodPatch, "/api/v1/nodes/n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAnswersToWritesOfNodesAreCut(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatBreaksOffFails(t *testing.T) {
+func TestTruncatedResponseFails(t *testing.T) {
 	cut := errors.New("the line is cut")
 	got, err := ask(t, answering(http.StatusOK, inProtobuf, io.MultiReader(strings.NewReader("k8s"), failing{cut})), http.MethodPatch, "/api/v1/nodes/n")
 	if !errors.Is(err, cut) || string(got) != "k8s" {
@@ -85,7 +85,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Answers that are read at the same time do not share memory.
+// Concurrent responses do not share memory.
 func TestConcurrentResponsesDoNotShareMemory(t *testing.T) {
 	filler := newFiller(4)
 	var wg sync.WaitGroup
@@ -96,7 +96,7 @@ func TestConcurrentResponsesDoNotShareMemory(t *testing.T) {
 			for range 20 {
 				got, err := ask(t, answering(http.StatusOK, inProtobuf, bytes.NewReader(data)), http.MethodPatch, "/api/v1/nodes/n")
 				if err != nil || decode(t, got).(*corev1.Node).Name != sent.Name {
-					t.Errorf("%v, another's answer", err)
+					t.Errorf("%v, the body of another response", err)
 				}
 			}
 		})

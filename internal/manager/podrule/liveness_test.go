@@ -20,10 +20,10 @@ func lease(renewed time.Time, version, report string) *coordinationv1.Lease {
 	}
 }
 
-// Whether an agent is alive is told by the watcher's own clock.
+// The watcher decides whether an agent is live by its own clock.
 func TestAnAgentIsAliveWhileItsLeaseChanges(t *testing.T) {
 	var w watcher
-	behind := noon.Add(-9 * time.Minute) // its clock
+	behind := noon.Add(-9 * time.Minute) // the clock of the agent
 	see := func(want bool, now time.Time, renewed time.Time, what string) {
 		t.Helper()
 		if _, alive := w.See(lease(renewed, renewed.String(), ""), now); alive != want {
@@ -41,7 +41,7 @@ func TestAnAgentIsAliveWhileItsLeaseChanges(t *testing.T) {
 func TestOldLeaseDoesNotCountAsAlive(t *testing.T) {
 	var w watcher
 	if _, alive := w.See(lease(noon.Add(-time.Hour), "1", ""), noon); alive {
-		t.Error("it is alive")
+		t.Error("an agent with an old lease is live")
 	}
 }
 

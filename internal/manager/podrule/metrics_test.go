@@ -24,7 +24,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/nodecache"
 )
 
-// seriesOf are all series, by the name of the metric and the values of the labels.
+// seriesOf returns all series, by the name of the metric and the values of its labels.
 func seriesOf(t *testing.T, metrics prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Gather()
@@ -71,7 +71,7 @@ func TestMetricsMatchTheStatus(t *testing.T) {
 	}
 }
 
-// A rule has series from the first look at it, until it is gone.
+// A rule has series from its first reconcile until it is deleted.
 func TestMetricsOfARuleExistWhileTheRuleExists(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {

@@ -30,8 +30,8 @@ import (
 	"github.com/readygate/readygate/internal/manager/nodecache"
 )
 
-// A pod whose annotations are full, and one that cannot be written at all, keep no other pod waiting,
-// and the first one is opened without a key.
+// A pod with full annotations, and a pod that cannot be written, delay no other pod. The gate of the first one is opened
+// without a key.
 func TestPodThatCannotBeWrittenDelaysNoOtherPod(t *testing.T) {
 	const full, refused = "n1", "n2"
 	scheme := runtime.NewScheme()
@@ -78,7 +78,7 @@ func TestPodThatCannotBeWrittenDelaysNoOtherPod(t *testing.T) {
 	r := &Reconciler{Client: c, Live: c, Nodes: nodecache.New(nodes), Events: events.NewFakeRecorder(100), Clock: clock.RealClock{}}
 	err := r.Round(t.Context())
 	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("shop/"+refused)) {
-		t.Errorf("it is not told which pod cannot be written: %v", err)
+		t.Errorf("the error does not name the pod that cannot be written: %v", err)
 	}
 	for node, want := range map[string]bool{full: true, refused: false, "n3": true} {
 		var pod corev1.Pod
@@ -90,11 +90,11 @@ func TestPodThatCannotBeWrittenDelaysNoOtherPod(t *testing.T) {
 		}
 	}
 	if !r.orphans.ended.Load() {
-		t.Error("the round does not count")
+		t.Error("the round has not ended")
 	}
 }
 
-// Nodes where no pod has a gate are visited, but do not delay or outnumber others.
+// Nodes where no pod has a gate are visited, but do not delay nodes with gates.
 func TestQuietNodesAreVisitedInTurn(t *testing.T) {
 	var o orphans
 	var nodes []string
@@ -102,7 +102,7 @@ func TestQuietNodesAreVisitedInTurn(t *testing.T) {
 		nodes = append(nodes, fmt.Sprintf("n%02d", i))
 	}
 	if got := len(o.next(nodes)); got != 25 {
-		t.Errorf("%d of 100 nodes that nobody knows are visited, want a quarter", got)
+		t.Errorf("%d of 100 new nodes are visited, want a quarter", got)
 	}
 	for i, node := range nodes {
 		gated := 0

@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/admission"
 )
 
-// Each sweep lists all pods of the cluster. One that fails must not be repeated at the rate of reconciles.
+// Each sweep lists all pods of the cluster. A failed sweep must not be repeated at the rate of reconciles.
 func TestAFailingSweepIsRepeatedAfterAGrowingPause(t *testing.T) {
 	s, failure := newSweeps(), errors.New("forbidden")
 	exists := func(types.UID) bool { return true }
@@ -39,14 +39,14 @@ func TestAFailingSweepIsRepeatedAfterAGrowingPause(t *testing.T) {
 	}
 	now := start.Add(time.Hour)
 	if ended, _, err := s.result("a", now); ended || err != nil {
-		t.Fatalf("no sweep is asked for after the pause: %v", err)
+		t.Fatalf("no sweep is requested after the pause: %v", err)
 	}
 	s.end(s.begin(), exists, nil, now)
 	if ended, _, err := s.result("a", now); !ended || err != nil {
 		t.Errorf("after a sweep that succeeded: %v, %v", ended, err)
 	}
 	if _, _, err := s.result("b", now); err != nil || len(s.begin()) != 1 {
-		t.Errorf("another rule cannot ask for a sweep: %v", err)
+		t.Errorf("another rule cannot request a sweep: %v", err)
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 	unanswered     = requestTimeout + 10*time.Second
 )
 
-// fleet is an API server with nodes, and a manager whose view of it is late.
+// fleet is an API server with nodes, and a manager with a stale cache.
 type fleet struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -44,28 +44,28 @@ type fleet struct {
 	rule    *v1alpha1.NodeReadinessRule
 	book    *noderule.Rulebook
 	version int // begins at a number so large that versions compare as text
-	books   int // that were made
-	joins   int // of nodes whose name another one had before
+	books   int // number of rulebooks
+	joins   int // number of nodes that reuse the name of an earlier one
 
 	truth map[string]*corev1.Node
-	// cache is what the manager has seen, and events what is on its way to it, oldest first. The
-	// cache has an event before the manager's handlers are told of it.
-	cache  map[string]*corev1.Node
-	events []*corev1.Node
-	told   []*corev1.Node
-	// written are the states that the manager's own writes made.
+	// cache is the cache of the manager, and events are the events that it has not received, oldest first. The cache has
+	// an event before the event handlers are called; handled are the events in between.
+	cache   map[string]*corev1.Node
+	events  []*corev1.Node
+	handled []*corev1.Node
+	// written has the states of the manager's own writes.
 	written map[string]*corev1.Node
-	// sending are the writes under way, one of a node at a time, and late those that got no answer
-	// and have not happened yet.
+	// sending has the writes in flight, at most one per node, and late those without a response that have not taken effect
+	// yet.
 	sending map[string]late
 	late    []late
 
-	// away are the nodes that were in use when they were taken away. A new node does not count,
-	// even if it comes into use before the write happens.
+	// away has the held nodes that were in use before. A new node does not count, even if it is in use when the write takes
+	// effect.
 	away map[string]bool
 
 	allocator *quota.Allocator
-	// predecessorUntil is until when writes of another manager may still take effect.
+	// predecessorUntil is the end of the time in which writes of another manager may still take effect.
 	predecessorUntil    time.Time
 	taken, limited, all int
 	// reduced counts the calls of Reduce.
@@ -134,11 +134,10 @@ func newFleet(t *testing.T, seed uint64, limit string) *fleet {
 	return f
 }
 
-// startManager begins with what a standby has seen, which may be late. The one of before may have
-// crashed with writes under way; and whoever stops while a write has no answer does not give its lease
-// back. Then the next one knows that it has to wait.
+// startManager starts a manager with the cache of a standby, which may be stale. The previous manager may have crashed with writes
+// in flight. A manager that stops while a write has no response does not release its lease, so the next one waits.
 func (f *fleet) startManager() {
-	if f.random.IntN(2) == 0 { // it stops, and waits for what is under way
+	if f.random.IntN(2) == 0 { // the previous manager stops, and waits for its writes
 		for len(f.sending) > 0 {
 			f.answerOne()
 		}
@@ -153,7 +152,7 @@ func (f *fleet) startManager() {
 	if f.cache == nil {
 		f.cache, f.events = maps.Clone(f.truth), nil
 	}
-	f.told, f.written = nil, map[string]*corev1.Node{}
+	f.handled, f.written = nil, map[string]*corev1.Node{}
 	f.allocator = quota.New(f, f, f.clock)
 }
 
@@ -163,7 +162,7 @@ func (f *fleet) join(name string, created time.Time) {
 	f.write(node)
 }
 
-// write stores a state of a node, and sends it on its way.
+// write stores a state of a node, and queues its event.
 func (f *fleet) write(node *corev1.Node) *corev1.Node {
 	f.version++
 	node.ResourceVersion = strconv.Itoa(f.version)
@@ -177,7 +176,7 @@ func (f *fleet) pick() *corev1.Node {
 	return f.truth[names[f.random.IntN(len(names))]].DeepCopy()
 }
 
-// step is one thing that happens.
+// step runs one random action.
 func (f *fleet) step() {
 	switch f.random.IntN(28) {
 	case 23, 24, 25, 26:
@@ -188,7 +187,7 @@ func (f *fleet) step() {
 		f.relabel()
 	case 22:
 		if f.random.IntN(10) == 0 {
-			f.limitAnew()
+			f.resetLimit()
 		}
 	case 0, 1, 2, 3, 4:
 		node := f.pick()
@@ -218,19 +217,19 @@ func (f *fleet) step() {
 			f.turnPage()
 		}
 	case 12, 13, 14:
-		for range 1 + len(f.events)/10 { // late, and not more so all the time
+		for range 1 + len(f.events)/10 { // late, but with a bounded delay
 			f.cacheOne()
 		}
 	case 15, 16:
-		for range 1 + len(f.told)/10 {
-			f.tellOne()
+		for range 1 + len(f.handled)/10 {
+			f.handleOne()
 		}
 	default:
 		f.reconcile()
 	}
 }
 
-// leave lets a node go, and sometimes another one come with its name.
+// leave deletes a node, and sometimes creates another one with its name.
 func (f *fleet) leave() {
 	if len(f.truth) < 6 {
 		return
@@ -239,7 +238,7 @@ func (f *fleet) leave() {
 	delete(f.truth, node.Name)
 	delete(f.away, node.Name)
 	gone := node.DeepCopy()
-	gone.DeletionTimestamp = &metav1.Time{Time: f.clock.Now()} // that is how this cache tells
+	gone.DeletionTimestamp = &metav1.Time{Time: f.clock.Now()} // marks the event of a deletion
 	f.version++
 	gone.ResourceVersion = strconv.Itoa(f.version)
 	f.events = append(f.events, gone)
@@ -249,7 +248,7 @@ func (f *fleet) leave() {
 	}
 }
 
-// relabel takes a node out of the rule's reach, or puts it back.
+// relabel removes the label that the rule selects from a node, or adds it again.
 func (f *fleet) relabel() {
 	node := f.pick()
 	if _, labelled := node.Labels["role"]; labelled && f.random.IntN(3) == 0 {
@@ -260,8 +259,8 @@ func (f *fleet) relabel() {
 	f.write(node)
 }
 
-// limitAnew takes the limit off the rule and puts it back, before anybody has looked.
-func (f *fleet) limitAnew() {
+// resetLimit removes the limit of the rule and sets it again, before a reconcile.
+func (f *fleet) resetLimit() {
 	limit := f.rule.Spec.MaxUnavailable
 	f.rule.Generation++
 	f.rule.Spec.MaxUnavailable = nil
@@ -272,14 +271,14 @@ func (f *fleet) limitAnew() {
 	f.turnPage()
 }
 
-// turnPage makes the next rulebook.
+// turnPage creates the next rulebook.
 func (f *fleet) turnPage() {
 	f.books++
 	f.book = noderule.NewRulebook([]*v1alpha1.NodeReadinessRule{f.rule})
 	f.book.Number = f.books
 }
 
-// cacheOne and tellOne let one event reach the cache, and then the handlers.
+// cacheOne delivers one event to the cache, and handleOne delivers one to the handlers.
 func (f *fleet) cacheOne() {
 	if len(f.events) > 0 {
 		if event := f.events[0]; event.DeletionTimestamp != nil {
@@ -288,22 +287,22 @@ func (f *fleet) cacheOne() {
 		} else {
 			f.cache[event.Name] = event
 		}
-		f.told, f.events = append(f.told, f.events[0]), f.events[1:]
+		f.handled, f.events = append(f.handled, f.events[0]), f.events[1:]
 	}
 }
 
-func (f *fleet) tellOne() {
-	if len(f.told) > 0 {
-		if event := f.told[0]; event.DeletionTimestamp != nil {
+func (f *fleet) handleOne() {
+	if len(f.handled) > 0 {
+		if event := f.handled[0]; event.DeletionTimestamp != nil {
 			f.allocator.Forget(event)
 		} else {
 			f.allocator.Observe(f.book, event)
 		}
-		f.told = f.told[1:]
+		f.handled = f.handled[1:]
 	}
 }
 
-// read is a node as the manager's client has it: from the cache, own writes included.
+// read returns a node from the cache, own writes included.
 func (f *fleet) read(name string) *corev1.Node {
 	cached, written := f.cache[name], f.written[name]
 	if written != nil && written.ResourceVersion > cached.ResourceVersion {
@@ -312,12 +311,12 @@ func (f *fleet) read(name string) *corev1.Node {
 	return cached
 }
 
-// reconcile looks at a node as a manager does.
+// reconcile reconciles a node as the manager does.
 func (f *fleet) reconcile() {
 	names := slices.Sorted(maps.Keys(f.cache))
 	obj := f.read(names[f.random.IntN(len(names))])
 	if _, busy := f.sending[obj.Name]; busy {
-		return // one looks at a node at a time
+		return // a node has at most one reconcile at a time
 	}
 	obj, err := f.allocator.Read(f.t.Context(), obj.Name, false)
 	if err != nil {
@@ -350,7 +349,7 @@ func (f *fleet) decideOn(book *noderule.Rulebook, obj *corev1.Node) (decided, *n
 	return decided{r, node, e.Verdicts[0].Cause == noderule.CauseLimit}, e.Plan(nil)
 }
 
-// answerOne ends one of the writes that are under way.
+// answerOne ends one of the writes in flight.
 func (f *fleet) answerOne() {
 	if len(f.sending) == 0 {
 		return
@@ -384,7 +383,7 @@ func (f *fleet) end(sent late) {
 	}
 }
 
-// lateWrite carries a write out that got no answer, or not: the API server gives up after a while.
+// lateWrite applies a write without a response, or drops it: the API server cancels it after its request timeout.
 func (f *fleet) lateWrite() {
 	if len(f.late) == 0 {
 		return
@@ -397,8 +396,8 @@ func (f *fleet) lateWrite() {
 	}
 }
 
-// apply writes the plan if the node has the taints that it was made for, as the API server does,
-// and looks whether that takes one node too many away.
+// apply writes the plan if the node has the taints that the plan was made for, as the API server does, and checks that not
+// too many nodes in use are held.
 func (f *fleet) apply(view *noderule.Node, plan *noderule.Plan) *corev1.Node {
 	stored := f.truth[view.Name]
 	if stored == nil || stored.UID != view.UID {
@@ -421,13 +420,12 @@ func (f *fleet) apply(view *noderule.Node, plan *noderule.Plan) *corev1.Node {
 		}
 	}
 	if limit := f.rule.Spec.MaxUnavailable.IntValue(); len(f.away) > limit {
-		f.t.Fatalf("after %d steps %v are away: at most %d may be", f.all, slices.Sorted(maps.Keys(f.away)), limit)
+		f.t.Fatalf("after %d steps %v are held: at most %d may be", f.all, slices.Sorted(maps.Keys(f.away)), limit)
 	}
 	return now
 }
 
-// used says whether the node is in use, in the plainest words: older than the rule, remembered, or
-// Ready and not held.
+// used reports whether the node is in use: older than the rule, recorded as in use, or Ready and not held.
 func used(node *noderule.Node) bool {
 	ready := slices.ContainsFunc(node.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -446,8 +444,7 @@ func (f *fleet) fleetNodes() iter.Seq[*noderule.Node] {
 	}
 }
 
-// No history of failures, crashes, late events and late writes takes more nodes away at one time
-// than the rule allows.
+// In no history of failures, crashes, late events and late writes, more nodes in use are held at a time than the rule allows.
 func TestMaxUnavailableIsKeptInRandomHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(strconv.Itoa(int(seed)), func(t *testing.T) {
@@ -456,14 +453,14 @@ func TestMaxUnavailableIsKeptInRandomHistories(t *testing.T) {
 				f.step()
 			}
 			if f.taken < 10 || f.limited < 10 {
-				t.Errorf("only %d nodes were taken away and %d kept: that was no test", f.taken, f.limited)
+				t.Errorf("only %d nodes were held and %d limited: the history is too short", f.taken, f.limited)
 			}
 			f.settle()
 		})
 	}
 }
 
-// settle lets everything arrive: in the end as many nodes are away as may be, and no more.
+// settle delivers all events and writes: in the end as many nodes are held as maxUnavailable allows.
 func (f *fleet) settle() {
 	f.t.Helper()
 	for range 5000 {
@@ -475,7 +472,7 @@ func (f *fleet) settle() {
 			f.answerOne()
 		}
 		f.cacheOne()
-		f.tellOne()
+		f.handleOne()
 		names := slices.Sorted(maps.Keys(f.cache))
 		obj := f.read(names[f.random.IntN(len(names))])
 		if f.truth[obj.Name] != nil {
@@ -489,11 +486,11 @@ func (f *fleet) settle() {
 		}
 	}
 	if s := noderule.Summarize(f.book.Rules()[0], f.fleetNodes(), f.clock.Now(), 0); s.Unsettled > 0 {
-		f.t.Errorf("in the end %d nodes are not as they should be: %+v", s.Unsettled, s)
+		f.t.Errorf("in the end %d nodes are not settled: %+v", s.Unsettled, s)
 	}
 }
 
-// say makes the network of a node ready or not.
+// say sets the network condition of a node.
 func (f *fleet) say(name string, status corev1.ConditionStatus) {
 	node := f.truth[name].DeepCopy()
 	node.Status.Conditions[1].Status = status
@@ -511,7 +508,7 @@ func (f *fleet) holds(name string) (late, bool) {
 	return late{reservation: r.Reservation, node: r.node, plan: plan}, !plan.Empty() && r.Begin(plan)
 }
 
-// unlimited is a fleet of a rule that has no limit yet, whose nodes are all to be taken away.
+// unlimited is a fleet with a rule without a limit that is to hold all nodes.
 func unlimited(t *testing.T) *fleet {
 	f := newFleet(t, 0, "1")
 	f.rule.Spec.MaxUnavailable = nil

@@ -9,8 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// The cached rulebook is read for every event of a node and in every reconcile. Listing is what it
-// costs where the reader cannot tell its version.
+// The cached rulebook is read for each node event and each reconcile. A reader without a version is listed each time.
 func BenchmarkCurrent(b *testing.B) {
 	for _, count := range []int{1, 5, 100} {
 		rulesCache, _ := startCache(b, rules(count)...)

@@ -22,7 +22,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// rule is a rule for the nodes of a pool of its own.
+// rule is a rule for the nodes of a separate pool.
 func rule(name string) *v1alpha1.NodeReadinessRule {
 	return &v1alpha1.NodeReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Generation: 1},
@@ -43,7 +43,7 @@ func rules(count int) []*v1alpha1.NodeReadinessRule {
 	return all
 }
 
-// source is what the cache watches instead of an API server.
+// source is the source of the cache, instead of an API server.
 type source struct{ *sources.FakeControllerSource }
 
 // IsWatchListSemanticsUnSupported makes the cache list, then watch.
@@ -96,7 +96,7 @@ func informer(t testing.TB, of cache.Cache) cache.Informer {
 	return i
 }
 
-// counted is a cache that counts how often it is listed, and lets things happen right after.
+// counted is a cache that counts its lists, and runs a function after the first one.
 type counted struct {
 	cache.Cache
 	lists atomic.Int32

@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/manager/rulecache"
 )
 
-// current is an empty book if there is an error: others than the test itself call it.
+// current returns an empty book after an error, because other goroutines than that of the test call it.
 func current(t testing.TB, cached *rulecache.Cache) *noderule.Rulebook {
 	book, err := cached.Current(context.Background())
 	if err != nil {
@@ -28,7 +28,7 @@ func current(t testing.TB, cached *rulecache.Cache) *noderule.Rulebook {
 	return book
 }
 
-// It is asked for every event of a node, so it must cost nothing while no rule changes.
+// The rulebook is read for each node event, so a read must cost nothing while no rule changes.
 func TestAnUnchangedCacheIsNotListedAgain(t *testing.T) {
 	rulesCache, _ := startCache(t, rules(100)...)
 	listed := &counted{Cache: rulesCache}
@@ -39,15 +39,15 @@ func TestAnUnchangedCacheIsNotListedAgain(t *testing.T) {
 	}
 	allocs := testing.AllocsPerRun(100, func() {
 		if current(t, cached) != book {
-			t.Error("another book, though no rule changed")
+			t.Error("a new rulebook, although no rule changed")
 		}
 	})
 	if allocs > 0 || listed.lists.Load() != 1 {
-		t.Errorf("%v allocations a look, %d lists; want none, and the first list alone", allocs, listed.lists.Load())
+		t.Errorf("%v allocations per read, %d lists; want no allocation and one list", allocs, listed.lists.Load())
 	}
 }
 
-// change does something to one of a few rules.
+// change creates, updates or deletes one of a few rules.
 func change(from source, generation int64) {
 	obj := rule(fmt.Sprintf("rule-%d", rand.IntN(5)))
 	obj.Generation = generation
@@ -58,20 +58,20 @@ func change(from source, generation int64) {
 	}
 }
 
-// Who is told of a change by the cache finds it in the book: a controller that does not would
-// decide by old rules, and not look again.
+// An event handler finds the change of its event in the rulebook: otherwise a controller would decide with stale rules and not
+// be requeued.
 func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
 	rulesCache, from := startCache(t)
 	cached := rulecache.New(rulesCache)
 	seen, done := make(chan error, 1000), make(chan struct{})
 	check := func(obj any, deleted bool) {
-		told := obj.(*v1alpha1.NodeReadinessRule)
-		switch known := current(t, cached).Rule(told.UID); {
-		case deleted && known != nil && known.Generation <= told.Generation:
-			seen <- fmt.Errorf("%s is gone, and still in the book", told.Name)
-		case !deleted && known != nil && known.Generation < told.Generation:
-			seen <- fmt.Errorf("%s has generation %d, and %d in the book", told.Name, told.Generation, known.Generation)
-		case !deleted && told.Name == "last":
+		event := obj.(*v1alpha1.NodeReadinessRule)
+		switch known := current(t, cached).Rule(event.UID); {
+		case deleted && known != nil && known.Generation <= event.Generation:
+			seen <- fmt.Errorf("%s is deleted, but still in the rulebook", event.Name)
+		case !deleted && known != nil && known.Generation < event.Generation:
+			seen <- fmt.Errorf("%s has generation %d, but %d in the rulebook", event.Name, event.Generation, known.Generation)
+		case !deleted && event.Name == "last":
 			if known == nil {
 				seen <- errors.New("the last rule is not in the book")
 			}
@@ -86,7 +86,7 @@ func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	var others sync.WaitGroup
-	for range 2 { // others look at the same time, and must not put an old book back
+	for range 2 { // concurrent reads must not restore an older rulebook
 		others.Go(func() {
 			for {
 				select {
@@ -129,7 +129,7 @@ func TestRuleWrittenDuringTheListIsNotMissed(t *testing.T) {
 	}
 }
 
-// A cache that lost its watch learns of what went meanwhile from a new list, not from events.
+// A cache that lost its watch finds deletions in a new list, without events.
 func TestRulesDeletedWhileTheWatchWasLostAreRemoved(t *testing.T) {
 	gone := rules(3)
 	rulesCache, from := startCache(t, gone...)
@@ -153,7 +153,7 @@ func TestRulesDeletedWhileTheWatchWasLostAreRemoved(t *testing.T) {
 	}
 }
 
-// Status is written once a second; what it says makes no new book.
+// A status is written once per second. It must not create a new rulebook.
 func TestStatusUpdateMakesNoNewRulebook(t *testing.T) {
 	rulesCache, from := startCache(t, rule("net"))
 	cached := rulecache.New(rulesCache)
@@ -169,11 +169,11 @@ func TestStatusUpdateMakesNoNewRulebook(t *testing.T) {
 	from.Modify(written)
 	<-updated
 	if current(t, cached) != before {
-		t.Error("compiled again, though no decision depends on what changed")
+		t.Error("compiled again, although no decision depends on the change")
 	}
 }
 
-// reader is a client that is no cache: nobody can say whether it has something new.
+// reader is a client without a cache, and so without a version.
 type reader struct {
 	client.Reader
 	items []v1alpha1.NodeReadinessRule
@@ -190,7 +190,7 @@ func TestAReaderThatIsNoCacheIsListedEveryTime(t *testing.T) {
 	cached := rulecache.New(from)
 	before := current(t, cached)
 	if current(t, cached) != before {
-		t.Error("compiled again, though no rule changed")
+		t.Error("compiled again, although no rule changed")
 	}
 	from.items = append(from.items, *rule("b"))
 	if book := current(t, cached); len(book.Rules()) != 2 {
@@ -198,6 +198,6 @@ func TestAReaderThatIsNoCacheIsListedEveryTime(t *testing.T) {
 	}
 	from.err = errors.New("no answer")
 	if _, err := cached.Current(t.Context()); !errors.Is(err, from.err) {
-		t.Errorf("got %v, want that there was no answer", err)
+		t.Errorf("got %v, want the error of the reader", err)
 	}
 }

@@ -26,13 +26,13 @@ import (
 	"github.com/readygate/readygate/internal/manager/ruletaints"
 )
 
-// api is an API server that counts writes and fails while it is told to.
+// api is an API server that counts writes and can fail.
 type api struct {
 	client.WithWatch
 	writes int
 	err    error
 	getErr error
-	hangs  bool // a write gets no answer
+	hangs  bool // a write gets no response
 }
 
 func newAPI(data map[string]string) *api {
@@ -115,7 +115,7 @@ func TestEntriesAreAddedAndRemovedOneByOne(t *testing.T) {
 		t.Errorf("after a removal: %v", got)
 	}
 	if err := list.Enter(t.Context(), book("a", "b", "gone")); err != nil || !slices.Contains(a.keys(t), "gone") {
-		t.Errorf("a rule that exists after all is not entered again: %v, %v", a.keys(t), err)
+		t.Errorf("a removed entry of a rule that exists is not entered again: %v, %v", a.keys(t), err)
 	}
 }
 
@@ -142,13 +142,12 @@ func TestAMissingConfigMapIsCreatedWithAllEntries(t *testing.T) {
 	}
 }
 
-// A refusal is a problem at once, and does not keep nodes from being held. A failure that may pass is
-// returned a few times first.
+// A rejection is a problem at once, and nodes are still held. A failure that may be transient is returned a few times first.
 func TestAListThatCannotBeWrittenIsAProblem(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
 		returns int
-	}{"a refusal": {forbidden, 0}, "a failure": {errors.New("timeout"), 4}} {
+	}{"a rejection": {forbidden, 0}, "a failure": {errors.New("timeout"), 4}} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(map[string]string{})
 			list, clock := newList(a)
@@ -182,8 +181,7 @@ func TestAListThatCannotBeWrittenIsAProblem(t *testing.T) {
 	}
 }
 
-// Nodes were decided without the list: each listener must hear that it was read, also while it cannot be
-// written.
+// Nodes were decided without the list: each listener must be called when the list was read, also while it cannot be written.
 func TestAListThatIsReadLateIsAChange(t *testing.T) {
 	a := newAPI(map[string]string{"gone": "readiness.k8s.io/gone:NoSchedule"})
 	list, clock := newList(a)
@@ -202,8 +200,8 @@ func TestAListThatIsReadLateIsAChange(t *testing.T) {
 	}
 }
 
-// While a write gets no answer, callers wait for its timeout once. After that only the caller that
-// repeats the write waits. A removal does not delay callers whose rules are in the list.
+// While a write gets no response, callers wait for its timeout once. After that only the caller that repeats the write waits. A
+// removal does not delay callers whose rules are in the list.
 func TestAWriteWithoutAnAnswerDelaysCallersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(map[string]string{"gone": "readiness.k8s.io/gone:NoSchedule"})
@@ -220,7 +218,7 @@ func TestAWriteWithoutAnAnswerDelaysCallersOnce(t *testing.T) {
 			t.Errorf("a removal delays others by %v: %v", time.Since(start), err)
 		}
 		if err := <-removed; err == nil {
-			t.Error("a removal without an answer succeeds")
+			t.Error("a removal without a response succeeds")
 		}
 
 		start = time.Now()
@@ -240,7 +238,7 @@ func TestAWriteWithoutAnAnswerDelaysCallersOnce(t *testing.T) {
 		if !errors.Is(problem, context.DeadlineExceeded) {
 			t.Fatalf("problem: %v", problem)
 		}
-		time.Sleep(retry) // of the bubble: takes no time
+		time.Sleep(retry) // virtual time
 		go func() { _ = list.Enter(t.Context(), book("a", "b")) }()
 		synctest.Wait()
 		start = time.Now()
@@ -304,7 +302,7 @@ func TestAnEntryThatCouldNotBeRemovedIsReadAgain(t *testing.T) {
 	}
 }
 
-// The entry of an invalid rule could never be read: it is not written.
+// The entry of a rule with an invalid taint would be malformed, so it is not written.
 func TestARuleWithAnInvalidTaintIsNotEntered(t *testing.T) {
 	a := newAPI(map[string]string{})
 	list, _ := newList(a)

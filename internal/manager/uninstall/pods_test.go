@@ -24,7 +24,7 @@ import (
 
 const otherGate = "example.com/other"
 
-// gated is a pod with gates, of which rules asked for some, and with something of others.
+// gated is a pod with gates, some of them of rules, and with annotations and conditions of other clients.
 func gated(asked string, options ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "a", UID: "u", Annotations: map[string]string{"example.com/note": "a"}},
@@ -59,7 +59,7 @@ func latchRuns(pod *corev1.Pod) {
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.LatchName, State: running}}
 }
 
-// opened visits a pod, and returns it as the API server would have it then.
+// opened visits a pod, and returns it as the API server then stores it.
 func opened(t *testing.T, pod *corev1.Pod) (*corev1.Pod, bool) {
 	t.Helper()
 	before, err := json.Marshal(pod)
@@ -96,8 +96,8 @@ func opened(t *testing.T, pod *corev1.Pod) (*corev1.Pod, bool) {
 	return result, changed
 }
 
-// told is what a pod tells: its gates, by name, and its key.
-func told(pod *corev1.Pod) string {
+// gatesAndKey returns the gates of a pod, by name, and the key of its latch.
+func gatesAndKey(pod *corev1.Pod) string {
 	var words []string
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type != corev1.PodScheduled {
@@ -108,8 +108,7 @@ func told(pod *corev1.Pod) string {
 	return strings.Join(append(words, pod.Annotations[v1alpha1.LatchAnnotation]), "; ")
 }
 
-// What rules asked for is opened, its latch for good, and nothing else is touched. A second look
-// finds nothing to do.
+// The cleanup opens the gates of rules, and latches permanently, and changes nothing else. A second visit changes nothing.
 func TestCleanupOpensTheGatesOfRules(t *testing.T) {
 	const (
 		gate  = v1alpha1.DefaultGate
@@ -118,10 +117,10 @@ func TestCleanupOpensTheGatesOfRules(t *testing.T) {
 	)
 	for name, tc := range map[string]struct {
 		pod *corev1.Pod
-		// want is what the pod tells then; empty if nothing is written.
+		// want has the gates and the key after the visit; empty if nothing is written.
 		want string
 	}{
-		"nobody has said anything yet":          {gated(gate), ready + "; " + key},
+		"without a condition":                   {gated(gate), ready + "; " + key},
 		"closed":                                {gated(gate, is(gate, "False", v1alpha1.ReasonWaiting)), ready + "; " + key},
 		"closed, with a latch":                  {gated(gate, is(gate, "False", v1alpha1.ReasonWaiting), latched("closed 10.0.0.7 b 2026-11-16T10:00:00Z")), ready + "; " + key},
 		"open, with a latch":                    {gated(gate, is(gate, "True", v1alpha1.ReasonAllReady), latched("open 10.0.0.7 b 2026-11-16T10:00:00Z")), gate + "=True AllComponentsReady; " + key},
@@ -129,32 +128,31 @@ func TestCleanupOpensTheGatesOfRules(t *testing.T) {
 		"open, with a latch that stays so":      {gated(gate, is(gate, "True", v1alpha1.ReasonAgentGone), latched("always AgentGone")), ""},
 		"open, without a latch":                 {gated(gate, is(gate, "True", v1alpha1.ReasonAllReady)), ""},
 		"two gates, of which one is open":       {gated(gate+" "+otherGate, is(gate, "True", v1alpha1.ReasonAllReady)), otherGate + "=True RuleDeleted; " + gate + "=True AllComponentsReady; " + key},
-		"gates that nobody asked for":           {gated(""), ""},
-		"a gate of others beside it":            {gated(gate, is(otherGate, "False", "Theirs")), otherGate + "=False Theirs; " + ready + "; " + key},
-		"a pod that is over":                    {gated(gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), ""},
+		"gates that no rule added":              {gated(""), ""},
+		"with a gate of another client":         {gated(gate, is(otherGate, "False", "Theirs")), otherGate + "=False Theirs; " + ready + "; " + key},
+		"a pod that has ended":                  {gated(gate, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), ""},
 		"a gate that the pod does not have":     {gated("example.com/none"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, changed := opened(t, tc.pod)
-			want := cmp.Or(tc.want, told(tc.pod))
-			if got := told(after); got != want || changed != (tc.want != "") {
-				t.Errorf("changed: %v, it tells\n%s\nwant\n%s", changed, got, want)
+			want := cmp.Or(tc.want, gatesAndKey(tc.pod))
+			if got := gatesAndKey(after); got != want || changed != (tc.want != "") {
+				t.Errorf("changed: %v, got\n%s\nwant\n%s", changed, got, want)
 			}
 			scheduled := slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool {
 				return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
 			})
 			if after.Annotations["example.com/note"] != "a" || !scheduled {
-				t.Errorf("something of others is lost: %v %v", after.Annotations, after.Status.Conditions)
+				t.Errorf("an annotation or a condition of another client is lost: %v %v", after.Annotations, after.Status.Conditions)
 			}
 			if _, again := opened(t, after); again {
-				t.Error("a second look changes it again")
+				t.Error("a second visit changes the pod again")
 			}
 		})
 	}
 }
 
-// Who fills the annotations of a pod keeps the product from nothing: its gates are opened, and then there
-// is nothing left to do for it.
+// Full annotations of a pod do not block the cleanup: its gates are opened, and a second visit changes nothing.
 func TestPodWithoutRoomForAKeyIsOpenedWithoutIt(t *testing.T) {
 	full := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 1)})
 	for name, tc := range map[string]struct {
@@ -183,7 +181,7 @@ func TestPodWithoutRoomForAKeyIsOpenedWithoutIt(t *testing.T) {
 	}
 }
 
-// Leases of agents go, those of others stay.
+// Leases of agents are deleted, other leases stay.
 func TestLeasesOfAgentsAreDeleted(t *testing.T) {
 	lease := func(namespace, name string, labels map[string]string) client.Object {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}

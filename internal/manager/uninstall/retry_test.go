@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What fails is tried again until time is up; what is refused, until it is clear that it stays
-// so. The answer is the reason, not that time was up.
+// A failed step is retried until the context ends, and a rejected step maxRefusals times. The error is the cause, not the end of
+// the context.
 func TestRetry(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no"))
 	for name, tc := range map[string]struct {
@@ -21,11 +21,11 @@ func TestRetry(t *testing.T) {
 		tries int
 		want  string
 	}{
-		"done at once":       {func(context.Context, int) error { return nil }, 1, ""},
-		"done later":         {func(_ context.Context, try int) error { return map[bool]error{true: errors.New("busy")}[try < 3] }, 3, ""},
-		"refused for good":   {func(context.Context, int) error { return forbidden }, maxRefusals, "forbidden"},
-		"refused, then done": {func(_ context.Context, try int) error { return map[bool]error{true: forbidden}[try < 3] }, 3, ""},
-		"time is up": {func(ctx context.Context, try int) error {
+		"done at once":        {func(context.Context, int) error { return nil }, 1, ""},
+		"done later":          {func(_ context.Context, try int) error { return map[bool]error{true: errors.New("busy")}[try < 3] }, 3, ""},
+		"always rejected":     {func(context.Context, int) error { return forbidden }, maxRefusals, "forbidden"},
+		"rejected, then done": {func(_ context.Context, try int) error { return map[bool]error{true: forbidden}[try < 3] }, 3, ""},
+		"timeout": {func(ctx context.Context, try int) error {
 			if try == 1 {
 				return errors.New("the windmills are closed")
 			}

@@ -25,7 +25,7 @@ func TestSummaryListsWhatIsRemovedKeptAndNotDone(t *testing.T) {
 	}
 }
 
-// Of many failures some are named and all are counted, and a refusal among them is known as one.
+// Of many failures some are named and all are counted, and the error matches a rejection among them.
 func TestFailuresAreNamed(t *testing.T) {
 	var f failures
 	if f.add("fine", nil); f.err("nodes") != nil {
@@ -39,6 +39,6 @@ func TestFailuresAreNamed(t *testing.T) {
 		t.Error(text)
 	}
 	if !isRefusal(err) {
-		t.Error("it is not known as a refusal")
+		t.Error("the error does not match the rejection")
 	}
 }

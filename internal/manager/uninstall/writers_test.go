@@ -20,7 +20,7 @@ func testRun(objs ...client.Object) *run {
 	return &run{Options: options, client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objs...).Build()}
 }
 
-// An empty selector means everything to the API server: here it must mean nothing.
+// An empty selector matches all objects for the API server; here it must match none.
 func TestWithoutLabelsNoDaemonSetIsDeleted(t *testing.T) {
 	for name, selector := range map[string]labels.Selector{"none": nil, "an empty one": labels.Everything(), "one that matches nothing": labels.Nothing()} {
 		t.Run(name, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestWithoutLabelsNoDaemonSetIsDeleted(t *testing.T) {
 	}
 }
 
-// Only pods that may still write are waited for: not those that have ended, and not the cleanup's
-// own, which may carry the same labels.
+// The cleanup waits only for pods that may still write: not for terminated pods, and not for its own pod, which may have the same
+// labels.
 func TestOnlyPodsOfWritersAreWaitedFor(t *testing.T) {
 	pod := func(name, owner string, phase corev1.PodPhase) client.Object {
 		return &corev1.Pod{
