@@ -13,8 +13,8 @@ import (
 //go:embed static
 var static embed.FS
 
-// types are the types of the embedded files. Those that the machine has configured can be wrong, and a browser
-// that may not guess would then run no script.
+// types are the media types of the embedded files. The types that the machine configures can be wrong, and with nosniff
+// a browser would then run no script.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -22,8 +22,8 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// serveFile serves an embedded file. A browser may keep it, and asks whether it is still the same:
-// the next version of the program may serve another one on the same port.
+// serveFile serves an embedded file. Browsers revalidate their cached copy, because another version of the program may
+// serve a different file on the same port.
 func serveFile(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path
 	if name == "/" {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// policy lets the page load its own files and talk to its own server, and nothing else. With
-// trusted types a script cannot even turn text into markup.
+// policy lets the page load its own files and connect to its own server, and nothing else. Trusted types also keep
+// scripts from turning text into markup.
 var policy = strings.Join([]string{
 	"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
 	"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 	"require-trusted-types-for 'script'", "trusted-types 'none'",
 }, "; ")
 
-// hosts are the names under which this machine knows itself. A page of a stranger whose name
-// suddenly resolves to loopback (DNS rebinding) sends its own name.
+// hosts are the accepted host names. With DNS rebinding, a foreign page resolves to loopback but sends its own host
+// name.
 var hosts = []string{"localhost", "127.0.0.1", "::1"}
 
-// guard refuses what no page of ours asks for, and says to the browser what the page may do.
+// guard rejects requests that the page does not send, and sets the security headers.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -38,7 +38,7 @@ func guard(next http.Handler) http.Handler {
 			http.Error(w, "the dashboard is read-only: use GET or HEAD", http.StatusMethodNotAllowed)
 		case !slices.Contains(hosts, hostname(r.Host)):
 			http.Error(w, "the dashboard serves only this machine: use localhost or 127.0.0.1", http.StatusMisdirectedRequest)
-		case !ofOurPage(r):
+		case !trusted(r):
 			http.Error(w, "cross-site requests are not allowed", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
@@ -53,10 +53,10 @@ func hostname(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// ofOurPage says whether the request comes from the page or from a person. Somebody who
-// follows a link to the page, as from a terminal in a browser, is a person; nothing can be
-// read across sites that way. A client that is no browser does not say where it comes from.
-func ofOurPage(r *http.Request) bool {
+// trusted reports whether the request comes from the page itself, from the user's navigation, or from a client that is
+// not a browser. Navigation includes links to the page, for example from a terminal in a browser: other sites can read
+// nothing that way. Clients that are not browsers send no Sec-Fetch-Site.
+func trusted(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return true

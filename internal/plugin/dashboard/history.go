@@ -11,10 +11,10 @@ import (
 	"github.com/readygate/readygate/internal/plugin/live"
 )
 
-// counts are how many nodes are in each state.
+// counts are the numbers of nodes per state.
 type counts struct{ Held, Released, NotSelected int }
 
-// sample is how many nodes were in each state from one moment on, until the next sample.
+// sample holds the numbers of nodes per state from its time until the next sample.
 type sample struct {
 	at    time.Time
 	all   counts
@@ -39,24 +39,24 @@ func sampleOf(snapshot live.Snapshot, at time.Time) sample {
 	return s
 }
 
-// grains say how fine history is up to which age. What is older than the last is forgotten.
+// grains are the resolutions of the history by age. Older samples than the last age are dropped.
 var grains = []struct{ age, grain time.Duration }{
 	{5 * time.Minute, time.Second},
 	{time.Hour, 15 * time.Second},
 	{24 * time.Hour, 5 * time.Minute},
 }
 
-// maxSamples is how many are kept before they are thinned; they are never more. Thinned they
-// are about half as many, as follows from the grains, so that thinning is rare.
+// maxSamples is the maximum number of samples. Thinning leaves about half as many, as follows from the grains, so that
+// it is rare.
 const maxSamples = 3000
 
-// history is samples, oldest first: coarser when older, so that it is bounded.
+// history holds samples, oldest first. Older samples are coarser, so that the history is bounded.
 type history struct {
 	mu      sync.Mutex
 	samples []sample
 }
 
-// add keeps a sample, unless nothing has changed.
+// add adds a sample, unless nothing has changed.
 func (h *history) add(s sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,9 +69,8 @@ func (h *history) add(s sample) {
 	}
 }
 
-// thin keeps of each span of time the sample with most held nodes, so that no peak is lost,
-// and the last one, which is how it went on. What is forgotten is one span of which only the
-// last stays: it is how everything began.
+// thin keeps two samples per time span: the one with most held nodes, so that no peak is lost, and the last one. Of the
+// samples before the history, only the last one stays, as the initial state.
 func thin(samples []sample, now time.Time) []sample {
 	kept := samples[:0:0]
 	for first := 0; first < len(samples); {
@@ -98,7 +97,7 @@ func thin(samples []sample, now time.Time) []sample {
 	return kept
 }
 
-// spanOf is the span of time in which a moment lies, and its length; 0 if it is too old.
+// spanOf returns the time span that contains a time, and its length; 0 if the time is too old.
 func spanOf(at, now time.Time) (span time.Time, grain time.Duration) {
 	for _, g := range grains {
 		if now.Sub(at) < g.age {
@@ -111,7 +110,7 @@ func spanOf(at, now time.Time) (span time.Time, grain time.Duration) {
 // point is a sample for the page: time in milliseconds, held, released, not selected.
 type point [4]int64
 
-// points are the samples of one rule, or of all nodes if it is empty.
+// points returns the samples of one rule, or of all nodes if it is empty.
 func (h *history) points(rule string) []point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +134,7 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, s.history.points(r.URL.Query().Get("rule")))
 }
 
-// Run keeps history until the context is over. To run it twice does no harm.
+// Run records the history until the context ends. Running it twice is harmless.
 func (s *Server) Run(ctx context.Context) {
 	follower, snapshot := s.options.Fleet.Follow()
 	defer follower.Stop()

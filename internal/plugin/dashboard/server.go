@@ -16,27 +16,27 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Options say what is shown.
+// Options configure the dashboard.
 type Options struct {
 	Fleet *live.Fleet
-	// Explanation is the explanation of a node, with events and writers. Nil: as the fleet knows it.
+	// Explanation returns the explanation of a node, with events and writers. Nil means Fleet.Explanation.
 	Explanation func(ctx context.Context, node string) (view.Explanation, error)
-	// PodExplanation is the explanation of a pod. Nil: as the fleet knows it, while the pod waits.
+	// PodExplanation returns the explanation of a pod. Nil means Fleet.PodExplanation, for waiting pods only.
 	PodExplanation func(ctx context.Context, namespace, name string) (view.PodExplanation, error)
-	// Now is the clock; nil: that of the machine.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Title says which cluster it is, as the name of a context; empty: nothing is said.
+	// Title names the cluster, e.g. the kubeconfig's context. Empty means no title.
 	Title string
 }
 
 const (
-	// pace is the least time between two messages of a stream: more often helps no eye.
-	pace = 200 * time.Millisecond
-	// beat is how often a quiet stream says that it is alive.
+	// streamInterval is the minimum time between two messages of a stream.
+	streamInterval = 200 * time.Millisecond
+	// beat is the interval of keep-alive messages.
 	beat = 15 * time.Second
-	// readTimeout is how long a page may take to read what is sent to it.
+	// readTimeout is the maximum time that a page may take to read a message.
 	readTimeout = 20 * time.Second
-	// maxStreams bounds the pages that are open at a time.
+	// maxStreams is the maximum number of open pages.
 	maxStreams = 64
 )
 
@@ -50,7 +50,7 @@ type Server struct {
 	readTimeout time.Duration
 }
 
-// New makes a server. Nothing is served yet, and no history kept.
+// New returns a server that does not serve or record history yet.
 func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -64,7 +64,7 @@ func New(options Options) *Server {
 	return &Server{options: options, streams: make(chan struct{}, maxStreams), after: time.After, readTimeout: readTimeout}
 }
 
-// Handler serves the page, to requests from this machine only.
+// Handler returns the handler of the page. It accepts requests from this machine only.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/stream", s.stream)
@@ -76,8 +76,8 @@ func (s *Server) Handler() http.Handler {
 	return guard(mux)
 }
 
-// Listen takes a port of loopback; 0 takes any that is free. The page shows a cluster with
-// the rights of whoever serves it, so nobody else's machine may reach it.
+// Listen listens on a loopback port; 0 selects a free port. The page shows the cluster with the permissions of the user
+// who serves it, so other machines must not reach it.
 func Listen(port int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -86,7 +86,7 @@ func Listen(port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve serves the page and keeps history until the context is over, then ends all streams.
+// Serve serves the page and records history until the context ends. It then ends all streams.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (s *Server) servePodExplanation(w http.ResponseWriter, r *http.Request) {
 	s.answerOr(w, explanation, err)
 }
 
-// answerOr answers with a value, or with the error.
+// answerOr writes the value, or the error.
 func (s *Server) answerOr(w http.ResponseWriter, value any, err error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -145,8 +145,8 @@ func (s *Server) answer(w http.ResponseWriter, code int, value any) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.readTimeout)) // a writer without deadlines has none to miss
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.readTimeout)) // not every writer supports deadlines
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(data) // an error says that the client is gone
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }

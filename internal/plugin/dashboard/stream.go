@@ -12,10 +12,10 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// message is what a page receives. The first one of a stream is the whole fleet, later ones
-// have only what changed.
+// message is a message to the page. The first message of a stream is the whole fleet; later messages have only the
+// changes.
 type message struct {
-	// At is the time of the server, in milliseconds: the page counts ages by it.
+	// At is the server's time in milliseconds. The page computes ages from it.
 	At    int64  `json:"at"`
 	Title string `json:"title,omitempty"`
 
@@ -23,21 +23,21 @@ type message struct {
 	RulesGone []string    `json:"rulesGone,omitempty"`
 	Nodes     []tile      `json:"nodes,omitempty"`
 	Gone      []string    `json:"gone,omitempty"`
-	// Waiting are pods that are bound to no node; nil if it is not known, or has not changed.
+	// Waiting is the number of pods that are bound to no node; nil if unknown or unchanged.
 	Waiting *int `json:"waiting,omitempty"`
-	// Pods are pods that wait for a gate, and PodsGone those that no longer do, as namespace/name.
+	// Pods are the pods that wait for a gate, and PodsGone the pods that no longer wait, as namespace/name.
 	Pods     []podRow `json:"pods,omitempty"`
 	PodsGone []string `json:"podsGone,omitempty"`
-	// PodRules is how many rules of pods there are; nil if that has not changed.
+	// PodRules is the number of PodReadinessRules; nil if unchanged.
 	PodRules *int     `json:"podRules,omitempty"`
 	Unseen   []string `json:"unseen,omitempty"`
-	// Cluster says whether the cluster is there; nil if that has not changed.
+	// Cluster is the state of the connection to the cluster; nil if unchanged.
 	Cluster *cluster `json:"cluster,omitempty"`
 }
 
-// cluster is empty while the cluster is there.
+// cluster is the state of the connection. It is empty while connected.
 type cluster struct {
-	// Lost is since when it is not, in milliseconds.
+	// Lost is when the connection was lost, in milliseconds.
 	Lost    int64  `json:"lost,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -53,9 +53,9 @@ func (m message) empty() bool {
 	return len(m.Rules)+len(m.RulesGone)+len(m.Nodes)+len(m.Gone)+len(m.Pods)+len(m.PodsGone) == 0 && m.Waiting == nil && m.PodRules == nil && m.Cluster == nil
 }
 
-// stream tells a page of the fleet, then of changes, as server-sent events. A page that does
-// not read is given up; until then nobody waits for it, and what it has to catch up with is
-// bounded by the size of the fleet.
+// stream sends the fleet and then its changes to a page, as server-sent events. It disconnects a page that does not read
+// for readTimeout. Until then the fleet does not wait for the page, and the pending changes are bounded by the size of
+// the fleet.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.streams <- struct{}{}:
@@ -91,13 +91,13 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
 				return
-			case <-s.after(pace):
+			case <-s.after(streamInterval):
 			}
 		}
 	}
 }
 
-// pageStream writes to one page, and keeps the rules that it has sent.
+// pageStream writes to one page, and keeps the sent rules.
 type pageStream struct {
 	server  *Server
 	w       http.ResponseWriter
@@ -128,7 +128,7 @@ func (p *pageStream) changes(delta live.Delta) message {
 	return m
 }
 
-// changed are the rules of which the page does not know the line, and those that are gone.
+// changed returns the rules whose rows differ from the sent ones, and the deleted rules.
 func (p *pageStream) changed(rules []view.Rule) (changed []view.Rule, gone []string) {
 	there := make(map[string]bool, len(rules))
 	for _, rule := range rules {
@@ -154,7 +154,7 @@ func (p *pageStream) send(event string, m message) error {
 	if err != nil {
 		return err
 	}
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.server.readTimeout)) // a writer without deadlines has none to miss
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.server.readTimeout)) // not every writer supports deadlines
 	if _, err := fmt.Fprintf(p.w, "event: %s\ndata: %s\n\n", event, data); err != nil {
 		return err
 	}

@@ -11,29 +11,28 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// tile is what the page needs to draw a node; the rest is in its explanation.
+// tile has the data that the page needs to draw a node. The explanation has the rest.
 type tile struct {
 	Name  string         `json:"name"`
 	State noderule.State `json:"state"`
-	// Since is when the longest hold began, in seconds; 0 if it is not held or nobody knows.
+	// Since is when the longest hold began, in seconds; 0 if the node is not held or the time is unknown.
 	Since int64 `json:"since,omitempty"`
-	// Moving says that the node is not yet as rules want it.
+	// Moving means that the manager has not applied all changes to the node yet.
 	Moving bool `json:"moving,omitempty"`
-	// Down says that the kubelet does not say that the node is Ready.
+	// Down means that the node's condition Ready is not True.
 	Down bool `json:"down,omitempty"`
-	// Rules are those that select the node or hold it, and whether they do.
+	// Rules are the rules that select or hold the node, each with its state.
 	Rules map[string]noderule.State `json:"rules,omitempty"`
-	// Missing are the requirements that hold it back.
+	// Missing are the unmet requirements.
 	Missing []string `json:"missing,omitempty"`
 
-	// Stuck are the rules that have held the node for longer than their deadline, and Limited
-	// those that leave it released only because of maxUnavailable.
+	// Stuck are the rules that have held the node for longer than their deadline. Limited are the rules that leave it
+	// released only because of maxUnavailable.
 	Stuck   []string `json:"stuck,omitempty"`
 	Limited []string `json:"limited,omitempty"`
-	// Until is when the last of its requirements will have been met for long enough, in seconds;
-	// 0 if no rule waits for that.
+	// Until is when the last minReadySeconds will have passed, in seconds; 0 if no rule waits for that.
 	Until int64 `json:"until,omitempty"`
-	// Causes are the words for what else a rule waits for, or why it does not.
+	// Causes are the other reasons for the states of rules, in words.
 	Causes []string `json:"causes,omitempty"`
 }
 
@@ -58,7 +57,7 @@ func tileOf(n view.Node) tile {
 	return t
 }
 
-// explain adds why the rule holds the node, or does not.
+// explain adds why the rule holds or releases the node.
 func (t *tile) explain(s view.Standing) {
 	for _, m := range s.Missing {
 		if text := m.String(); !slices.Contains(t.Missing, text) {
@@ -98,15 +97,15 @@ func seconds(at time.Time) int64 {
 	return at.Unix()
 }
 
-// podRow is what the page needs to show a pod that waits; the rest is in its explanation.
+// podRow has the data that the page needs to show a waiting pod. The explanation has the rest.
 type podRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Node      string `json:"node,omitempty"`
-	// Gate are the gates for which the pod waits, and For is what they wait for, in words.
+	// Gate names the gates for which the pod waits, and For describes what they wait for.
 	Gate string `json:"gate"`
 	For  string `json:"for"`
-	// Since is since when it waits, and Due when it is late, in seconds; 0 if nobody knows, or never.
+	// Since is since when the pod waits, and Due when it is late, in seconds; 0 if unknown or never.
 	Since int64 `json:"since,omitempty"`
 	Due   int64 `json:"due,omitempty"`
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// bounds are the upper ends of the bars, in seconds: about as far apart as a person would
-// say it. Whatever takes longer is in a last bar without an end.
+// bounds are the upper bounds of the bars, in seconds. Longer times are in a last bar without a bound.
 var bounds = []int64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600}
 
-// times is how long nodes took to become ready: from their creation until the requirements
-// were met. Nodes that are held have not arrived, and do not count.
+// times is the distribution of the time to readiness: from the creation of a node until its requirements were met. Held
+// nodes do not count.
 type times struct {
 	Count  int   `json:"count"`
 	Median int64 `json:"median"` // seconds
@@ -22,15 +21,15 @@ type times struct {
 	Bars   []bar `json:"bars"`
 }
 
-// bar counts the nodes that took no longer than so many seconds, and longer than those of
-// the bar before. The last one has no end: 0.
+// bar counts the nodes whose time is at most UpTo seconds, and above the bound of the previous bar. UpTo is 0 in the last
+// bar, which has no bound.
 type bar struct {
 	UpTo  int64 `json:"upTo"`
 	Count int   `json:"count"`
 }
 
-// timesOf is the distribution over nodes for one rule, or for all rules together if it is
-// empty: then a node is ready when the last rule is content.
+// timesOf returns the distribution for one rule, or for all rules if it is empty: then a node is ready when the
+// requirements of its last rule are met.
 func timesOf(nodes []view.Node, rule string) times {
 	var all []int64
 	for _, n := range nodes {
@@ -50,7 +49,7 @@ func timesOf(nodes []view.Node, rule string) times {
 	return t
 }
 
-// timeOf is how long a node took, if it has arrived.
+// timeOf returns the time to readiness of a node, if the node is ready.
 func timeOf(n view.Node, rule string) (took time.Duration, ready bool) {
 	for _, s := range n.Rules {
 		switch {
@@ -64,7 +63,7 @@ func timeOf(n view.Node, rule string) (took time.Duration, ready bool) {
 	return took, ready
 }
 
-// quantile is the least value that so many of a hundred do not exceed; 0 of none.
+// quantile returns the smallest value that this percentage of values does not exceed; 0 if there are no values.
 func quantile(sorted []int64, percent int) int64 {
 	if len(sorted) == 0 {
 		return 0

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Connection says whether a fleet still hears of its cluster. The zero value says yes.
+// Connection is the state of a fleet's connection to its cluster. The zero value means connected.
 type Connection struct {
-	// Lost is since when it does not: what the fleet shows may be as old as that.
+	// Lost is when the connection was lost; zero while connected. The fleet's data may be as old as this.
 	Lost time.Time
-	// Problem is why, in words.
+	// Problem is the reason.
 	Problem string
 }
 
-// Disconnected notes that these objects cannot be listed or watched.
+// Disconnected records that these objects cannot be listed or watched.
 func (f *Fleet) Disconnected(what, problem string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,7 +34,8 @@ func (f *Fleet) Disconnected(what, problem string, now time.Time) {
 	f.tellConnection(before)
 }
 
-// Connected notes that these objects are listed or watched again. The connection is back when all are.
+// Connected records that these objects are listed or watched again. The fleet is connected when this holds for all
+// kinds.
 func (f *Fleet) Connected(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,9 +52,9 @@ func (f *Fleet) tellConnection(before Connection) {
 	}
 }
 
-// watchedTransport observes the responses of the API server to informers. Their own handler of errors is not
-// enough: they try again without a word while connections are refused, and never say when they
-// are back. A probe would not do either: it may be answered long before they are.
+// watchedTransport observes the API server's responses to informers. The informers' watch error handler is not enough:
+// it is not called while connections are refused, nor on recovery. A separate probe is not enough either: it may succeed
+// long before the informers do.
 type watchedTransport struct {
 	fleet *Fleet
 	next  http.RoundTripper
@@ -64,10 +65,10 @@ func (e watchedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	what := request.URL.Path
 	response, err := e.next.RoundTrip(request)
 	switch {
-	case errors.Is(request.Context().Err(), context.Canceled): // nobody wants to know any more
+	case errors.Is(request.Context().Err(), context.Canceled): // the caller has canceled
 	case err != nil:
 		e.fleet.Disconnected(what, err.Error(), time.Now())
-	case response.StatusCode == http.StatusGone: // too much has happened since: it lists again
+	case response.StatusCode == http.StatusGone: // the watch is too old: the informer lists again
 	case response.StatusCode >= http.StatusBadRequest:
 		refused := apierrors.NewGenericServerResponse(response.StatusCode, "watch", schema.GroupResource{Resource: path.Base(what)}, "", "", 0, true)
 		e.fleet.Disconnected(what, inWords(what, refused).Error(), time.Now())
@@ -78,14 +79,14 @@ func (e watchedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return response, err
 }
 
-// watchedBody is a response body that may break off.
+// watchedBody is a response body that reports read errors.
 type watchedBody struct {
 	io.ReadCloser
 	lose   func(error)
 	closed atomic.Bool
 }
 
-// Read reads on. The end of an answer is no loss: the next request follows at once.
+// Read reads the body. EOF is not a lost connection: the informer sends the next request at once.
 func (h *watchedBody) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) && !h.closed.Load() {
@@ -94,7 +95,7 @@ func (h *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close says that the rest is not wanted.
+// Close closes the body. Errors of later reads are ignored.
 func (h *watchedBody) Close() error {
 	h.closed.Store(true)
 	return h.ReadCloser.Close()

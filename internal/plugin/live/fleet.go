@@ -20,23 +20,23 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// Fleet is the lines about all rules and nodes, kept up to date. A change of one node costs
-// one line, whatever the number of nodes.
+// Fleet holds the rows of all rules, nodes and waiting pods, kept up to date. A change of one node updates one row,
+// independent of the number of nodes.
 type Fleet struct {
 	now     func() time.Time
 	mu      sync.Mutex
-	filling bool // nobody looks yet: lines are made when everything is there
+	filling bool // initial list: rows are computed when all objects are there
 	rules   map[string]*v1alpha1.NodeReadinessRule
 	objects map[string]*corev1.Node
 	book    *view.Book
 	nodes   map[string]view.Node
 	tally   view.Tally
-	waiting map[string]struct{} // pods that are bound to no node, by namespace and name; nil if pods may not be seen
-	gates   *gates              // nil if nothing is known of the gates of pods
+	waiting map[string]struct{} // pods that are bound to no node, by namespace and name; nil if pods may not be read
+	gates   *gates              // nil if PodReadinessRules may not be read
 	unseen  []string
 
 	connection Connection
-	silent     map[string]struct{} // kinds of objects of which nothing is heard
+	silent     map[string]struct{} // paths that cannot be listed or watched
 
 	followers map[*Follower]struct{}
 }
@@ -45,18 +45,18 @@ type Fleet struct {
 type Snapshot struct {
 	Rules []view.Rule
 	Nodes []view.Node // by name
-	// Waiting is the number of pods that are bound to no node; nil if pods may not be seen.
+	// Waiting is the number of pods that are bound to no node; nil if pods may not be read.
 	Waiting *int
-	// Gated are pods that wait for a gate of a rule, those that wait for longest first, and PodRules is
-	// how many rules of pods there are; nil and 0 if they may not be seen.
+	// Gated are the pods that wait for a gate of a rule, longest first. PodRules is the number of PodReadinessRules.
+	// They are nil and 0 if they may not be read.
 	Gated    []view.Pod
 	PodRules int
 	Unseen   []string
-	// Connection says whether all this is still so.
+	// Connection is the state of the connection to the cluster.
 	Connection Connection
 }
 
-// NewFleet is an empty fleet that follows no cluster: Put and Drop feed it.
+// NewFleet returns an empty fleet that follows no cluster. Callers update it with Put and Drop.
 func NewFleet(now func() time.Time) *Fleet {
 	return &Fleet{
 		now:   now,
@@ -117,15 +117,15 @@ func (f *Fleet) Drop(objects ...client.Object) {
 	}
 }
 
-// reread compiles the rules again and, with news, evaluates every node. Most changes of rules are of
-// their status, which changes no line of a node except which nodes are limited.
-func (f *Fleet) reread(news bool) {
+// reread compiles the rules again and, if changed, evaluates every node. Most updates of rules change only their status.
+// Of the status, only the limited nodes affect the rows of nodes.
+func (f *Fleet) reread(changed bool) {
 	if f.filling {
 		return
 	}
 	f.book = view.NewBook(slices.Collect(maps.Values(f.rules)))
 	f.tell(func(c *changes) { c.rules = true })
-	if !news {
+	if !changed {
 		return
 	}
 	f.tally = view.Tally{}
@@ -136,7 +136,7 @@ func (f *Fleet) reread(news bool) {
 	}
 }
 
-// filled ends a time in which rules and nodes came in any number and nobody looked.
+// filled ends the initial list and computes all rows.
 func (f *Fleet) filled() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *Fleet) putNode(obj *corev1.Node) {
 	f.changed(obj.Name, row)
 }
 
-// changed keeps the line and tells of it, if it differs: most changes of nodes are heartbeats.
+// changed stores the row and notifies followers, if the row differs: most updates of nodes are heartbeats.
 func (f *Fleet) changed(name string, row view.Node) {
 	if before, known := f.nodes[name]; known && reflect.DeepEqual(before, row) {
 		return
@@ -182,7 +182,7 @@ func (f *Fleet) dropNode(name string) {
 	})
 }
 
-// countWaiting notes whether a pod waits for a node.
+// countWaiting records whether a pod waits for a node.
 func (f *Fleet) countWaiting(key string, waits bool) {
 	if _, before := f.waiting[key]; f.waiting == nil || before == waits {
 		return
@@ -195,7 +195,7 @@ func (f *Fleet) countWaiting(key string, waits bool) {
 	f.tell(func(c *changes) { c.waiting = true })
 }
 
-// Snapshot is the fleet as it is now.
+// Snapshot returns the current fleet.
 func (f *Fleet) Snapshot() Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,7 +220,7 @@ func (f *Fleet) snapshot() Snapshot {
 	return snapshot
 }
 
-// Explanation is the explanation of a node as the fleet knows it, without events and writers.
+// Explanation returns the explanation of a node from the fleet's objects, without events and writers.
 func (f *Fleet) Explanation(_ context.Context, name string) (view.Explanation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,12 +231,12 @@ func (f *Fleet) Explanation(_ context.Context, name string) (view.Explanation, e
 	return f.book.Explanation(obj, nil, f.unseen, f.now()), nil
 }
 
-// sameLimits says whether two statuses of a rule name the same nodes as limited, and as many more.
+// sameLimits reports whether two statuses of a rule list the same limited nodes, and agree on unlisted ones.
 func sameLimits(a, b *v1alpha1.NodeReadinessRuleStatus) bool {
 	return slices.Equal(a.LimitedNodes, b.LimitedNodes) && unlisted(a) == unlisted(b)
 }
 
-// unlisted says whether more nodes are limited than the status lists.
+// unlisted reports whether more nodes are limited than the status lists.
 func unlisted(s *v1alpha1.NodeReadinessRuleStatus) bool {
 	return s.Summary != nil && int(s.Summary.Limited) > len(s.LimitedNodes)
 }

@@ -19,9 +19,9 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// Follow keeps a fleet up to date until the context is over. It returns when everything has
-// been seen once. Pods are counted if they are asked for and may be seen. If the cluster is lost
-// later, the fleet says so and comes back by itself.
+// Follow returns a fleet that is kept up to date until the context ends. It returns after the first list of all kinds.
+// Pods are included if pods is set and they may be read. If the connection is lost later, the fleet reports this and
+// reconnects.
 func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	f := NewFleet(time.Now)
 	f.filling = true
@@ -75,8 +75,8 @@ func (s *Source) Follow(ctx context.Context, pods bool) (*Fleet, error) {
 	return f, nil
 }
 
-// gateKinds are the kinds that determine the gates of pods, as far as they may be followed. A cluster without the
-// pod half has none, and nothing is missing there.
+// gateKinds returns the kinds that determine the gates of pods, as far as they may be followed. A cluster without
+// PodReadinessRules has none; this is not reported as missing.
 func (s *Source) gateKinds(ctx context.Context, f *Fleet) []client.Object {
 	if err := s.mayFollow(ctx, &podv1alpha1.PodReadinessRuleList{}, "podreadinessrules"); err != nil {
 		if f.gates = nil; !notInstalled(err) {
@@ -91,16 +91,15 @@ func (s *Source) gateKinds(ctx context.Context, f *Fleet) []client.Object {
 	return []client.Object{&podv1alpha1.PodReadinessRule{}, &corev1.Namespace{}}
 }
 
-// informers keep objects up to date, and tell the fleet when they cannot. They ask for nothing
-// but these objects: what else there is, the source knows.
+// informers returns a cache whose requests report lost connections to the fleet. It sends no discovery requests, because
+// it uses the mapper of the source.
 func (s *Source) informers(f *Fleet) (cache.Cache, error) {
 	config := rest.CopyConfig(s.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watchedTransport{fleet: f, next: next} })
 	return cache.New(config, cache.Options{Scheme: s.scheme, Mapper: s.client.RESTMapper(), DefaultTransform: lean})
 }
 
-// mayFollow says in words why objects cannot be listed and watched. An informer would try for
-// ever.
+// mayFollow returns an error for users if objects cannot be listed and watched. An informer would retry forever.
 func (s *Source) mayFollow(ctx context.Context, list client.ObjectList, what string) error {
 	if err := s.client.List(ctx, list, client.Limit(1)); err != nil && !apierrors.IsResourceExpired(err) {
 		return cannot("list "+what, err)
@@ -109,7 +108,7 @@ func (s *Source) mayFollow(ctx context.Context, list client.ObjectList, what str
 	if err != nil {
 		return err
 	}
-	second := int64(1) // where somebody between holds answers back until they end
+	second := int64(1) // a proxy may buffer the response until it ends
 	watch, err := watcher.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &second}})
 	switch {
 	case err == nil:
@@ -123,7 +122,7 @@ func (s *Source) mayFollow(ctx context.Context, list client.ObjectList, what str
 	return cannot("watch "+what, err)
 }
 
-// lean drops what no line needs; a node's images and managed fields are most of it.
+// lean drops the fields that no row needs. A node's images and managed fields are the largest.
 func lean(obj any) (any, error) {
 	if o, ok := obj.(client.Object); ok {
 		o.SetManagedFields(nil)

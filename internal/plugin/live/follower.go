@@ -7,14 +7,13 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// changes are what changed since a follower last looked. A name without a line is of a node
-// that is gone.
+// changes are the changes since the follower's last Take. A name without a row is a deleted node.
 type changes struct {
 	rules   bool
 	nodes   map[string]struct{}
 	waiting bool // the number of pods that are bound to no node
 
-	gated    map[string]struct{} // pods whose gates changed, or no longer wait
+	gated    map[string]struct{} // pods whose gates changed, or that no longer wait
 	podRules bool
 
 	connection bool
@@ -24,15 +23,15 @@ func noChanges() changes {
 	return changes{nodes: map[string]struct{}{}, gated: map[string]struct{}{}}
 }
 
-// Follower receives changes. The fleet does not wait for a slow follower; what it has to catch up with is
-// bounded by the size of the fleet.
+// Follower receives changes. The fleet does not wait for a slow follower. The pending changes of a follower are bounded
+// by the size of the fleet.
 type Follower struct {
 	fleet   *Fleet
 	signal  chan struct{}
 	changes changes
 }
 
-// Follow starts to note changes for a new follower, and returns the fleet as it is before them.
+// Follow returns a new follower, and the snapshot to which its changes apply.
 func (f *Fleet) Follow() (*Follower, Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,36 +40,36 @@ func (f *Fleet) Follow() (*Follower, Snapshot) {
 	return follower, f.snapshot()
 }
 
-// Stop ends it.
+// Stop stops the follower.
 func (w *Follower) Stop() {
 	w.fleet.mu.Lock()
 	defer w.fleet.mu.Unlock()
 	delete(w.fleet.followers, w)
 }
 
-// Changed has something in it when there is something to take.
+// Changed returns a channel that receives a value when there are changes to take.
 func (w *Follower) Changed() <-chan struct{} { return w.signal }
 
-// Delta is what changed, as it is now.
+// Delta holds the current state of what changed.
 type Delta struct {
-	// Rules are all rules; nil if none of them, nor their counts, changed.
+	// Rules are all rules; nil if no rule and no count changed.
 	Rules []view.Rule
-	// Nodes are the changed lines, by name, and Gone the nodes that are no longer there.
+	// Nodes are the changed rows, by name, and Gone the deleted nodes.
 	Nodes []view.Node
 	Gone  []string
 	// Waiting is the number of pods that are bound to no node; nil if it has not changed.
 	Waiting *int
-	// Gated are the changed lines of pods that wait for a gate, and Ungated those that no longer do, as
+	// Gated are the changed rows of pods that wait for a gate, and Ungated the pods that no longer wait, as
 	// namespace/name.
 	Gated   []view.Pod
 	Ungated []string
-	// PodRules is how many rules of pods there are; nil if that has not changed.
+	// PodRules is the number of PodReadinessRules; nil if it has not changed.
 	PodRules *int
 	// Connection is nil if it has not changed.
 	Connection *Connection
 }
 
-// Take returns what changed since the last time.
+// Take returns the changes since the last call.
 func (w *Follower) Take() Delta {
 	f := w.fleet
 	f.mu.Lock()
@@ -98,13 +97,13 @@ func (w *Follower) Take() Delta {
 	return delta
 }
 
-// tell notes a change for every follower.
+// tell records a change for every follower.
 func (f *Fleet) tell(note func(*changes)) {
 	for follower := range f.followers {
 		note(&follower.changes)
 		select {
 		case follower.signal <- struct{}{}:
-		default: // it knows
+		default: // already signalled
 		}
 	}
 }

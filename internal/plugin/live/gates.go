@@ -16,14 +16,13 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// gates are what a fleet knows of pods with a closed gate. Only those are kept: they are few, however
-// many pods there are.
+// gates holds the pods with a closed gate, and what their rows need. Other pods are not kept, which bounds the memory.
 type gates struct {
 	rules      map[string]*podv1alpha1.PodReadinessRule
 	namespaces map[string]map[string]string // labels
 	pods       map[string]*corev1.Pod       // by namespace and name
 	book       *view.PodBook
-	lines      map[string]view.Pod // of those that wait for a gate of a rule
+	lines      map[string]view.Pod // rows of the pods that wait for a gate of a rule
 }
 
 func (f *Fleet) putPodRule(rule *podv1alpha1.PodReadinessRule) {
@@ -44,7 +43,7 @@ func (f *Fleet) putNamespace(namespace *corev1.Namespace) {
 
 func podKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// rereadGates compiles the rules of pods again and evaluates every pod.
+// rereadGates compiles the PodReadinessRules again and evaluates every pod.
 func (f *Fleet) rereadGates() {
 	if f.gates == nil || f.filling {
 		return
@@ -54,7 +53,7 @@ func (f *Fleet) rereadGates() {
 	f.lookAgain("")
 }
 
-// lookAgain looks at the pods of a namespace again, or at all if it is empty.
+// lookAgain evaluates the pods of a namespace again; all pods if it is empty.
 func (f *Fleet) lookAgain(namespace string) {
 	for key, pod := range f.gates.pods {
 		if namespace == "" || pod.Namespace == namespace {
@@ -63,7 +62,7 @@ func (f *Fleet) lookAgain(namespace string) {
 	}
 }
 
-// lookAtGates keeps a pod with a closed gate and its line, and forgets one without.
+// lookAtGates keeps a pod with a closed gate and its row, and drops a pod without one.
 func (f *Fleet) lookAtGates(key string, pod *corev1.Pod) {
 	switch {
 	case f.gates == nil:
@@ -103,7 +102,7 @@ func (f *Fleet) dropLine(key string) {
 	}
 }
 
-// takeGates adds to a delta what changed of pods.
+// takeGates adds the changes of pods to a delta.
 func (f *Fleet) takeGates(taken *changes, delta *Delta) {
 	if f.gates == nil {
 		return
@@ -120,8 +119,8 @@ func (f *Fleet) takeGates(taken *changes, delta *Delta) {
 	}
 }
 
-// PodExplanation is the explanation of a pod that has a closed gate, as the fleet knows it: without events, writers
-// and its agent.
+// PodExplanation returns the explanation of a pod with a closed gate from the fleet's objects, without events, writers
+// and agent.
 func (f *Fleet) PodExplanation(_ context.Context, namespace, name string) (view.PodExplanation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,8 +133,8 @@ func (f *Fleet) PodExplanation(_ context.Context, namespace, name string) (view.
 	return view.PodExplanation{}, fmt.Errorf("no pod %s/%s waits: %w", namespace, name, apierrors.NewNotFound(corev1.Resource("pods"), name))
 }
 
-// slim is a pod with what decisions about its gates need. It is a new object: nothing of the large one
-// is kept alive.
+// slim returns a pod with the fields that decisions about its gates need. It is a new object that keeps no reference to
+// the original.
 func slim(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -161,7 +160,7 @@ func slim(pod *corev1.Pod) *corev1.Pod {
 	return kept
 }
 
-// closed says that a gate of the pod that rules may open is closed, and that somebody waits for it.
+// closed reports whether a gate of Readygate on the pod is closed, and the pod still runs or starts.
 func closed(pod *corev1.Pod) bool {
 	return !podrule.Over(pod) && slices.ContainsFunc(podrule.Ours(pod), func(gate string) bool {
 		return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

@@ -16,20 +16,20 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// PodFilter says which pods are asked for.
+// PodFilter selects pods.
 type PodFilter struct {
-	// Namespace is theirs; empty: all.
+	// Namespace is the namespace of the pods; empty for all.
 	Namespace string
-	// Node is theirs; empty: whichever.
+	// Node is the node of the pods; empty for any.
 	Node string
 }
 
-// PodRules are all rules of pods. The error, if the cluster cannot have rules, is for users.
+// PodRules returns all PodReadinessRules. Its errors are written for users.
 func (s *Source) PodRules(ctx context.Context) ([]*podv1alpha1.PodReadinessRule, error) {
 	return list(ctx, s, "podreadinessrules", &podv1alpha1.PodReadinessRuleList{}, func(l *podv1alpha1.PodReadinessRuleList) []*podv1alpha1.PodReadinessRule { return pointers(l.Items) })
 }
 
-// PodRulesIfInstalled are all rules of pods, and none where the cluster does not have the kind.
+// PodRulesIfInstalled returns all PodReadinessRules; none if the cluster does not serve the kind.
 func (s *Source) PodRulesIfInstalled(ctx context.Context) ([]*podv1alpha1.PodReadinessRule, error) {
 	rules, err := s.PodRules(ctx)
 	if notInstalled(err) {
@@ -38,8 +38,8 @@ func (s *Source) PodRulesIfInstalled(ctx context.Context) ([]*podv1alpha1.PodRea
 	return rules, err
 }
 
-// PodRuleRows are the lines about all rules of pods. Where there can be none there are none; why they may
-// not be seen is said.
+// PodRuleRows returns the rows of all PodReadinessRules; none if the cluster does not serve the kind. A missing
+// permission is returned in unseen.
 func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen []string, err error) {
 	rules, err := s.PodRules(ctx)
 	switch {
@@ -53,13 +53,13 @@ func (s *Source) PodRuleRows(ctx context.Context) (rows []view.PodRule, unseen [
 	return view.NewPodBook(rules).Rules(), nil, nil
 }
 
-// Pods are the lines about pods, from fresh objects. What may not be seen is said.
+// Pods returns the rows of pods, read from the API server. What may not be read is listed in Unseen.
 func (s *Source) Pods(ctx context.Context, which PodFilter) (view.Pods, error) {
 	rules, err := s.PodRules(ctx)
 	if err != nil {
 		return view.Pods{}, err
 	}
-	if which.Node != "" { // a user who may not see nodes can still name one
+	if which.Node != "" { // a user without permission for nodes can still filter by one
 		if err := s.get(ctx, "node", client.ObjectKey{Name: which.Node}, &corev1.Node{}); apierrors.IsNotFound(err) {
 			return view.Pods{}, err
 		}
@@ -89,7 +89,7 @@ func (s *Source) Pods(ctx context.Context, which PodFilter) (view.Pods, error) {
 	return all, nil
 }
 
-// slimPods are pods with what lines need, and no more: there can be many.
+// slimPods returns pods with only the fields that rows need, because there can be many.
 func (s *Source) slimPods(ctx context.Context, which PodFilter) ([]*corev1.Pod, error) {
 	options := []client.ListOption{client.InNamespace(which.Namespace)}
 	if which.Node != "" {
@@ -103,8 +103,8 @@ func (s *Source) slimPods(ctx context.Context, which PodFilter) ([]*corev1.Pod, 
 	}, options...)
 }
 
-// namespaces are the labels of one namespace, or of all, by name. That it is not there is an error;
-// that they may not be seen is said.
+// namespaces returns the labels of one namespace, or of all, by name. A missing namespace is an error. A missing
+// permission is returned in unseen.
 func (s *Source) namespaces(ctx context.Context, only string) (labels map[string]map[string]string, unseen []string, err error) {
 	labels = map[string]map[string]string{}
 	if only != "" {
@@ -132,7 +132,7 @@ func (s *Source) namespace(ctx context.Context, name string) (map[string]string,
 	return known(namespace.Labels), nil
 }
 
-// known are labels that were seen, be there none: nil says that they were not.
+// known returns non-nil labels: nil means that the labels were not read.
 func known(labels map[string]string) map[string]string {
 	if labels == nil {
 		return map[string]string{}
@@ -140,7 +140,7 @@ func known(labels map[string]string) map[string]string {
 	return labels
 }
 
-// agents are the agents that have a Lease, by node.
+// agents returns the agents that have a Lease, by node.
 func (s *Source) agents(ctx context.Context, now time.Time) (map[string]view.Agent, error) {
 	leases, err := list(ctx, s, "leases in namespace "+agents.Namespace, &coordinationv1.LeaseList{}, func(l *coordinationv1.LeaseList) []*coordinationv1.Lease { return pointers(l.Items) },
 		client.InNamespace(agents.Namespace), client.MatchingLabels{agents.ComponentLabel: agents.Component})
@@ -161,7 +161,7 @@ func agentOf(lease *coordinationv1.Lease, now time.Time) view.Agent {
 	return agent
 }
 
-// PodExplanation is the explanation of one pod, from fresh objects. What may not be seen is said.
+// PodExplanation returns the explanation of one pod, read from the API server. What may not be read is listed in Unseen.
 func (s *Source) PodExplanation(ctx context.Context, namespace, name string) (view.PodExplanation, error) {
 	var pod corev1.Pod
 	if err := s.get(ctx, "pod", client.ObjectKey{Namespace: namespace, Name: name}, &pod); err != nil {
@@ -180,7 +180,7 @@ func (s *Source) PodExplanation(ctx context.Context, namespace, name string) (vi
 	return view.NewPodBook(rules).Explanation(&pod, place, events, unseen, now), nil
 }
 
-// placeOf is where a pod is, as far as it may be seen.
+// placeOf returns the place of a pod, as far as it may be read.
 func (s *Source) placeOf(ctx context.Context, pod *corev1.Pod, now time.Time) (place view.Place, unseen []string) {
 	miss := func(what string, err error) { unseen = append(unseen, fmt.Sprintf("%s: %v", what, err)) }
 	var err error

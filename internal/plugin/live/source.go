@@ -24,24 +24,24 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// pageSize is how many objects a request asks for.
+// pageSize is the number of objects per list request.
 const pageSize = 500
 
-// Source is a cluster to read from.
+// Source reads from a cluster.
 type Source struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	client client.Client
 }
 
-// NewSource connects to a cluster. Nothing is read yet.
+// NewSource returns a source for a cluster. It reads no objects.
 func NewSource(config *rest.Config) (*Source, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), podv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1 // a few requests a second: the API server decides
+	config.QPS, config.Burst = -1, -1 // no client-side rate limit: few requests
 	reader, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, inWords("", err)
@@ -49,17 +49,17 @@ func NewSource(config *rest.Config) (*Source, error) {
 	return &Source{config: config, scheme: scheme, client: reader}, nil
 }
 
-// Rules are all rules. The error, if the cluster cannot have rules, is for users.
+// Rules returns all NodeReadinessRules. Its errors are written for users.
 func (s *Source) Rules(ctx context.Context) ([]*v1alpha1.NodeReadinessRule, error) {
 	return list(ctx, s, "nodereadinessrules", &v1alpha1.NodeReadinessRuleList{}, func(l *v1alpha1.NodeReadinessRuleList) []*v1alpha1.NodeReadinessRule { return pointers(l.Items) })
 }
 
-// Nodes are all nodes that match the options.
+// Nodes returns all nodes that match the options.
 func (s *Source) Nodes(ctx context.Context, options ...client.ListOption) ([]*corev1.Node, error) {
 	return list(ctx, s, "nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []*corev1.Node { return pointers(l.Items) }, options...)
 }
 
-// Names are the names of the objects of a core kind, e.g. "Pod", in a namespace.
+// Names returns the names of the objects of a core kind, e.g. "Pod", in a namespace.
 func (s *Source) Names(ctx context.Context, kind, namespace string) ([]string, error) {
 	objects := &metav1.PartialObjectMetadataList{}
 	objects.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
@@ -71,7 +71,7 @@ func (s *Source) Names(ctx context.Context, kind, namespace string) ([]string, e
 	}, client.InNamespace(namespace))
 }
 
-// Explanation is the explanation of one node, from fresh objects, with events if they may be read.
+// Explanation returns the explanation of one node, read from the API server, with events if they may be read.
 func (s *Source) Explanation(ctx context.Context, name string) (view.Explanation, error) {
 	var node corev1.Node
 	if err := s.get(ctx, "node", client.ObjectKey{Name: name}, &node); err != nil {
@@ -89,14 +89,14 @@ func (s *Source) Explanation(ctx context.Context, name string) (view.Explanation
 	return view.NewBook(rules).Explanation(&node, events, unseen, time.Now()), nil
 }
 
-// events are the events about an object, in its namespace.
+// events returns the events about an object, in its namespace.
 func (s *Source) events(ctx context.Context, kind, namespace, name string) ([]corev1.Event, error) {
 	about := client.MatchingFieldsSelector{Selector: fields.Set{"involvedObject.kind": kind, "involvedObject.name": name}.AsSelector()}
 	return list(ctx, s, "events in namespace "+namespace, &corev1.EventList{}, func(l *corev1.EventList) []corev1.Event { return l.Items },
 		client.InNamespace(namespace), about)
 }
 
-// get reads one object. An error names a command that lists those that exist.
+// get reads one object. If it does not exist, the error names a command that lists the existing ones.
 func (s *Source) get(ctx context.Context, kind string, key client.ObjectKey, into client.Object) error {
 	err := s.client.Get(ctx, key, into)
 	switch {
@@ -108,7 +108,7 @@ func (s *Source) get(ctx context.Context, kind string, key client.ObjectKey, int
 	return fmt.Errorf("there is no %s %q in namespace %q: kubectl get %ss -n %s lists those that exist: %w", kind, key.Name, key.Namespace, kind, key.Namespace, err)
 }
 
-// list reads objects page by page. What names them in errors; items takes out of a page what is kept of it.
+// list reads objects page by page. The argument what names them in errors; items returns what is kept of a page.
 func list[T any, L client.ObjectList](ctx context.Context, s *Source, what string, kind L, items func(L) []T, options ...client.ListOption) ([]T, error) {
 	var all []T
 	for page, err := range liveread.Pages(func(token string) (L, error) {
@@ -131,7 +131,7 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// cannot says what could not be done, and what to do about it.
+// cannot wraps an error with the failed action and the next step.
 func cannot(what string, err error) error {
 	if err == nil {
 		return nil
@@ -139,7 +139,7 @@ func cannot(what string, err error) error {
 	return fmt.Errorf("cannot %s: %w", what, inWords(what, err))
 }
 
-// inWords says what to do about an error. Not every one names the kind that it is about.
+// inWords adds the next step to an error. The argument what helps to find the kind if the error does not name it.
 func inWords(what string, err error) error {
 	switch {
 	case notInstalled(err) && strings.Contains(strings.ToLower(what+err.Error()), "podreadinessrule"):
@@ -154,10 +154,10 @@ func inWords(what string, err error) error {
 	return err
 }
 
-// notInstalled says that a kind is not there at all.
+// notInstalled reports whether the cluster does not serve the kind.
 func notInstalled(err error) bool { return meta.IsNoMatchError(err) || noResource(err) }
 
-// noResource says that the API server knows no such kind; else it names what it did not find.
+// noResource reports whether the API server does not serve the kind: a missing object has a name in the error.
 func noResource(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -170,8 +170,8 @@ func noResource(err error) bool {
 // managerName is the name of the manager's Deployment and of its account.
 const managerName = "readygate-manager"
 
-// ManagerVersion is the version of the manager in this namespace: what its Deployment is
-// labelled with, else its image.
+// ManagerVersion returns the version of the manager in this namespace: the version label of its Deployment, else its
+// image.
 func (s *Source) ManagerVersion(ctx context.Context, namespace string) (string, error) {
 	deployment, err := s.manager(ctx, namespace)
 	if err != nil {
@@ -186,8 +186,8 @@ func (s *Source) ManagerVersion(ctx context.Context, namespace string) (string, 
 	return "", fmt.Errorf("the Deployment %s has no container", managerName)
 }
 
-// LatchImage is the value of the flag --latch-image of the manager in this namespace; empty if the
-// manager does not have the flag. As for the manager, the last one counts.
+// LatchImage returns the value of the manager's flag --latch-image in this namespace; empty if the flag is not set. If
+// it is set more than once, the last value counts.
 func (s *Source) LatchImage(ctx context.Context, namespace string) (image string, err error) {
 	deployment, err := s.manager(ctx, namespace)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Source) LatchImage(ctx context.Context, namespace string) (image string
 	return image, nil
 }
 
-// manager is the manager's Deployment in this namespace.
+// manager returns the manager's Deployment in this namespace.
 func (s *Source) manager(ctx context.Context, namespace string) (*appsv1.Deployment, error) {
 	var deployment appsv1.Deployment
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: managerName}, &deployment)

@@ -12,11 +12,10 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen shows a drawing, the latest one, below what was printed. It may be used by several
-// goroutines.
+// Screen shows the latest drawing below the printed lines. It is safe for concurrent use.
 //
-// A drawing takes the place of the one before, in one write, and is cut to the size of the terminal. Where
-// the output is no terminal, only print.
+// A drawing replaces the previous one in a single write, and is cut to the size of the terminal. If the output is not a
+// terminal, use only Print.
 type Screen struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -26,7 +25,7 @@ type Screen struct {
 	hides bool // the cursor is hidden
 }
 
-// Sequences that every terminal of today knows. Those that one does not know it ignores.
+// Control sequences. Terminals ignore those that they do not support.
 const (
 	hideCursor  = "\x1b[?25l"
 	showCursor  = "\x1b[?25h"
@@ -38,12 +37,12 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// NewScreen draws on w. Whoever uses it calls Close at the end.
+// NewScreen returns a screen that draws on w. The caller must call Close at the end.
 func NewScreen(w io.Writer, isTerminal bool) *Screen {
 	return &Screen{w: w, live: isTerminal, size: func() (int, int) { return sizeOf(w) }}
 }
 
-// sizeOf is that of the terminal; 80 by 24 where nobody knows.
+// sizeOf returns the size of the terminal; 80 by 24 if unknown.
 func sizeOf(w io.Writer) (columns, rows int) {
 	if file, ok := w.(*os.File); ok {
 		if columns, rows, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 && rows > 0 {
@@ -53,11 +52,11 @@ func sizeOf(w io.Writer) (columns, rows int) {
 	return 80, 24
 }
 
-// Size is how much fits on the screen.
+// Size returns the size of the screen.
 func (s *Screen) Size() (columns, rows int) { return s.size() }
 
-// Draw shows these lines instead of those that were drawn before, on a terminal. They are cut to the screen: one row
-// stays free for the cursor, and where lines are left out, the first ones stay.
+// Draw replaces the drawing on a terminal with these lines. Lines are cut to the screen: one row stays free for the
+// cursor, and the last lines are dropped if there are too many.
 func (s *Screen) Draw(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +71,7 @@ func (s *Screen) Draw(lines []string) {
 	s.update(nil, lines, columns)
 }
 
-// Print writes lines that stay, above the drawing. On a terminal long ones are folded at spaces;
-// elsewhere a line stays a line.
+// Print writes permanent lines above the drawing. On a terminal, long lines are folded at spaces.
 func (s *Screen) Print(lines ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +91,7 @@ func (s *Screen) Print(lines ...string) {
 	s.update(rows, s.drawn, columns)
 }
 
-// Close leaves the last drawing where it is, and the terminal as it was.
+// Close keeps the last drawing and restores the cursor.
 func (s *Screen) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,9 +101,9 @@ func (s *Screen) Close() {
 	s.hides, s.drawn = false, nil
 }
 
-// update goes back to where the drawing begins, and writes over it. Printed lines may wrap;
-// those of a drawing never do. A line is cleared before it is written: after one that fills the
-// row the cursor is still on its last character, and would clear that.
+// update moves to the start of the drawing and overwrites it. Printed lines may wrap; lines of a drawing never do. A line
+// is cleared before it is written: after a line that fills the row, the cursor is on its last character, and clearing
+// would remove that character.
 func (s *Screen) update(printed, lines []string, columns int) {
 	var out bytes.Buffer
 	out.WriteString(beginUpdate)
@@ -130,7 +128,7 @@ func (s *Screen) update(printed, lines []string, columns int) {
 	s.drawn, s.hides = lines, true
 }
 
-// height is how many rows lines take now: a terminal that became narrower has wrapped them.
+// height returns the number of rows that the lines occupy now: a terminal that became narrower has wrapped them.
 func height(lines []string, columns int) int {
 	rows := 0
 	for _, line := range lines {
@@ -139,5 +137,5 @@ func height(lines []string, columns int) int {
 	return rows
 }
 
-// write ignores an error: the reader of the screen is gone.
+// write ignores errors: the terminal is closed.
 func (s *Screen) write(data []byte) { _, _ = s.w.Write(data) }

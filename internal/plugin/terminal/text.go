@@ -10,13 +10,12 @@ import (
 // display measures and cuts lines in columns; the colours of a Style have no width.
 var display = displaywidth.Options{ControlSequences: true}
 
-// Cut shortens a line to so many columns. Colours do not reach beyond it.
+// Cut shortens a line to this number of columns. Colours end with the line.
 func Cut(line string, columns int) string { return display.TruncateString(line, columns, "…") }
 
-// fold breaks a line at its spaces into rows of so many columns. Each row is indented as the
-// line is. A word is never broken here, so that a URL can be clicked and copied: one that does
-// not fit beside the indent has a row without, and one that is too long for any row is left to
-// the terminal.
+// fold breaks a line at its spaces into rows of this number of columns, each with the indent of the line. It never breaks
+// a word, so that URLs can be clicked and copied. A word that does not fit after the indent gets a row without indent. A
+// word that is longer than a row is wrapped by the terminal.
 func fold(line string, columns int) []string {
 	line = strings.TrimRight(line, " ")
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -41,9 +40,8 @@ func fold(line string, columns int) []string {
 	return append(rows, row)
 }
 
-// Clean makes text of others fit for one line of a terminal: no character in it can move the
-// cursor, change colours, or turn the direction in which text is read. Line breaks and tabs
-// become spaces.
+// Clean makes untrusted text safe for one line of a terminal: no character can move the cursor, change colours, or change
+// the reading direction. Line breaks and tabs become spaces.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

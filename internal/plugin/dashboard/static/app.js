@@ -1,4 +1,4 @@
-// The page: a fleet, a filter, and what shows them.
+// The page: a fleet, a filter, and the components that show them.
 
 import { Filter } from "./filter.js";
 import { Fleet } from "./fleet.js";

@@ -1,9 +1,9 @@
-// The explanation of one node or pod, in a panel beside the fleet: the same as `kubectl readiness why`.
+// The explanation of one node or pod, in a side panel: the same as `kubectl readiness why`.
 
 import { tellPod } from "./podexplanation.js";
 import { clock, duration, el, stateNames, withCommand, write } from "./text.js";
 
-const refresh = 10000; // milliseconds: ages in sentences are the server's
+const refresh = 10000; // milliseconds: the server computes the ages in sentences
 
 export class Explanation {
   #fleet;
@@ -24,7 +24,7 @@ export class Explanation {
     });
   }
 
-  // open tells of a node. It calls back when the panel is closed.
+  // open shows the explanation of a node. It calls closed when the panel is closed.
   open(name, closed) {
     this.#open({
       name,
@@ -37,7 +37,7 @@ export class Explanation {
     });
   }
 
-  // openPod tells of a pod, by namespace and name.
+  // openPod shows the explanation of a pod, by namespace/name.
   openPod(key, closed) {
     const [namespace, name] = key.split("/");
     this.#open({
@@ -73,7 +73,7 @@ export class Explanation {
     subject?.closed(true);
   }
 
-  // tick is called every second: ages grow, and what is to come comes nearer.
+  // tick is called every second to update ages and remaining times.
   tick() {
     if (!this.#subject) return;
     for (const time of this.#body.querySelectorAll("time")) write(time, time.hasAttribute("data-until") ? this.#left(time.dateTime) : this.#ago(time.dateTime));
@@ -101,7 +101,7 @@ export class Explanation {
       const told = JSON.parse(text);
       this.#body.replaceChildren(...(answer.ok ? subject.tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
     } catch (error) {
-      if (request.signal.aborted || this.#shown) return; // what is shown is better than nothing
+      if (request.signal.aborted || this.#shown) return; // keep the previous explanation
       this.#body.replaceChildren(el("p", { class: "problem" }, `The explanation could not be loaded: ${error.message}. The page retries.`));
     }
   }
@@ -138,7 +138,7 @@ export class Explanation {
       el("ul", { class: "requirements" }, ...(chapter.requirements ?? []).map((requirement) => this.#requirement(requirement))));
   }
 
-  // requirement tells of one requirement, and why what the node says is not believed, if so.
+  // requirement shows one requirement, and why the node's status counts as Unknown, if this is the case.
   #requirement(r) {
     const said = [r.reason, r.message].filter(Boolean).join(": ");
     const ages = el("p", { class: "soft foreign" });

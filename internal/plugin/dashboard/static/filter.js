@@ -1,5 +1,4 @@
-// Which nodes are shown: by text, state and rule. With a rule chosen, everything on the page is
-// as that rule sees it.
+// Selects nodes by text, state and rule. With a rule, the whole page shows the states of that rule.
 
 export class Filter {
   text = "";
@@ -18,17 +17,17 @@ export class Filter {
     for (const listener of this.#listeners) listener(before);
   }
 
-  // stateOf is the state of a node, in the eyes of the chosen rule if there is one.
+  // stateOf returns the state of a node, for the selected rule if there is one.
   stateOf(node) {
     return this.rule ? node.rules?.[this.rule] ?? "NotSelected" : node.state;
   }
 
-  // sees says whether the chosen rule is among these, or any if none is chosen.
+  // sees returns whether the selected rule is among these rules; without a selected rule, whether there are any.
   sees(rules) {
     return Boolean(this.rule ? rules?.includes(this.rule) : rules?.length);
   }
 
-  // words are those for a node that is more than held or released.
+  // words returns "stuck" and "limited", if they apply to the node.
   words(node) {
     return [this.sees(node.stuck) && "stuck", this.sees(node.limited) && "limited"].filter(Boolean);
   }
@@ -47,7 +46,7 @@ export class Filter {
     return counts;
   }
 
-  // harm counts the nodes that are stuck, and those that are limited.
+  // harm counts stuck and limited nodes.
   harm(nodes) {
     const harm = { stuck: 0, limited: 0 };
     for (const node of nodes) {

@@ -1,5 +1,4 @@
-// The fleet as the page knows it: nodes and rules by name, and pods that wait for a gate by namespace
-// and name, kept by what the stream says.
+// The fleet: nodes and rules by name, and pods that wait for a gate by namespace and name. The stream updates it.
 
 const keyOf = (pod) => `${pod.namespace}/${pod.name}`;
 
@@ -7,26 +6,26 @@ export class Fleet {
   nodes = new Map();
   rules = new Map();
   pods = new Map();
-  podRules = 0; // how many rules of pods there are
+  podRules = 0; // number of PodReadinessRules
   title = "";
-  waiting = undefined; // pods; undefined: not known
+  waiting = undefined; // number of pods without a node; undefined: unknown
   unseen = [];
-  cluster = {}; // lost: since when the server does not hear of it, in milliseconds; problem: why
-  heard = false; // whether anything is known at all
+  cluster = {}; // lost: when the server lost its connection, in milliseconds; problem: the reason
+  heard = false; // whether a message has been received
   #skew = 0;
   #listeners = [];
 
-  // now is the time of the server, in milliseconds: ages must not depend on this machine's clock.
+  // now returns the server's time in milliseconds: ages must not depend on this machine's clock.
   now() {
     return Date.now() + this.#skew;
   }
 
-  // listen calls back after every change, with the names of changed and gone nodes, and the keys of pods.
+  // listen registers a callback for changes. It receives the names of changed and deleted nodes, and the keys of pods.
   listen(listener) {
     this.#listeners.push(listener);
   }
 
-  // snapshot takes the whole fleet. What it does not name is gone.
+  // snapshot replaces the whole fleet. Objects that are not in the message are removed.
   snapshot(message) {
     const nodes = new Set((message.nodes ?? []).map((node) => node.name));
     const rules = new Set((message.rules ?? []).map((rule) => rule.name));

@@ -1,18 +1,18 @@
-// Held and released over time. The server keeps the history; what happens meanwhile is added.
+// Held and released nodes over time. The server records the history; the page appends live changes.
 
 import { clock, mark, number, write } from "./text.js";
 
 const width = 1000;
 const height = 100;
-const most = 2000; // points; then the server's shorter version is read again
+const most = 2000; // points; above this, the thinned history is read from the server again
 const spans = { 300: "5 minutes ago", 3600: "1 hour ago", 86400: "24 hours ago" };
 
 export class History {
   #fleet;
   #filter;
-  #points = []; // [milliseconds, held, released], oldest first; each holds until the next
+  #points = []; // [milliseconds, held, released], oldest first; each is valid until the next
   #window = 300;
-  #chosen = false; // by a person; else the window grows with the history
+  #chosen = false; // whether the user selected the window; else it grows with the history
   #drawn = 0;
   #windows = document.querySelectorAll("[data-window]");
   #chart = document.getElementById("history-chart");
@@ -31,7 +31,7 @@ export class History {
     filter.listen((before) => before.rule !== filter.rule && this.#read());
   }
 
-  // tick is called every second; a pixel of a long window lasts longer.
+  // tick is called every second; long windows are redrawn less often.
   tick() {
     if (Date.now() - this.#drawn > Math.min(10000, this.#window * 4)) this.#draw();
   }
@@ -48,7 +48,7 @@ export class History {
       this.#points = points.filter((point) => point[0] < since).concat(this.#points);
       this.#draw();
     } catch {
-      // The stream says that the server is gone.
+      // The stream shows that the server is unreachable.
     }
   }
 

@@ -4,7 +4,7 @@ import { el, withCommand } from "./text.js";
 
 const states = { Waiting: "Held", Open: "Released" }; // the colours of nodes
 
-// tellPod makes elements of the explanation. The function time makes one of a time that has passed.
+// tellPod returns the elements of the explanation. The function time returns the element of a past time.
 export function tellPod(explanation, time) {
   return [
     el("p", { class: "headline foreign", "data-state": states[explanation.state] ?? "NotSelected" }, explanation.headline),

@@ -1,9 +1,8 @@
-// The pods that wait for a gate, those that wait for longest first. Without rules of pods there is
-// nothing to say, and nothing is shown.
+// The pods that wait for a gate, longest first. Hidden if the cluster has no PodReadinessRules.
 
 import { duration, el, mark, number, plural, write } from "./text.js";
 
-const most = 200; // nobody reads more; the filter finds the others
+const most = 200; // rows; the filter finds other pods
 
 export class Pods {
   #fleet;
@@ -23,18 +22,18 @@ export class Pods {
     filter.listen((before) => before.text !== filter.text && this.#apply());
   }
 
-  // tick is called every second: times grow.
+  // tick is called every second to update the times.
   tick() {
     for (const [key, row] of this.#rows) this.#time(row, this.#fleet.pods.get(key));
     this.#count();
   }
 
-  // open marks the pod whose explanation is shown; none if it has no key.
+  // open marks the pod whose explanation is shown; no pod if the key is empty.
   open(key) {
     for (const [name, row] of this.#rows) mark(row.item, "data-open", name === key ? "" : undefined);
   }
 
-  // focus brings the keyboard back to a pod, or to the table if it is gone.
+  // focus moves the keyboard focus back to a pod, or to the table if the pod is gone.
   focus(key) {
     (this.#rows.get(key)?.button ?? document.getElementById("pods-heading")).focus();
   }

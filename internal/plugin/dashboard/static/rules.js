@@ -1,4 +1,4 @@
-// The rules with their standing. To choose one is to see the page with its eyes.
+// The rules with their standing. Selecting a rule filters the page by that rule.
 
 import { el, mark, number, write } from "./text.js";
 

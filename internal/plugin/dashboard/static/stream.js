@@ -1,11 +1,11 @@
-// The stream of the server. It comes back by itself, and says since when it is gone.
+// The server's stream. It reconnects automatically, and records since when it is disconnected.
 
-const retry = 2000; // milliseconds, where the browser has given up
-const silence = 45000; // a stream beats every 15 s: longer than this it is dead
-const hidden = 60000; // a page that nobody sees gives its connection back after this
+const retry = 2000; // milliseconds until a reconnect after the browser has given up
+const silence = 45000; // milliseconds without a message until a reconnect; the server sends one every 15 s
+const hidden = 60000; // milliseconds until a hidden page closes its connection
 
 export class Stream {
-  since = undefined; // when the connection was lost; undefined while it is there
+  since = undefined; // when the connection was lost; undefined while connected
   #fleet;
   #source;
   #heard = 0;
@@ -37,7 +37,7 @@ export class Stream {
     });
   }
 
-  // check is called every second: a dead connection makes no error.
+  // check is called every second, because a dead connection raises no error.
   check() {
     const open = this.#source?.readyState !== EventSource.CLOSED;
     if (open && !document.hidden && Date.now() - this.#heard > silence) {
@@ -50,7 +50,7 @@ export class Stream {
     setTimeout(() => this.#source === source && !document.hidden && this.connect(), retry);
   }
 
-  // seen gives the connection back while nobody looks: a browser has few for one server.
+  // seen closes the connection while the page is hidden: a browser allows few connections per server.
   #seen() {
     clearTimeout(this.#timer);
     if (document.hidden) this.#timer = setTimeout(() => this.#source.close(), hidden);

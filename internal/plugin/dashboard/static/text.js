@@ -1,11 +1,11 @@
-// Texts and elements. Whatever comes from the cluster becomes text nodes only: an element made
-// here can never hold markup of somebody else.
+// Texts and elements. Text from the cluster becomes text nodes only: elements created here never contain untrusted
+// markup.
 
 const numbers = new Intl.NumberFormat("en");
 
 export const number = (n) => numbers.format(n);
 
-// el makes an element. Props are attributes; false and undefined ones are left out.
+// el creates an element. Props are attributes; false and undefined values are skipped.
 export function el(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -15,12 +15,12 @@ export function el(tag, props = {}, ...children) {
   return element;
 }
 
-// write changes a text only if it differs: what does not change costs no layout.
+// write sets a text only if it differs, to avoid layout.
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// mark sets or removes an attribute, if that changes anything.
+// mark sets or removes an attribute, if it differs.
 export function mark(element, name, value) {
   if (value === undefined || value === false) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
@@ -29,7 +29,7 @@ export function mark(element, name, value) {
   }
 }
 
-// duration says seconds as in 40s, 3m20s, 5h, 12d: as the command line does.
+// duration formats seconds as the command line does: 40s, 3m20s, 5h, 12d.
 export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 120) return `${s}s`;
@@ -39,13 +39,13 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)}d`;
 }
 
-// clock says a time of day.
+// clock formats a time of day.
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 
-// names of states, as people say them.
+// Names of states.
 export const stateNames = { Held: "held", Released: "released", NotSelected: "not selected" };
 
-// withCommand sets the command at the end of an advice apart.
+// withCommand formats the command at the end of an advice as code.
 export function withCommand(text) {
   const at = text.lastIndexOf(": kubectl ");
   return at < 0 ? [text] : [text.slice(0, at + 1), el("code", {}, text.slice(at + 2))];

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, or as the person does.
+// Light or dark: the system's setting, or the user's choice.
 
 const themes = ["auto", "light", "dark"];
 
@@ -13,7 +13,7 @@ export function startTheme(button) {
     try {
       localStorage.setItem("theme", theme);
     } catch {
-      // It is forgotten with the page.
+      // The choice lasts until the page is closed.
     }
     show();
   });

@@ -1,9 +1,9 @@
-// A tile a node. A change touches the tiles that changed, whatever the number of nodes.
+// One tile per node. A change touches only changed tiles, independent of the number of nodes.
 
 import { clock, el, mark, number, plural, stateNames, duration, write } from "./text.js";
 
 const order = new Intl.Collator("en", { numeric: true });
-const flashes = 200; // more than this at a time would be fireworks
+const flashes = 200; // maximum number of tiles that are highlighted at once
 
 export class Tiles {
   #fleet;
@@ -11,8 +11,8 @@ export class Tiles {
   #grid = document.getElementById("tiles");
   #tiles = new Map(); // by name
   #names = []; // in the order of the page
-  #visible; // tiles that are shown; undefined: to be found again
-  #current; // the tile that Tab goes to
+  #visible; // shown tiles; undefined: to be computed
+  #current; // the tile that Tab focuses
   #calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   constructor(fleet, filter, open) {
@@ -34,13 +34,13 @@ export class Tiles {
     filter.listen((before) => this.#refilter(before));
   }
 
-  // open marks the node whose explanation is shown; none if it has no name.
+  // open marks the node whose explanation is shown; no node if the name is empty.
   open(name) {
     for (const tile of this.#grid.querySelectorAll("[data-open]")) mark(tile, "data-open", undefined);
     if (this.#tiles.has(name)) mark(this.#tiles.get(name), "data-open", "");
   }
 
-  // focus brings the keyboard back to a node, as when its explanation is closed.
+  // focus moves the keyboard focus back to a node, for example when its explanation is closed.
   focus(name) {
     const tile = this.#tiles.get(name);
     if (tile && !tile.hidden) this.#goTo(tile);
@@ -91,7 +91,7 @@ export class Tiles {
     if (focused && neighbour) this.#goTo(neighbour);
   }
 
-  // draw makes the tile show its node, and says whether its state changed.
+  // draw updates the tile of a node, and returns whether its state changed.
   #draw(tile) {
     const node = this.#fleet.nodes.get(tile.dataset.name);
     const state = this.#filter.stateOf(node);
@@ -120,7 +120,7 @@ export class Tiles {
     this.#settle();
   }
 
-  // settle says how many are shown, and gives Tab a place to go.
+  // settle updates the number of shown nodes and the tile that Tab focuses.
   #settle() {
     const shown = this.#shown();
     const all = this.#names.length;
@@ -131,8 +131,8 @@ export class Tiles {
     if (!this.#current || this.#current.hidden) this.#point(shown[0]);
   }
 
-  // fit chooses the size of tiles by their number. It has two limits each way, so that a node
-  // that comes and goes does not make the page jump.
+  // fit selects the size of tiles by their number. The limits for growing and shrinking differ, so that a node that comes
+  // and goes does not change the layout each time.
   #fit() {
     const count = this.#names.length;
     const now = this.#grid.dataset.density;
@@ -170,7 +170,7 @@ export class Tiles {
     if (shown[there]) this.#goTo(shown[there]);
   }
 
-  // read says what a tile stands for, in a line that is always there.
+  // read shows the details of a tile in the line above the tiles.
   #read(tile) {
     const node = tile && this.#fleet.nodes.get(tile.dataset.name);
     const readout = document.getElementById("readout");

@@ -3,7 +3,7 @@
 import { duration, el, number, plural, write } from "./text.js";
 
 const compact = new Intl.NumberFormat("en", { notation: "compact" });
-const pause = 2000; // milliseconds between two looks while things change
+const pause = 2000; // milliseconds between two requests while nodes change
 
 export class Times {
   #filter;
@@ -18,7 +18,7 @@ export class Times {
     filter.listen((before) => before.rule !== filter.rule && this.#read());
   }
 
-  // soon reads at once, then not again for a while.
+  // soon reads at once, and then at most every pause.
   #soon() {
     this.#due = true;
     if (this.#timer) return;
@@ -39,7 +39,7 @@ export class Times {
       const times = await answer.json();
       if (rule === this.#filter.rule) this.#draw(times);
     } catch {
-      // The stream says that the server is gone.
+      // The stream shows that the server is unreachable.
     }
   }
 
@@ -61,7 +61,7 @@ export class Times {
 
 const upTo = (seconds) => seconds < 1 ? "under 1s" : duration(seconds);
 
-// short says a bound in one unit.
+// short formats a bound in one unit.
 function short(seconds) {
   if (!seconds) return "more";
   for (const [unit, size] of [["d", 86400], ["h", 3600], ["m", 60]]) {
