@@ -57,7 +57,7 @@ test-promises:
 
 .PHONY: test-all
 test-all: kube cni helm ## Run every test, with the race detector, storms, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
-	@hack/browser >/dev/null || echo "test-all: the tests of the page will be skipped"
+	@hack/browser >/dev/null || echo "test-all: the browser tests of the dashboard will be skipped"
 	@$(if $(findstring -race,$(TEST_RACE)),,echo "test-all: no C compiler was found: without the race detector")
 	@echo "test-all: every test: about 20 minutes on 2 cores"
 	@$(MAKE) -k -j 2 test-others test-servers # both at once
@@ -180,7 +180,7 @@ install-yaml: ## Write install.yaml and uninstall.yaml, for kubectl, into dist/ 
 ##@ Control plane
 
 .PHONY: kube
-kube: ## Download kube-apiserver, etcd, kubectl, KWOK and others into bin/kube/, or build them from source (KUBE_FROM=release or source: only that).
+kube: ## Download kube-apiserver, etcd, kubectl, KWOK and other programs into bin/kube/, or build them from source (KUBE_FROM=release or source: only that).
 	@hack/kube/build $(KUBE)
 
 .PHONY: cni
@@ -203,8 +203,8 @@ cluster: ## Run a control plane on loopback to try things on; Ctrl-C ends it.
 generate: ## Generate deep copies, CRDs, RBAC, the policies of the chart and the examples, and the generated pages of docs/.
 	@mkdir -p bin
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:artifacts:config=api/crds
-	@# "key:" without a value is null. The API server drops a null that is not nullable, and the
-	@# rule would select more than it says; no marker can say it for the values of a map.
+	@# "key:" without a value is null. The API server drops a null that is not nullable, and the rule
+	@# would select more nodes than written. controller-gen has no marker for the values of a map.
 	@for crd in $(CRDS); do \
 	  awk '{print} /additionalProperties:/ {match($$0, /^ */); printf "%*snullable: true\n", RLENGTH + 2, ""}' $$crd >bin/crd.yaml; \
 	  cp bin/crd.yaml $$crd; done

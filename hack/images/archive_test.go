@@ -69,7 +69,7 @@ func TestNothingButTheArchiveIsLeft(t *testing.T) {
 	}
 }
 
-// Two archives that are made within a second would be equal even if they told when, and by whom.
+// Two archives that are built within a second would be equal even if they contained times and owners.
 func TestArchiveContainsNoTimesOrOwners(t *testing.T) {
 	in, err := os.Open(write(t, build(t, files(t, "tool"), testOptions)))
 	if err != nil {

@@ -113,7 +113,7 @@ func TestIndexHasAnImageForEveryArchitecture(t *testing.T) {
 			t.Fatal(err)
 		}
 		if config.OS != "linux" || config.Architecture != arch {
-			t.Errorf("image for %s says it is for %s/%s", arch, config.OS, config.Architecture)
+			t.Errorf("image for %s is labelled %s/%s", arch, config.OS, config.Architecture)
 		}
 		layers, err := image.Layers()
 		if err != nil {
@@ -187,7 +187,7 @@ func TestBaseLayer(t *testing.T) {
 		t.Errorf("layer has\n%s\nmust have\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if !strings.Contains(contents["/etc/passwd"], "\nnonroot:x:65532:65532:") {
-		t.Errorf("passwd does not know nonroot: %s", contents["/etc/passwd"])
+		t.Errorf("/etc/passwd has no user nonroot: %s", contents["/etc/passwd"])
 	}
 	certificates := contents["/etc/ssl/certs/ca-certificates.crt"]
 	if !x509.NewCertPool().AppendCertsFromPEM([]byte(certificates)) || strings.Count(certificates, "BEGIN CERTIFICATE") < 50 {

@@ -131,7 +131,7 @@ func TestServeAndPush(t *testing.T) {
 	}
 	pushed := images(t, "push", "--insecure", "--to", address+"/team", "out/tool.tar")
 	if !strings.HasPrefix(pushed, "pushed "+address+"/team/readygate/tool:v0.1.0@sha256:") {
-		t.Errorf("push says %q", pushed)
+		t.Errorf("push prints %q", pushed)
 	}
 	for _, path := range []string{"/v2/readygate/tool/manifests/v0.1.0", "/v2/team/readygate/tool/manifests/v0.1.0"} {
 		response, err := http.Get("http://" + address + path)

@@ -74,7 +74,7 @@ func TestUpdatesOfDownwardAPIVolumes(t *testing.T) {
 	t.Logf("%d of %d updates lost, %d of them also after one more sync", lost, len(gaps)*rounds*pods, undelivered)
 }
 
-// node is the volume manager of a kubelet, and the pods that it knows.
+// node is the volume manager of a kubelet, and its pods.
 type node struct {
 	t       *testing.T
 	dir     string

@@ -33,7 +33,7 @@ func TestAManagerThatDoesNotManagePoliciesHasNoRightTo(t *testing.T) {
 			t.Errorf("policies.managed %v: the role of the manager allows updates of policies: %v", managed, updates)
 		}
 		args := get[*appsv1.Deployment](t, all, "readygate-manager").Spec.Template.Spec.Containers[0].Args
-		if told := slices.Contains(args, "--manage-policies=false"); told == managed {
+		if unmanaged := slices.Contains(args, "--manage-policies=false"); unmanaged == managed {
 			t.Errorf("policies.managed %v: the manager has the arguments %v", managed, args)
 		}
 		wantPolicies(t, all, admission.ManagerNamespace, admission.TaintNewNodesBinding(), admission.GateNewPodsBinding())

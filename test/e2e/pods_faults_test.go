@@ -187,7 +187,7 @@ func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	history := watchPods(t, l, "web", "held")
 	workload(t, l, "impatient", 1, on("n1"), anywhere)
-	impatient := []*corev1.Pod{wait(t, l, "impatient", 1)} // an agent has told it to wait
+	impatient := []*corev1.Pod{wait(t, l, "impatient", 1)} // an agent has set its gate to False
 	selectAgents(t, l, `"nowhere"`)
 	testenv.Eventually(t, "the agents to be gone", func(ctx context.Context) error {
 		var list corev1.PodList

@@ -210,9 +210,9 @@ func disperse(t *testing.T, l *lab.Lab, app string) {
 	})
 }
 
-// What gates and latches cost a hundred pods at once, as make bench prints it: the time until the last of them is ready,
-// and that of others with an init container and a gate that are both satisfied at once. The order changes from pair to
-// pair, because a machine is not always as fast.
+// The cost of gates and latches for a hundred pods at once, as make bench prints it: the time until the last pod is ready,
+// compared with pods whose init container and gate are satisfied immediately. The order alternates between pairs, because
+// the speed of a machine varies.
 func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 	if os.Getenv(benchVar) == "" {
 		t.Skip("pods are compared by make bench")
@@ -232,7 +232,7 @@ func TestTheCostOfGatesForAHundredPods(t *testing.T) {
 		defer disperse(t, l, "crowd")
 		return gather(t, l, gatedCrowd(), nil)
 	}
-	l.Step(t, fmt.Sprintf("to begin with, %d pods took %v", crowd, plain())) // the first ones are not like others
+	l.Step(t, fmt.Sprintf("to begin with, %d pods took %v", crowd, plain())) // the first pods are slower
 	var ratios []float64
 	for i := range pairs {
 		var without, with time.Duration

@@ -18,8 +18,8 @@ import (
 	"github.com/readygate/readygate/test/e2e/lab"
 )
 
-// Scenario 8: uninstalling removes everything except what is documented to stay; taints and annotations of
-// others stay; pods run on the nodes; and installing again works. First with crds.keep, then without.
+// Scenario 8: uninstalling removes everything except what is documented to stay. Foreign taints and annotations stay,
+// pods run on the nodes, and installing again works. First with crds.keep, then without.
 func TestUninstall(t *testing.T) {
 	l := startWithChart(t)
 	l.Kubectl.Run(t, "taint", "node", "n1", "example.com/mine=yes:PreferNoSchedule")

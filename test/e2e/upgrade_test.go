@@ -72,8 +72,8 @@ func TestUpgrade(t *testing.T) {
 	history.Always(t, "n3", "held", held(waitingTaint))
 	var crd apiextensionsv1.CustomResourceDefinition
 	l.Get(t, &crd, "", v1alpha1.CRDName)
-	if said := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description; !strings.HasPrefix(said, "Newer: ") {
-		t.Errorf("the CRD was not upgraded: %q", said)
+	if description := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description; !strings.HasPrefix(description, "Newer: ") {
+		t.Errorf("the CRD was not upgraded, its description is %q", description)
 	}
 	joinsHeldAndIsReleased(t, l, history, "n4")
 }
@@ -87,7 +87,7 @@ func newerChart(t *testing.T) string {
 	}
 	for file, change := range map[string][2]string{
 		"Chart.yaml": {"\nversion: 0.", "\nversion: 9."},
-		"files/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml": {`description: "NodeReadinessRule says:`, `description: "Newer: NodeReadinessRule says:`},
+		"files/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml": {"NodeReadinessRule keeps a taint", "Newer: NodeReadinessRule keeps a taint"},
 	} {
 		path := filepath.Join(dir, file)
 		data, err := os.ReadFile(path)

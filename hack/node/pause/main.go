@@ -1,5 +1,5 @@
-// Command pause holds the namespaces of a pod: it waits to be told to end, and reaps what its
-// pod leaves behind.
+// Command pause keeps the namespaces of a pod alive: it waits for a signal to exit, and reaps orphaned processes of the
+// pod.
 package main
 
 import (
