@@ -2,17 +2,16 @@
 // controllers of nodes, rules and admission policies in its subdirectories. It decides nothing about nodes.
 package manager
 
-// All permissions of the manager. It may update two policies, by name, and create none; their bindings, which it may only
-// read, limit them to nodes and to pods. It must not get rules, pods or namespaces: an account that can could use them as
-// params of a policy, and a policy whose params are not yet synced, as after the start of an API server, can reject all
-// requests. It writes the ConfigMap readygate-rule-taints in its own namespace; RBAC cannot limit create to a name. It uses
-// its own lease and those of the agents in its own namespace; it lists the one lease name in all namespaces to detect
-// another controller of this API. Two admission policies limit it further: readygate-openers, on pods, to opening gates,
-// and readygate-rules, on rules, to its finalizer.
+// All permissions of the manager. It may update two policies, by name, and create none; their bindings, which it may
+// only read, limit them to nodes and to pods. It must not get rules, pods or namespaces: an account that can could use
+// them as params of a policy, and a policy whose params are not yet synced, as after the start of an API server, can
+// reject all requests. It writes the ConfigMap readygate-rule-taints in its own namespace; RBAC cannot limit create to
+// a name. It uses its own lease and those of the agents in its own namespace; it lists the one lease name in all
+// namespaces to detect another controller of this API. Two admission policies limit it further: readygate-openers, on
+// pods, to opening gates, and readygate-rules, on rules, to its finalizer.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=list;watch;patch

@@ -63,8 +63,8 @@ func (o *Options) others() *leadership.Others {
 	return leadership.NewOthers(clock.RealClock{}, own)
 }
 
-// addLeadership adds the reports about other controllers of this API: while the manager leads, of controllers outside of the
-// peer namespaces; while it waits, of the controller that it waits for.
+// addLeadership adds the reports about other controllers of this API: while the manager leads, of controllers outside
+// of the peer namespaces; while it waits, of the controller that it waits for.
 func (o *Options) addLeadership(mgr manager.Manager, lock *leadership.Lock, config *rest.Config, others *leadership.Others) error {
 	config.Timeout = leadership.StandbyTimeout
 	writer, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})

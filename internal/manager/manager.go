@@ -64,8 +64,8 @@ const (
 	listRests = 12
 )
 
-// listRest is how long an entry stays in the list of rule taints after the last trace of its rule is gone: at least as long as
-// a reconcile that began before may still write a node.
+// listRest is how long an entry stays in the list of rule taints after the last trace of its rule is gone: at least as
+// long as a reconcile that began before may still write a node.
 func (o *Options) listRest(fence *leadership.Fence) time.Duration {
 	if o.ListRest > 0 {
 		return o.ListRest
@@ -231,8 +231,8 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 // withoutPolicy describes nodes of a rule that the policy readygate-taint-new-nodes does not cover.
 const withoutPolicy = "the manager adds the taint shortly after a node is created, unless its kubelet registers with the taint (--register-with-taints)"
 
-// taintNewNodes is the policy with which the API server adds taints to new nodes. A rule is in the list of rule taints before
-// the policy names it.
+// taintNewNodes is the policy with which the API server adds taints to new nodes. A rule is in the list of rule taints
+// before the policy names it.
 func taintNewNodes(rules *rulecache.Cache, owners *ruletaints.List, live client.Reader) admissioncontroller.Policy {
 	return admissioncontroller.Policy{
 		Name: admission.TaintNewNodesName,

@@ -31,8 +31,8 @@ const podsInterval = 10 * time.Second
 // ungated describes pods of a rule that the policy readygate-gate-new-pods does not cover.
 const ungated = "new pods are created without the gate, and are counted as ungated"
 
-// addPods starts the controllers of PodReadinessRules when the cluster has their CRD. The controllers of nodes do not wait for
-// it. While the lookup of the CRD fails, /readyz/podrules fails.
+// addPods starts the controllers of PodReadinessRules when the cluster has their CRD. The controllers of nodes do not
+// wait for it. While the lookup of the CRD fails, /readyz/podrules fails.
 func (o *Options) addPods(mgr manager.Manager, nodes *nodecache.Cache, others *leadership.Others, events events.EventRecorder, compared *admissioncontroller.Metrics) error {
 	if !o.servesPods() {
 		log.Info("PodReadinessRules are not reconciled: podgate agents and their leases are in namespace "+agents.Namespace+", the manager is in another one", "namespace", o.namespace())
@@ -57,8 +57,8 @@ type podsLookup struct {
 	last   string // the last message that was logged
 }
 
-// installed reports whether the cluster has the CRD. It never returns an error: it logs an error that is new, check returns
-// it, and the lookup is repeated.
+// installed reports whether the cluster has the CRD. It never returns an error: it logs an error that is new, check
+// returns it, and the lookup is repeated.
 func (l *podsLookup) installed(context.Context) (bool, error) {
 	_, err := l.mapper.RESTMapping(schema.GroupKind{Group: podv1alpha1.GroupVersion.Group, Kind: "PodReadinessRule"}, podv1alpha1.GroupVersion.Version)
 	missing := meta.IsNoMatchError(err)
@@ -80,8 +80,8 @@ func (l *podsLookup) installed(context.Context) (bool, error) {
 	return err == nil, nil
 }
 
-// check is a health check that fails while the lookup of the CRD fails. Without the CRD it succeeds, and also on a standby,
-// which looks up nothing.
+// check is a health check that fails while the lookup of the CRD fails. Without the CRD it succeeds, and also on a
+// standby, which looks up nothing.
 func (l *podsLookup) check(*http.Request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,7 +39,8 @@ type Policy struct {
 	Read func(*admissionv1.MutatingAdmissionPolicySpec) admission.Compiled
 	// Binding is the binding of the policy, as Readygate installs it.
 	Binding *admissionv1.MutatingAdmissionPolicyBinding
-	// Install is how to install the policy, and Without what happens to new objects without it. Both are part of messages.
+	// Install is how to install the policy, and Without what happens to new objects without it. Both are part of
+	// messages.
 	Install, Without string
 	// Rule is the kind of the rules. Same reports whether two versions of a rule compile to the same policy.
 	Rule client.Object

@@ -96,8 +96,8 @@ func (c *Coverage) Observe(state State) {
 	}
 }
 
-// compilations is the maximum number of compilations before a change is in force on an API server: the one in progress and
-// that of the change, and one spare.
+// compilations is the maximum number of compilations before a change is in force on an API server: the one in progress
+// and that of the change, and one spare.
 const compilations = 3
 
 // remember records what was added to the policy and removed from it. An API server compiles the policy to store it, and
@@ -134,10 +134,10 @@ func (s State) differs(other State) bool {
 	return gapDiffers || s.Manual != other.Manual || !s.Stored.Equal(other.Stored) || !s.Wanted.Equal(other.Wanted)
 }
 
-// Covers returns why the policy does not cover the rule of this UID; a nil gap if it does. A wait that is not zero is the time
-// until the result may change without an event. The result is not known before the first reading of the policy. If was is
-// true, the previous leader has reported the rule as covered: then a part that the first reading already had counts as
-// settled.
+// Covers returns why the policy does not cover the rule of this UID; a nil gap if it does. A wait that is not zero is
+// the time until the result may change without an event. The result is not known before the first reading of the
+// policy. If was is true, the previous leader has reported the rule as covered: then a part that the first reading
+// already had counts as settled.
 func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,8 +166,8 @@ func (c *Coverage) Covers(uid types.UID, was bool) (gap *Gap, wait time.Duration
 // ApplyCommand is what an administrator runs to apply the policies if the manager does not write them.
 const ApplyCommand = "kubectl readiness policy | kubectl apply -f -"
 
-// outdated returns the gap of a rule that differs from the stored policy, if an administrator applies the policy; nil if the
-// policy has this version of the rule, or the manager writes the policy.
+// outdated returns the gap of a rule that differs from the stored policy, if an administrator applies the policy; nil
+// if the policy has this version of the rule, or the manager writes the policy.
 func (c *Coverage) outdated(uid types.UID) *Gap {
 	wanted, stored := c.state.Wanted.Covers(uid), c.state.Stored.Names(admission.VariableOf(uid))
 	if !c.state.Manual || !wanted && !stored || c.state.Wanted.Keeps(uid, c.state.Stored) {
@@ -188,8 +188,8 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 
 var progressing = Gap{Reason: v1alpha1.ReasonProgressing, Message: "waiting until all API servers use the updated policy"}
 
-// Gone reports whether no API server applies the rule any more. If not, wait is the time until the result may change without an
-// event; zero if an event must come first. A policy that cannot be read may still name the rule.
+// Gone reports whether no API server applies the rule any more. If not, wait is the time until the result may change
+// without an event; zero if an event must come first. A policy that cannot be read may still name the rule.
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -208,8 +208,8 @@ func TestRuleRemovedBeforeTheStartHasToSettle(t *testing.T) {
 	}
 }
 
-// A cluster without the API never had a policy. A deleted policy may still be in force for the settle time. A policy that cannot
-// be read, relied on or written may be in force indefinitely.
+// A cluster without the API never had a policy. A deleted policy may still be in force for the settle time. A policy
+// that cannot be read, relied on or written may be in force indefinitely.
 func TestRuleIsNotGoneWhileAPolicyMayNameIt(t *testing.T) {
 	edited := admission.TaintNewNodesSpec(taintNewNodes("a"))
 	edited.ReinvocationPolicy = "Never"
@@ -257,7 +257,8 @@ func TestRuleOfAnEditedPolicyHasToSettle(t *testing.T) {
 	}
 }
 
-// An API server compiles a policy when it stores it and when it starts to enforce it. The first time is an estimate of the second.
+// An API server compiles a policy when it stores it and when it starts to enforce it. The first time is an estimate of
+// the second.
 func TestALongTextSettlesLonger(t *testing.T) {
 	m := newMemory()
 	m.Observe(in())
@@ -288,8 +289,8 @@ func TestOnlyChangesAreNotified(t *testing.T) {
 	}
 }
 
-// If an administrator applies the policy, a rule that differs from it reports the difference and the command, and a rule that
-// does not differ stays covered.
+// If an administrator applies the policy, a rule that differs from it reports the difference and the command, and a
+// rule that does not differ stays covered.
 func TestAPolicyThatAnAdministratorAppliesIsOutdated(t *testing.T) {
 	m := newMemory()
 	manual := func(stored, wanted admission.Compiled) admissioncontroller.State {

@@ -44,8 +44,8 @@ func (r *Reconciler) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: r.Policy.Name}}
 }
 
-// SetupWithManager starts the controller. It reconciles the policy at the start, and after a change of a rule, the policy or
-// its binding.
+// SetupWithManager starts the controller. It reconciles the policy at the start, and after a change of a rule, the
+// policy or its binding.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	policies, err := r.newCache(mgr)
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// newCache returns a cache of the policy and its binding. The manager's own cache is not used, because it does not start if the
-// cluster lacks an API that it has a selector for.
+// newCache returns a cache of the policy and its binding. The manager's own cache is not used, because it does not
+// start if the cluster lacks an API that it has a selector for.
 func (r *Reconciler) newCache(mgr manager.Manager) (cache.Cache, error) {
 	policies, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:           mgr.GetHTTPClient(),

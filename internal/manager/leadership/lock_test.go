@@ -188,8 +188,8 @@ func TestAnUnreleasedLeaseMakesTheNextLeaderWait(t *testing.T) {
 	}
 }
 
-// Two managers in two namespaces acquire their own leases at the same moment. The one that observes the other lease after its
-// write releases its own.
+// Two managers in two namespaces acquire their own leases at the same moment. The one that observes the other lease
+// after its write releases its own.
 func TestLeaseIsReleasedIfAnotherLeaderAcquiresAtTheSameTime(t *testing.T) {
 	lock, client, _ := testLock()
 	create := func(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -271,7 +271,8 @@ func TestALeaseOfAnotherHolderIsNotReleased(t *testing.T) {
 	}
 }
 
-// The previous holder still counts if the response to the manager's write was lost, or if the second check of peers failed.
+// The previous holder still counts if the response to the manager's write was lost, or if the second check of peers
+// failed.
 func TestPreviousHolderIsKnownAfterAFailedRequest(t *testing.T) {
 	for name, trouble := range map[string]func(*fake.Clientset){
 		"the answer is lost": func(client *fake.Clientset) {

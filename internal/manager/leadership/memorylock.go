@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// memoryLock is a lock in memory, for a manager without leader election. With it, such a manager uses the same code as with
-// a lease, and serves its health endpoints while it waits.
+// memoryLock is a lock in memory, for a manager without leader election. With it, such a manager uses the same code as
+// with a lease, and serves its health endpoints while it waits.
 type memoryLock struct {
 	identity string
 	record   *resourcelock.LeaderElectionRecord

@@ -48,8 +48,8 @@ func (d *deletedRules) add(rules []types.UID) {
 	}
 }
 
-// confirmGone returns an error if one of the rules exists. The cache does not have them, but it can be stale, and the sweep
-// cannot be undone. Records of the rules were read before the given time.
+// confirmGone returns an error if one of the rules exists. The cache does not have them, but it can be stale, and the
+// sweep cannot be undone. Records of the rules were read before the given time.
 func (r *Reconciler) confirmGone(ctx context.Context, rules []types.UID, read time.Time) error {
 	rules = r.deleted.unconfirmed(rules)
 	if len(rules) == 0 {

@@ -27,8 +27,8 @@ var eventKinds = []struct {
 	{noderule.Adopted, v1alpha1.EventTaintAdopted, v1alpha1.ActionAdoptTaint, "Existing taint '%s' adopted by rule '%s'"},
 }
 
-// record emits events for the changes of one write. An event costs as much as a write of a node, so there is one event per
-// kind of change, whatever the number of rules. It is related to the first rule.
+// record emits events for the changes of one write. An event costs as much as a write of a node, so there is one event
+// per kind of change, whatever the number of rules. It is related to the first rule.
 func (r *Reconciler) record(node *noderule.Node, changes []noderule.Change) {
 	for _, t := range eventKinds {
 		var notes []string

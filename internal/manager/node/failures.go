@@ -34,7 +34,8 @@ func (f *Failures) OnChange(listener func(rule string)) {
 	f.onChange = listener
 }
 
-// Record stores a failure, and returns how often the same failure for the same rules was recorded before; 0 for a new one.
+// Record stores a failure, and returns how often the same failure for the same rules was recorded before; 0 for a new
+// one.
 func (f *Failures) Record(node string, failure Failure) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

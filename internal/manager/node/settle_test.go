@@ -71,8 +71,8 @@ func TestSettleDecidesAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-// A conflict for which fresh state gives the same patch is a rejection, and a deleted node needs no write. In neither case
-// anything is written.
+// A conflict for which fresh state gives the same patch is a rejection, and a deleted node needs no write. In neither
+// case anything is written.
 func TestSettleGivesUp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer error

@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Each record is reported once, and again after it was removed and restored, or changed. One node causes at most one report in
-// ten minutes. The number of nodes is always correct.
+// Each record is reported once, and again after it was removed and restored, or changed. One node causes at most one
+// report in ten minutes. The number of nodes is always correct.
 func TestUnlistedRecordsAreReported(t *testing.T) {
 	const first, second = v1alpha1.HoldPrefix + "00000000-1111-2222-3333-555555555555", v1alpha1.HoldPrefix + "00000000-1111-2222-3333-666666666666"
 	var u unlistedRecords

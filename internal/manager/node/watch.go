@@ -69,8 +69,8 @@ func add(q queue, nodes []string) {
 	}
 }
 
-// recordAdmitted emits events for taints that the admission policy added. Only a watch event shows such a change, so changes
-// while no manager watched have no event.
+// recordAdmitted emits events for taints that the admission policy added. Only a watch event shows such a change, so
+// changes while no manager watched have no event.
 func (r *Reconciler) recordAdmitted(book *noderule.Rulebook, before, after *noderule.Node) {
 	changes := book.Admitted(before, after)
 	r.record(after, changes)
@@ -106,8 +106,8 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// all requeues all nodes with low priority, so that nodes that changed are reconciled first. The queue raises the priority
-// of a node that changes meanwhile. handler.Funcs gives nodes of the initial list the same priority.
+// all requeues all nodes with low priority, so that nodes that changed are reconciled first. The queue raises the
+// priority of a node that changes meanwhile. handler.Funcs gives nodes of the initial list the same priority.
 func (r *Reconciler) all(q queue) {
 	var requests []reconcile.Request
 	for node := range r.Nodes.All() {

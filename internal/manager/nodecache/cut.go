@@ -9,7 +9,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// message describes which fields of a protobuf message are kept: drops are removed, parts are reduced, all others are kept.
+// message describes which fields of a protobuf message are kept: drops are removed, parts are reduced, all others are
+// kept.
 type message struct {
 	drops fields
 	parts [16]*message
@@ -64,8 +65,8 @@ func envelope(body *message) *message {
 }
 
 // ours reports whether an annotation is needed for decisions, or marks the end of the initial events of a watch. Other
-// annotations are kept without key and value: a node without annotations must differ from a node with annotations of other
-// clients.
+// annotations are kept without key and value: a node without annotations must differ from a node with annotations of
+// other clients.
 func ours(annotation []byte) bool {
 	key := field(annotation, 1)
 	return noderule.IsOurs(key) || string(key) == metav1.InitialEventsAnnotationKey
@@ -82,8 +83,8 @@ const (
 // magic is the prefix of an object in protobuf.
 var magic = []byte("k8s\x00")
 
-// cut returns the data of an object without the fields that are not needed. It returns data of an unknown kind, or that cannot
-// be parsed, unchanged: the decoder then returns the error. The result may use the buffer.
+// cut returns the data of an object without the fields that are not needed. It returns data of an unknown kind, or that
+// cannot be parsed, unchanged: the decoder then returns the error. The result may use the buffer.
 func cut(data, buffer []byte) []byte {
 	content, ok := bytes.CutPrefix(data, magic)
 	if !ok {

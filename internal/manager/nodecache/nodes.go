@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Nodes lists and watches all nodes. They have their metadata without managed fields, their spec, and of their status the boot ID
-// and the conditions without reason and message.
+// Nodes lists and watches all nodes. They have their metadata without managed fields, their spec, and of their status
+// the boot ID and the conditions without reason and message.
 func Nodes(config *rest.Config) (cache.ListerWatcher, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion

@@ -85,12 +85,12 @@ func (s *Stripper) conditions(conditions []corev1.NodeCondition) []corev1.NodeCo
 	return kept
 }
 
-// dictionaryPage is the number of strings per page of a dictionary. A dictionary has two pages: strings that were not used
-// since the last page began are removed.
+// dictionaryPage is the number of strings per page of a dictionary. A dictionary has two pages: strings that were not
+// used since the last page began are removed.
 const dictionaryPage = 1024
 
-// dictionary stores equal strings once. It is bounded, because names of nodes change indefinitely. The zero value is ready for
-// use.
+// dictionary stores equal strings once. It is bounded, because names of nodes change indefinitely. The zero value is
+// ready for use.
 type dictionary struct {
 	sync.Mutex
 	page, before map[string]string

@@ -51,8 +51,8 @@ func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 	}
 }
 
-// A node without annotations must differ from a node with annotations of other clients only: the patch creates the map only if
-// there is none.
+// A node without annotations must differ from a node with annotations of other clients only: the patch creates the map
+// only if there is none.
 func TestStripKeepsThatThereAreAnnotations(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{"none": nil, "foreign ones only": {"example.com/x": "y"}} {
 		stripped, err := new(Stripper).Strip(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})

@@ -49,8 +49,8 @@ func TestStatusIsDeferredWhileNodesAreWritten(t *testing.T) {
 	}
 }
 
-// A status that was written meanwhile, because the rule changed or was recreated under the same name, is deferred from the
-// start.
+// A status that was written meanwhile, because the rule changed or was recreated under the same name, is deferred from
+// the start.
 func TestWrittenStatusRestartsTheDeferral(t *testing.T) {
 	began := time.Unix(1e9, 0)
 	for name, meanwhile := range map[string]func(*Reconciler){

@@ -16,8 +16,8 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// agentStartTime is how long the agent of a new node may take to start. A younger node does not count as a node without an
-// agent.
+// agentStartTime is how long the agent of a new node may take to start. A younger node does not count as a node without
+// an agent.
 const agentStartTime = 30 * time.Second
 
 // liveAgents has the reports of the live agents, by node.
@@ -92,9 +92,9 @@ func (a liveAgents) behind(rule *podrule.Rule) int {
 // recheckInterval is the time to the next reconcile without an event: by then, an agent without a new lease is not live.
 const recheckInterval = agents.Lasts + time.Second
 
-// watcher decides which agents are live: those whose lease changed within agents.Lasts, by the clock of this process. It does
-// not compare the clocks of two machines, except for a new lease that is older than maxClockSkew. The zero value is ready for
-// use. It is safe for concurrent use.
+// watcher decides which agents are live: those whose lease changed within agents.Lasts, by the clock of this process.
+// It does not compare the clocks of two machines, except for a new lease that is older than maxClockSkew. The zero
+// value is ready for use. It is safe for concurrent use.
 type watcher struct {
 	mu    sync.Mutex
 	seen  map[string]sighting

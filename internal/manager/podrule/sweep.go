@@ -49,8 +49,9 @@ func newSweeps() *sweeps {
 	return &sweeps{wake: make(chan struct{}, 1), asked: map[types.UID]bool{}, results: map[types.UID]error{}}
 }
 
-// result returns the result of a sweep that began when the admission policy no longer named the rule. Without such a sweep
-// it requests one. After a failure it returns the error and the time to the next call, which requests the next sweep.
+// result returns the result of a sweep that began when the admission policy no longer named the rule. Without such a
+// sweep it requests one. After a failure it returns the error and the time to the next call, which requests the next
+// sweep.
 func (s *sweeps) result(rule types.UID, now time.Time) (ended bool, again time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +95,8 @@ func (s *sweeps) end(served map[types.UID]bool, exists func(types.UID) bool, err
 	}
 }
 
-// sweepWhenAsked runs the requested sweeps, one at a time, until the context ends. The next leader repeats a sweep that has
-// not ended then: the finalizers of its rules are still there.
+// sweepWhenAsked runs the requested sweeps, one at a time, until the context ends. The next leader repeats a sweep that
+// has not ended then: the finalizers of its rules are still there.
 func (r *Reconciler) sweepWhenAsked(ctx context.Context) error {
 	for {
 		select {
@@ -136,9 +137,9 @@ func (r *Reconciler) awaitOtherDeletions(ctx context.Context) {
 	}) // the sweep begins after the timeout, too
 }
 
-// sweep opens all gates that no rule requires any more, on all nodes. Agents do the same; the sweep opens gates of pods that
-// they have not seen. It adds to served all deleted rules that the admission policy no longer names, and returns the rules
-// that exist.
+// sweep opens all gates that no rule requires any more, on all nodes. Agents do the same; the sweep opens gates of pods
+// that they have not seen. It adds to served all deleted rules that the admission policy no longer names, and returns
+// the rules that exist.
 func (r *Reconciler) sweep(ctx context.Context, served map[types.UID]bool) ([]*podrule.Rule, error) {
 	rules, namespaces, err := r.live(ctx)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/readygate/readygate/internal/core/agents"
 )
 
-// leaseRest is the delay from a change of a lease to the reconcile of the rules: many agents report at about the same time.
+// leaseRest is the delay from a change of a lease to the reconcile of the rules: many agents report at about the same
+// time.
 const leaseRest = 300 * time.Millisecond
 
 // cacheSyncTimeout is long: without the permissions for this controller, the controllers of nodes still run.
@@ -35,9 +36,10 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager starts the controller, rounds over nodes without a live agent, and sweeps for deleted rules. The controller
-// reconciles a rule after a change of the rule, of the report of an agent, or of the policy. Rounds and sweeps are separate
-// runnables: the manager waits for their writes when it stops, and the timeout of a reconcile does not end them.
+// SetupWithManager starts the controller, rounds over nodes without a live agent, and sweeps for deleted rules. The
+// controller reconciles a rule after a change of the rule, of the report of an agent, or of the policy. Rounds and
+// sweeps are separate runnables: the manager waits for their writes when it stops, and the timeout of a reconcile does
+// not end them.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.sweeps, r.again = newSweeps(), make(chan event.GenericEvent, 1)
 	r.Coverage.OnChange(r.requeueAll)

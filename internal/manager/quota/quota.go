@@ -187,8 +187,9 @@ type Reservation struct {
 	RetryAt time.Time
 }
 
-// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and then applies dependsOn. The
-// reservation is valid also with an error, which is that of listing all nodes: until that succeeds, no node in use is held.
+// Reserve limits the verdicts that would hold a node although maxUnavailable is reached, and then applies dependsOn.
+// The reservation is valid also with an error, which is that of listing all nodes: until that succeeds, no node in use
+// is held.
 func (a *Allocator) Reserve(ctx context.Context, book *noderule.Rulebook, obj *corev1.Node, e *noderule.Evaluation) (*Reservation, error) {
 	var err error
 	if a.mustCount(book, e) {
@@ -357,8 +358,8 @@ func (a *Allocator) recordUnanswered(node *noderule.Node, plan *noderule.Plan) {
 	}
 }
 
-// Abort returns the grants of a node that is not written, or whose write the API server rejects, so that other nodes can use
-// them. It may be called after Commit.
+// Abort returns the grants of a node that is not written, or whose write the API server rejects, so that other nodes
+// can use them. It may be called after Commit.
 func (r *Reservation) Abort() {
 	a := r.allocator
 	a.mu.Lock()

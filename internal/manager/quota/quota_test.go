@@ -55,13 +55,13 @@ type fleet struct {
 	handled []*corev1.Node
 	// written has the states of the manager's own writes.
 	written map[string]*corev1.Node
-	// sending has the writes in flight, at most one per node, and late those without a response that have not taken effect
-	// yet.
+	// sending has the writes in flight, at most one per node, and late those without a response that have not taken
+	// effect yet.
 	sending map[string]late
 	late    []late
 
-	// away has the held nodes that were in use before. A new node does not count, even if it is in use when the write takes
-	// effect.
+	// away has the held nodes that were in use before. A new node does not count, even if it is in use when the write
+	// takes effect.
 	away map[string]bool
 
 	allocator *quota.Allocator
@@ -134,8 +134,9 @@ func newFleet(t *testing.T, seed uint64, limit string) *fleet {
 	return f
 }
 
-// startManager starts a manager with the cache of a standby, which may be stale. The previous manager may have crashed with writes
-// in flight. A manager that stops while a write has no response does not release its lease, so the next one waits.
+// startManager starts a manager with the cache of a standby, which may be stale. The previous manager may have crashed
+// with writes in flight. A manager that stops while a write has no response does not release its lease, so the next one
+// waits.
 func (f *fleet) startManager() {
 	if f.random.IntN(2) == 0 { // the previous manager stops, and waits for its writes
 		for len(f.sending) > 0 {
@@ -396,8 +397,8 @@ func (f *fleet) lateWrite() {
 	}
 }
 
-// apply writes the plan if the node has the taints that the plan was made for, as the API server does, and checks that not
-// too many nodes in use are held.
+// apply writes the plan if the node has the taints that the plan was made for, as the API server does, and checks that
+// not too many nodes in use are held.
 func (f *fleet) apply(view *noderule.Node, plan *noderule.Plan) *corev1.Node {
 	stored := f.truth[view.Name]
 	if stored == nil || stored.UID != view.UID {
@@ -444,7 +445,8 @@ func (f *fleet) fleetNodes() iter.Seq[*noderule.Node] {
 	}
 }
 
-// In no history of failures, crashes, late events and late writes, more nodes in use are held at a time than the rule allows.
+// In no history of failures, crashes, late events and late writes, more nodes in use are held at a time than the rule
+// allows.
 func TestMaxUnavailableIsKeptInRandomHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(strconv.Itoa(int(seed)), func(t *testing.T) {

@@ -29,12 +29,12 @@ type Cache struct {
 	made    int // number of books so far
 }
 
-// New returns a cache of the rules of a reader. A reader whose store has a version is listed only after the version has changed; any
-// other reader is listed at each call.
+// New returns a cache of the rules of a reader. A reader whose store has a version is listed only after the version has
+// changed; any other reader is listed at each call.
 func New(reader client.Reader) *Cache { return &Cache{reader: reader} }
 
-// Current returns the rulebook of the rules in the cache at the time of the call. It compiles the rules again only if one was
-// added or removed, or changed in a way that decisions depend on.
+// Current returns the rulebook of the rules in the cache at the time of the call. It compiles the rules again only if
+// one was added or removed, or changed in a way that decisions depend on.
 func (s *Cache) Current(ctx context.Context) (*noderule.Rulebook, error) {
 	book, version := s.known(ctx)
 	if book != nil {
@@ -68,8 +68,9 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// known returns the book if nothing was written to the store since its rules were listed. Otherwise book is nil, and version is
-// that of the next book: it is read before the rules are listed, so that a write meanwhile invalidates that book.
+// known returns the book if nothing was written to the store since its rules were listed. Otherwise book is nil, and
+// version is that of the next book: it is read before the rules are listed, so that a write meanwhile invalidates that
+// book.
 func (s *Cache) known(ctx context.Context) (book *noderule.Rulebook, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,15 +99,15 @@ func isOf(book *noderule.Rulebook, rules []v1alpha1.NodeReadinessRule) bool {
 	return true
 }
 
-// versioned is a store with the resource version of its last write. Version and content change together: while the version is
-// the same, the content is, too. The version is empty if client-go does not set it (AtomicFIFO is disabled).
+// versioned is a store with the resource version of its last write. Version and content change together: while the
+// version is the same, the content is, too. The version is empty if client-go does not set it (AtomicFIFO is disabled).
 type versioned interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// storeOf returns the store of the rules of a cache; nil if the reader is no cache or has no accessible store. An event handler
-// cannot replace it: the handler is called some time after the change of the store, and a reconcile in between would use stale
-// rules without being requeued.
+// storeOf returns the store of the rules of a cache; nil if the reader is no cache or has no accessible store. An event
+// handler cannot replace it: the handler is called some time after the change of the store, and a reconcile in between
+// would use stale rules without being requeued.
 func storeOf(ctx context.Context, reader client.Reader) versioned {
 	informers, ok := reader.(cache.Informers)
 	if !ok {

@@ -58,8 +58,8 @@ func change(from source, generation int64) {
 	}
 }
 
-// An event handler finds the change of its event in the rulebook: otherwise a controller would decide with stale rules and not
-// be requeued.
+// An event handler finds the change of its event in the rulebook: otherwise a controller would decide with stale rules
+// and not be requeued.
 func TestTheBookIsAsFreshAsTheCache(t *testing.T) {
 	rulesCache, from := startCache(t)
 	cached := rulecache.New(rulesCache)

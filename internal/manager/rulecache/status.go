@@ -17,14 +17,14 @@ import (
 	"github.com/readygate/readygate/internal/text"
 )
 
-// Locked returns a patch that fails if another client changed the object: a merge patch replaces whole lists, including the
-// finalizers and conditions of other clients.
+// Locked returns a patch that fails if another client changed the object: a merge patch replaces whole lists, including
+// the finalizers and conditions of other clients.
 func Locked(base client.Object) client.Patch {
 	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
-// AddFinalizer adds a finalizer to an object that is not being deleted, and changes nothing else. The write fails if another
-// client changed the object.
+// AddFinalizer adds a finalizer to an object that is not being deleted, and changes nothing else. The write fails if
+// another client changed the object.
 func AddFinalizer(ctx context.Context, c client.Writer, obj client.Object, finalizer string) error {
 	if obj.GetDeletionTimestamp() != nil || controllerutil.ContainsFinalizer(obj, finalizer) {
 		return nil
@@ -90,8 +90,8 @@ func SetConditions(status *[]metav1.Condition, generation int64, now metav1.Time
 	}
 }
 
-// StatusWrites has the time of the last status write of each rule, and since when the next one is deferred. The zero value is ready for
-// use. It is safe for concurrent use.
+// StatusWrites has the time of the last status write of each rule, and since when the next one is deferred. The zero
+// value is ready for use. It is safe for concurrent use.
 type StatusWrites struct {
 	mu               sync.Mutex
 	written, waiting map[string]time.Time
@@ -122,7 +122,8 @@ func (p *StatusWrites) Defer(rule string, now time.Time) time.Time {
 	return now
 }
 
-// UpToDate ends the deferral of a rule whose status is up to date, written or not. After a failed write the deferral continues.
+// UpToDate ends the deferral of a rule whose status is up to date, written or not. After a failed write the deferral
+// continues.
 func (p *StatusWrites) UpToDate(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,8 +146,8 @@ func (p *StatusWrites) Forget(rule string) {
 	delete(p.waiting, rule)
 }
 
-// ListLive lists the rules from the API server. Without the CRD no rules exist, so it returns none: their leftovers must be
-// removed, too.
+// ListLive lists the rules from the API server. Without the CRD no rules exist, so it returns none: their leftovers
+// must be removed, too.
 func ListLive(ctx context.Context, live client.Reader, list client.ObjectList) error {
 	err := live.List(ctx, list)
 	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

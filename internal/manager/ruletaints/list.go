@@ -100,8 +100,8 @@ func (l *List) Problem() (retry time.Duration, problem error) {
 	return max(l.retry.Sub(l.clock.Now()), retryFirst), l.problem
 }
 
-// Enter returns nil when all rules of the book are in the list, and also while the list cannot be written: Problem then returns
-// the error. It returns an error if the caller is to retry.
+// Enter returns nil when all rules of the book are in the list, and also while the list cannot be written: Problem then
+// returns the error. It returns an error if the caller is to retry.
 func (l *List) Enter(ctx context.Context, book *noderule.Rulebook) error {
 	if l.complete(book) || l.resting() {
 		return nil
@@ -140,8 +140,8 @@ func (l *List) enter(ctx context.Context, book *noderule.Rulebook) error {
 	return nil
 }
 
-// acquire reserves the right to send a request. If another request is in flight, it waits until the context ends, or returns
-// false if wait is false.
+// acquire reserves the right to send a request. If another request is in flight, it waits until the context ends, or
+// returns false if wait is false.
 func (l *List) acquire(ctx context.Context, wait bool) bool {
 	if !wait {
 		return l.requests.TryAcquire(1)
@@ -279,8 +279,8 @@ func (l *List) fail(ctx context.Context, err error, timeout bool) error {
 	return nil
 }
 
-// isRefusal reports whether the API server will return the same error until a role, a policy, the namespace or the ConfigMap
-// changes.
+// isRefusal reports whether the API server will return the same error until a role, a policy, the namespace or the
+// ConfigMap changes.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

@@ -142,7 +142,8 @@ func TestAMissingConfigMapIsCreatedWithAllEntries(t *testing.T) {
 	}
 }
 
-// A rejection is a problem at once, and nodes are still held. A failure that may be transient is returned a few times first.
+// A rejection is a problem at once, and nodes are still held. A failure that may be transient is returned a few times
+// first.
 func TestAListThatCannotBeWrittenIsAProblem(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
@@ -181,7 +182,8 @@ func TestAListThatCannotBeWrittenIsAProblem(t *testing.T) {
 	}
 }
 
-// Nodes were decided without the list: each listener must be called when the list was read, also while it cannot be written.
+// Nodes were decided without the list: each listener must be called when the list was read, also while it cannot be
+// written.
 func TestAListThatIsReadLateIsAChange(t *testing.T) {
 	a := newAPI(map[string]string{"gone": "readiness.k8s.io/gone:NoSchedule"})
 	list, clock := newList(a)
@@ -200,8 +202,8 @@ func TestAListThatIsReadLateIsAChange(t *testing.T) {
 	}
 }
 
-// While a write gets no response, callers wait for its timeout once. After that only the caller that repeats the write waits. A
-// removal does not delay callers whose rules are in the list.
+// While a write gets no response, callers wait for its timeout once. After that only the caller that repeats the write
+// waits. A removal does not delay callers whose rules are in the list.
 func TestAWriteWithoutAnAnswerDelaysCallersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(map[string]string{"gone": "readiness.k8s.io/gone:NoSchedule"})

@@ -69,8 +69,8 @@ func entriesOf(obj *corev1.ConfigMap) (taints noderule.RuleTaints, malformed []s
 	return taints, malformed
 }
 
-// write adds and removes entries, and returns the stored ConfigMap. It changes no other entries, malformed ones included. If the
-// ConfigMap does not exist, write creates it with all entries.
+// write adds and removes entries, and returns the stored ConfigMap. It changes no other entries, malformed ones
+// included. If the ConfigMap does not exist, write creates it with all entries.
 func write(ctx context.Context, c client.Client, namespace string, known, add noderule.RuleTaints, remove []types.UID) (*corev1.ConfigMap, error) {
 	data := map[types.UID]any{}
 	for uid, taint := range add {

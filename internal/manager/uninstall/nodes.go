@@ -26,8 +26,8 @@ var allNodes = objectKind{
 	stop:    "stop the manager that enforces the rules without the lease, e.g. one that runs outside of the cluster without --leader-elect",
 }
 
-// ruleTaints returns the taints of the rules that exist and of those in the list of rule taints. It is called before rules
-// are deleted: a deleted rule without a finalizer is gone, and may be missing in the list.
+// ruleTaints returns the taints of the rules that exist and of those in the list of rule taints. It is called before
+// rules are deleted: a deleted rule without a finalizer is gone, and may be missing in the list.
 func (r *run) ruleTaints(ctx context.Context) (noderule.RuleTaints, error) {
 	taints := noderule.RuleTaints{}
 	err := retry(ctx, func(ctx context.Context) error {
@@ -98,8 +98,8 @@ func (r *run) settle(decide func(*noderule.Node) *noderule.Plan) visit {
 	}
 }
 
-// removeConditions removes the reporters' conditions from all nodes: without a reporter, a condition keeps its last status
-// indefinitely.
+// removeConditions removes the reporters' conditions from all nodes: without a reporter, a condition keeps its last
+// status indefinitely.
 func (r *run) removeConditions(ctx context.Context) error {
 	if len(r.Conditions) == 0 {
 		return nil

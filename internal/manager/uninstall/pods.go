@@ -15,8 +15,8 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// removeGates opens the gates of all pods, and then removes the finalizers of PodReadinessRules, or deletes the rules. The
-// finalizers stay while pods wait: they show that the cleanup is incomplete.
+// removeGates opens the gates of all pods, and then removes the finalizers of PodReadinessRules, or deletes the rules.
+// The finalizers stay while pods wait: they show that the cleanup is incomplete.
 func (r *run) removeGates(ctx context.Context) error {
 	var failed error
 	if r.Rules == DeleteRules {
@@ -41,9 +41,9 @@ func (r *run) openPods(ctx context.Context) error {
 	})
 }
 
-// open opens the gates of a pod, with the decision for a cluster without rules. It opens the latch permanently, also if all
-// gates are open: otherwise the latch would wait again after a boot of the node. A pod with open gates and without a latch
-// needs no write.
+// open opens the gates of a pod, with the decision for a cluster without rules. It opens the latch permanently, also if
+// all gates are open: otherwise the latch would wait again after a boot of the node. A pod with open gates and without
+// a latch needs no write.
 func (r *run) open(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	decided := podrule.Decide(nil, &podrule.Subject{Pod: pod}, nil, time.Now()).Patch
 	if decided == nil || len(decided.Conditions) == 0 && !podrule.HasLatch(pod) {

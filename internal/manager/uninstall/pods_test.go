@@ -108,7 +108,8 @@ func gatesAndKey(pod *corev1.Pod) string {
 	return strings.Join(append(words, pod.Annotations[v1alpha1.LatchAnnotation]), "; ")
 }
 
-// The cleanup opens the gates of rules, and latches permanently, and changes nothing else. A second visit changes nothing.
+// The cleanup opens the gates of rules, and latches permanently, and changes nothing else. A second visit changes
+// nothing.
 func TestCleanupOpensTheGatesOfRules(t *testing.T) {
 	const (
 		gate  = v1alpha1.DefaultGate

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A failed step is retried until the context ends, and a rejected step maxRefusals times. The error is the cause, not the end of
-// the context.
+// A failed step is retried until the context ends, and a rejected step maxRefusals times. The error is the cause, not
+// the end of the context.
 func TestRetry(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no"))
 	for name, tc := range map[string]struct {

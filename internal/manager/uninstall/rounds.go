@@ -49,8 +49,8 @@ func (e *restoredError) Error() string {
 	return fmt.Sprintf("%s was cleaned %d times, and another client restores what was removed: %s", e.object, maxCleanings, e.stop)
 }
 
-// untilClean visits all objects until a round after the last change finds nothing to do. So it observes that nothing is left
-// and that no client restores it.
+// untilClean visits all objects until a round after the last change finds nothing to do. So it observes that nothing is
+// left and that no client restores it.
 func (r *run) untilClean(ctx context.Context, kind objectKind, done string, prepare func(context.Context) (visit, error)) error {
 	most, total, cleaned := 0, 0, map[string]int{}
 	err := retry(ctx, func(ctx context.Context) error {
@@ -78,8 +78,8 @@ func (r *run) untilClean(ctx context.Context, kind objectKind, done string, prep
 	return err
 }
 
-// visitAll visits all objects concurrently, page by page, and returns the names of those that it changed. The failure of one
-// object does not stop the others.
+// visitAll visits all objects concurrently, page by page, and returns the names of those that it changed. The failure
+// of one object does not stop the others.
 func (r *run) visitAll(ctx context.Context, kind objectKind, clean visit) (seen int, changed []string, err error) {
 	var (
 		mu     sync.Mutex
@@ -127,8 +127,9 @@ const (
 	maxRefusals = 8
 )
 
-// retry runs a step until it succeeds, is rejected maxRefusals times, another client restores what it removes, or the context
-// ends. It returns the error of the last attempt; if the context ended during that attempt, also the error before.
+// retry runs a step until it succeeds, is rejected maxRefusals times, another client restores what it removes, or the
+// context ends. It returns the error of the last attempt; if the context ended during that attempt, also the error
+// before.
 func retry(ctx context.Context, step func(context.Context) error) error {
 	var last error
 	refused := 0

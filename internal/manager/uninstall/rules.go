@@ -45,8 +45,8 @@ func (r *run) deleteRule(ctx context.Context, rule client.Object) error {
 	return r.client.Delete(ctx, rule, client.Preconditions{UID: &uid})
 }
 
-// releaseRules removes Readygate's finalizer and status from all rules. With --rules=delete it returns when no rule exists any
-// more.
+// releaseRules removes Readygate's finalizer and status from all rules. With --rules=delete it returns when no rule
+// exists any more.
 func (r *run) releaseRules(ctx context.Context, kind ruleKind) error {
 	seen := 0
 	err := retry(ctx, func(ctx context.Context) error {

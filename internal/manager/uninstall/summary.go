@@ -122,8 +122,8 @@ func (s *summary) unlisted(node string, keys []string) {
 	s.unlistedOn[node] = keys
 }
 
-// keepUnlisted adds the unlisted records to the summary, and names at most named nodes. It is called after the last visit of a
-// node.
+// keepUnlisted adds the unlisted records to the summary, and names at most named nodes. It is called after the last
+// visit of a node.
 func (s *summary) keepUnlisted() {
 	if len(s.unlistedOn) == 0 {
 		return

@@ -76,8 +76,8 @@ func (r *run) all(ctx context.Context, config *rest.Config) error {
 	return errors.Join(stopped, err)
 }
 
-// removeAll runs while no other controller leads. The finalizers of rules stay until all nodes are clean: they show that the
-// cleanup is incomplete.
+// removeAll runs while no other controller leads. The finalizers of rules stay until all nodes are clean: they show
+// that the cleanup is incomplete.
 func (r *run) removeAll(ctx context.Context) error {
 	failed := retry(ctx, r.removePolicies)
 	known, unread := r.ruleTaints(ctx)
@@ -96,8 +96,8 @@ func (r *run) removeAll(ctx context.Context) error {
 	return errors.Join(failed, r.removeList(ctx))
 }
 
-// removeNextToOtherController runs while another controller enforces NodeReadinessRules: that controller owns nodes and rules,
-// so only Readygate's records and condition are removed from them. Only Readygate enforces PodReadinessRules.
+// removeNextToOtherController runs while another controller enforces NodeReadinessRules: that controller owns nodes and
+// rules, so only Readygate's records and condition are removed from them. Only Readygate enforces PodReadinessRules.
 func (r *run) removeNextToOtherController(ctx context.Context, other *leadership.OtherLeaderError) error {
 	log.Info("Another controller enforces the rules: taints and rules are not changed", "leader", other.Leader)
 	r.stays("NodeReadinessRules, their finalizers and their taints on nodes: " + other.Leader + " enforces them")

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podTimeout is how long pods may take to terminate. A pod on a node that is gone never does: the manager's lease, which such
-// a pod cannot renew, then decides.
+// podTimeout is how long pods may take to terminate. A pod on a node that is gone never does: the manager's lease,
+// which such a pod cannot renew, then decides.
 const podTimeout = time.Minute
 
 // stopWriters stops the manager, the reporters and the agents, and waits until their pods have terminated.
@@ -47,8 +47,8 @@ func selectorOf(text string) labels.Selector {
 	return selector
 }
 
-// list lists the objects in the namespace that the selector matches; none if the selector is nil or empty. For the API server,
-// an empty selector matches all objects.
+// list lists the objects in the namespace that the selector matches; none if the selector is nil or empty. For the API
+// server, an empty selector matches all objects.
 func (r *run) list(ctx context.Context, list client.ObjectList, selector labels.Selector) error {
 	if selector == nil || selector.String() == "" {
 		return nil
@@ -115,8 +115,8 @@ func (r *run) awaitPods(ctx context.Context, selectors ...labels.Selector) error
 	}
 }
 
-// pods returns the pods that may still run. Only pods of a Deployment or DaemonSet count: the pod of the cleanup itself may have
-// the same labels.
+// pods returns the pods that may still run. Only pods of a Deployment or DaemonSet count: the pod of the cleanup itself
+// may have the same labels.
 func (r *run) pods(ctx context.Context, selectors []labels.Selector) ([]string, error) {
 	var running []string
 	for _, selector := range selectors {

@@ -36,8 +36,8 @@ func TestWithoutLabelsNoDaemonSetIsDeleted(t *testing.T) {
 	}
 }
 
-// The cleanup waits only for pods that may still write: not for terminated pods, and not for its own pod, which may have the same
-// labels.
+// The cleanup waits only for pods that may still write: not for terminated pods, and not for its own pod, which may
+// have the same labels.
 func TestOnlyPodsOfWritersAreWaitedFor(t *testing.T) {
 	pod := func(name, owner string, phase corev1.PodPhase) client.Object {
 		return &corev1.Pod{
