@@ -28,7 +28,7 @@ func earlier(t *testing.T, after time.Duration, scenario func(p *trial)) {
 	})
 }
 
-// A clock that was set, or a kubelet that has not told of a new time, keeps nobody for ever.
+// A clock that was set, or a kubelet that has not reported a new time, holds no pod forever.
 func TestAKeyThatLooksOlderThanItsSandboxOpensAfterAWhile(t *testing.T) {
 	t.Parallel()
 	earlier(t, 9900*time.Millisecond, func(p *trial) {

@@ -34,7 +34,7 @@ func TestALatchIsConfiguredByItsVariables(t *testing.T) {
 	}
 }
 
-// A latch that failed because of it would keep the pod for ever.
+// A latch that failed because of it would hold the pod forever.
 func TestAnInvalidDeadlineIsLoggedAndCountsAsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0", "-1", "1m", "1.5", " ", "86401", "99999999999999999999"} {

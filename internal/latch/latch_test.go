@@ -278,7 +278,7 @@ func TestAnUnreadableKeyIsLoggedOnceAndWaitedFor(t *testing.T) {
 // deaf takes nothing.
 type deaf struct{}
 
-func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody reads this") }
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("no reader") }
 
 func TestALatchOpensIfItsOutputFails(t *testing.T) {
 	t.Parallel()

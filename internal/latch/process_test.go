@@ -59,7 +59,7 @@ func TestLatchProcess(t *testing.T) {
 			t.Errorf("it ended with %d, want 143, and said %q", code, &stderr)
 		}
 	})
-	t.Run("succeeds when it is open, though nobody listens", func(t *testing.T) {
+	t.Run("succeeds when it is open, without a reader of its output", func(t *testing.T) {
 		reader, writer, err := os.Pipe()
 		must(t, err)
 		must(t, reader.Close())

@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/latch"
 )
 
-// A latch that is told of changes looks at once when there is one, and else seldom: each look wakes a
-// process in every pod that waits.
+// A latch with a watch reads the key at once after a change, and otherwise rarely: each read wakes a process in every pod
+// that waits.
 func TestALatchWithAWatchPollsSeldom(t *testing.T) {
 	t.Parallel()
 	play(t, func(p *trial) {
@@ -29,7 +29,7 @@ func TestALatchWithAWatchPollsSeldom(t *testing.T) {
 	play(t, func(p *trial) {
 		p.Changes = make(chan struct{})
 		p.start()
-		p.key(openKey) // and nobody tells
+		p.key(openKey) // without a signal
 		p.after(900 * time.Millisecond)
 		p.waits()
 		p.after(100 * time.Millisecond)
@@ -63,7 +63,7 @@ func TestWatch(t *testing.T) {
 		select {
 		case <-changes:
 		case <-time.After(time.Minute):
-			t.Fatal("nobody tells of a key")
+			t.Fatal("no signal for a key")
 		}
 	}
 	if latch.Watch(filepath.Join(p.Dir, "absent")) != nil {

@@ -91,7 +91,7 @@ func TestOnlyRulesThatAreTooLargeAreLeftOut(t *testing.T) {
 }
 
 // The largest policies that there can be still are policies, and a heavy node that all rules
-// hold does not exceed their budget: a policy that fails would hold nobody.
+// hold does not exceed their budget: a policy that fails would hold no node.
 func TestTheLargestPoliciesWork(t *testing.T) {
 	for name, objs := range map[string][]*v1alpha1.NodeReadinessRule{
 		"as many rules as fit": manyRules(admission.MaxText / 500),

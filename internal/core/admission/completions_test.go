@@ -59,7 +59,7 @@ func TestOnlyTheManagerAndPeopleMarkANodeAsCompleted(t *testing.T) {
 				{name: "system:serviceaccount:calico-system:calico-node", groups: []string{accounts, "system:serviceaccounts:calico-system"}, want: refused},
 				{name: admission.ManagerUser, groups: []string{accounts}},
 				{name: "kubernetes-admin", groups: []string{"system:masters", "system:authenticated"}},
-				{name: "nobody"},
+				{name: "alice"},
 				{},
 			} {
 				r := c.request.by(who.name)

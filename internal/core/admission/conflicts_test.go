@@ -54,7 +54,7 @@ func TestARuleInConflictIsRefused(t *testing.T) {
 		"the other is being deleted":         {existing: rule("workers", deleting), rule: rule("new")},
 		"the other is accepted":              {existing: rule("workers", accepted(metav1.ConditionTrue)), rule: rule("new"), refused: true},
 		"the other is not accepted":          {existing: rule("workers", accepted(metav1.ConditionFalse)), rule: rule("new")},
-		"nobody has judged the other yet":    {existing: rule("workers", accepted(metav1.ConditionUnknown)), rule: rule("new"), refused: true},
+		"the other has no Accepted yet":      {existing: rule("workers", accepted(metav1.ConditionUnknown)), rule: rule("new"), refused: true},
 		"In with a value of the other":       {rule: rule("new", in("gateway", "worker")), refused: true},
 		"In without":                         {rule: rule("new", in("gateway", "edge"))},
 		"NotIn with a value of the other":    {rule: rule("new", notIn("worker", "edge"))},

@@ -28,8 +28,8 @@ func written(n *corev1.Node) {
 }
 
 func TestEveryFieldOfANodeIsProtected(t *testing.T) {
-	// The manager may change two fields in part, and cannot change the status. Some others nobody
-	// can: TestServerKeepsFieldsThatThePolicyDoesNotCheck asks an API server.
+	// The manager may change two fields in part, and cannot change the status. Some other fields cannot be changed by any
+	// account: TestServerKeepsFieldsThatThePolicyDoesNotCheck checks this with an API server.
 	free := append([]string{"Spec.Taints", "ObjectMeta.Annotations", "Status", "ObjectMeta.Name", "ObjectMeta.Namespace", "ObjectMeta.UID",
 		"ObjectMeta.CreationTimestamp", "ObjectMeta.DeletionTimestamp", "ObjectMeta.DeletionGracePeriodSeconds"}, kept...)
 	wantProtected(t, newValidator(t, admission.Manager().Spec), free, func(old, n *corev1.Node) request { return updated(old, n).by(admission.ManagerUser) })

@@ -469,7 +469,7 @@ func TestLatchHasADeadlineIfEveryStartHoldRuleOpensOnDeadline(t *testing.T) {
 	}{
 		"one opens":                               {podRules(podRule("a", holdsStart, opensAfter(60))), "60"},
 		"one reports":                             {podRules(podRule("a", holdsStart, reportsAfter(60))), ""},
-		"one waits for ever":                      {podRules(podRule("a", holdsStart)), ""},
+		"one has no deadline":                     {podRules(podRule("a", holdsStart)), ""},
 		"one opens, and never":                    {podRules(podRule("a", holdsStart, func(r *v1alpha1.PodReadinessRule) { r.Spec.OnDeadline = v1alpha1.DeadlineOpen })), ""},
 		"all open: the last counts":               {podRules(podRule("a", holdsStart, opensAfter(60)), podRule("b", holdsStart, opensAfter(300)), podRule("c", holdsStart, opensAfter(9))), "300"},
 		"one of them reports":                     {podRules(podRule("a", holdsStart, opensAfter(60)), podRule("b", holdsStart, reportsAfter(300))), ""},
@@ -531,7 +531,7 @@ func TestOnlyEnforcedPodRulesAreInThePolicy(t *testing.T) {
 }
 
 // goldenPodRules are rules of every kind, so that every expression that a rule can become is seen
-// by whoever reviews a change of it.
+// in a review of a change.
 func goldenPodRules() []*v1alpha1.PodReadinessRule {
 	return podRules(
 		podRule("network"),
@@ -573,7 +573,7 @@ func TestGateNewPodsPolicyCanBeReadBack(t *testing.T) {
 	}
 }
 
-// A policy that somebody has edited, or that has another latch, cannot be relied on.
+// A policy that a user has edited, or that has another latch, is not reliable.
 func TestEditedGateNewPodsPolicyCoversNothing(t *testing.T) {
 	for name, edit := range map[string]func(*admissionv1.MutatingAdmissionPolicySpec){
 		"another image": func(s *admissionv1.MutatingAdmissionPolicySpec) {
@@ -602,7 +602,7 @@ func TestEditedGateNewPodsPolicyCoversNothing(t *testing.T) {
 			t.Errorf("%s: read %+v", name, read)
 		}
 		if !read.Names(admission.VariableOf(uidOf("network"))) {
-			t.Errorf("%s: that the rule is in it is not told", name)
+			t.Errorf("%s: Names does not report the rule", name)
 		}
 	}
 }
@@ -699,7 +699,7 @@ func manyPodRules(n int, options ...podRuleOption) []*v1alpha1.PodReadinessRule 
 }
 
 // The largest policies that there can be still are policies, and a heavy pod that all rules select
-// does not exceed their budget: a policy that fails would gate nobody.
+// does not exceed their budget: a policy that fails would gate no pod.
 func TestLargestGateNewPodsPoliciesWork(t *testing.T) {
 	var selector v1alpha1.LabelSelector
 	for i := range 16 {

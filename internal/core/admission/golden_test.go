@@ -18,10 +18,10 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // goldenRules are rules of every kind, so that every expression that a rule can become is
-// seen by whoever reviews a change of it.
+// visible in a review of a change.
 func goldenRules() []*v1alpha1.NodeReadinessRule {
 	return rules(
 		rule("network"),
@@ -57,7 +57,7 @@ func TestPoliciesAreGolden(t *testing.T) {
 }
 
 // everyObject are the policies and bindings of an installation and of reporters, and those
-// that somebody may apply besides.
+// that an administrator may apply in addition.
 func everyObject() []runtime.Object {
 	objects := append(admission.Installed(), admission.CompletionsBinding())
 	return append(objects, reporter.Policy(), reporter.Binding(), reporter.Reserved(), reporter.ReservedBinding(), admission.ReservedGates(), admission.ReservedGatesBinding(), admission.OwnNode("kube-system", "calico-node"), admission.OwnNodeBinding("kube-system", "calico-node"))

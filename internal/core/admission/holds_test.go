@@ -48,7 +48,7 @@ func TestOnlyTheManagerAddsOrChangesHoldRecords(t *testing.T) {
 				{name: "system:node:n", groups: []string{kubelets, "system:authenticated"}, refused: c.refused != ""},
 				{name: "system:serviceaccount:calico-system:calico-node", groups: []string{accounts}, refused: c.refused == everyone},
 				{name: "kubernetes-admin", groups: []string{"system:masters"}, refused: c.refused == everyone},
-				{name: "nobody", refused: c.refused == everyone},
+				{name: "alice", refused: c.refused == everyone},
 				{name: admission.ManagerUser, groups: []string{accounts}},
 			} {
 				r := c.request.by(who.name)

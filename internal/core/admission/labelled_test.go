@@ -30,7 +30,7 @@ func (c changeCase) run(t *testing.T) {
 		change(want)
 	}
 	if c.by == "" {
-		c.by = "somebody"
+		c.by = "alice"
 	}
 	m := newMutator(t, admission.TaintNewNodesSpec(taintNewNodes(c.rules...)))
 	got := m.admit(t, updated(c.old, want.DeepCopy(), c.groups...).by(c.by))
@@ -108,16 +108,16 @@ func TestOtherChangesOfANodeAreLeftAlone(t *testing.T) {
 	}
 	record := func(n *corev1.Node) { delete(n.Annotations, holdKey("network")) }
 	cases := map[string]changeCase{
-		"nothing changes":                        {old: worker()},
-		"another label changes":                  {old: worker(), change: []nodeOption{label("a", "b")}},
-		"the rule's label goes":                  {old: held(), change: []nodeOption{unlabelled("role")}},
-		"all labels go":                          {old: held(), change: []nodeOption{func(n *corev1.Node) { n.Labels = nil }}},
-		"the manager releases":                   {old: held(), change: []nodeOption{without(hold), record}},
-		"somebody removes the taint":             {old: held(), change: []nodeOption{without(hold)}},
-		"somebody removes it and labels besides": {old: held(), change: []nodeOption{without(hold), label("a", "b")}},
-		"a taint is added":                       {old: worker(), change: []nodeOption{tainted("example.com/gpu:NoSchedule")}},
-		"an annotation is added":                 {old: worker(), change: []nodeOption{annotated("a", "b")}},
-		"the label moves to another value":       {old: held(), change: []nodeOption{label("role", "gateway")}},
+		"nothing changes":                    {old: worker()},
+		"another label changes":              {old: worker(), change: []nodeOption{label("a", "b")}},
+		"the rule's label goes":              {old: held(), change: []nodeOption{unlabelled("role")}},
+		"all labels go":                      {old: held(), change: []nodeOption{func(n *corev1.Node) { n.Labels = nil }}},
+		"the manager releases":               {old: held(), change: []nodeOption{without(hold), record}},
+		"a user removes the taint":           {old: held(), change: []nodeOption{without(hold)}},
+		"a user removes it and adds a label": {old: held(), change: []nodeOption{without(hold), label("a", "b")}},
+		"a taint is added":                   {old: worker(), change: []nodeOption{tainted("example.com/gpu:NoSchedule")}},
+		"an annotation is added":             {old: worker(), change: []nodeOption{annotated("a", "b")}},
+		"the label moves to another value":   {old: held(), change: []nodeOption{label("role", "gateway")}},
 	}
 	for name, c := range cases {
 		t.Run(name, c.run)

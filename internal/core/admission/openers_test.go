@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// openers are who may open gates although nobody said that the network is ready.
+// openers are the accounts that may open gates although the network is not known to be ready.
 var openers = []string{admission.ManagerUser, admission.CleanupUser}
 
 // byOpener is a change of the pod's status by one of them.
@@ -119,7 +119,7 @@ func TestTheManagerAndTheCleanupMayDoNothingElseToPods(t *testing.T) {
 			for _, who := range openers {
 				wantEqual(t, "refused to "+who, v.refuses(t, r.by(who)), []string{"the manager and the cleanup may patch or update pods/status, and do nothing else to pods"})
 			}
-			for _, other := range []string{admission.PodgateUser, "system:node:n", "somebody"} {
+			for _, other := range []string{admission.PodgateUser, "system:node:n", "alice"} {
 				wantEqual(t, "refused to "+other, v.refuses(t, r.by(other)), nil)
 			}
 		})
@@ -138,7 +138,7 @@ func TestTheManagerAndTheCleanupMayOpenPodsOfEveryNode(t *testing.T) {
 	}
 }
 
-// All that the core decides of pods without an agent, of gates that nobody asks for any more and
+// All that the core decides of pods without an agent, of gates that no rule has anymore and
 // of pods that are left by an uninstallation may be written.
 func TestTheDecisionsOfTheManagerAndTheCleanupAreNeverRefused(t *testing.T) {
 	v := newValidator(t, admission.Openers().Spec)

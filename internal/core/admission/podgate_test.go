@@ -98,7 +98,7 @@ func podChanges() map[string]podChange {
 		"the probe of Ready":                  {change: nowSays(1, func(c *corev1.PodCondition) { c.LastProbeTime = metav1.NewTime(noon) }), conditions: "Ready"},
 		"the generation of Ready":             {change: nowSays(1, func(c *corev1.PodCondition) { c.ObservedGeneration = 3 }), conditions: "Ready"},
 		"a gate renamed to Ready":             {change: nowSays(2, func(c *corev1.PodCondition) { c.Type, c.Status = "Ready", True }), conditions: "Ready", removed: true},
-		"a gate that nobody asked for":        {change: says(foreignGate, True), conditions: foreignGate},
+		"a gate that no rule added":           {change: says(foreignGate, True), conditions: foreignGate},
 		"a gate that is noted, and absent":    {change: says("example.com/absent", True), conditions: "example.com/absent"},
 		"a gate of Kubernetes that is noted":  {change: says("ContainersReady", True), conditions: "ContainersReady"},
 		"PodReadyToStartContainers":           {change: says("PodReadyToStartContainers", True), conditions: "PodReadyToStartContainers"},

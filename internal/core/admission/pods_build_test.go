@@ -25,7 +25,7 @@ import (
 const (
 	networkGate = v1alpha1.DefaultGate
 	otherGate   = "example.com/other"
-	foreignGate = "example.com/foreign" // of somebody else
+	foreignGate = "example.com/foreign" // of another controller
 
 	programmed = "policy.example.com/programmed" // what rules wait for
 )
@@ -204,17 +204,17 @@ func containerNames(containers []corev1.Container) []string {
 	return names
 }
 
-// createdPod is the creation of a pod by somebody.
+// createdPod is the creation of a pod by a user.
 func createdPod(p *corev1.Pod) request {
 	p = p.DeepCopy()
 	p.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	return request{
 		kind: corev1.SchemeGroupVersion.WithKind("Pod"), resource: "pods", namespace: p.Namespace, operation: apiadmission.Create, object: p,
-		user: user.DefaultInfo{Name: "somebody"},
+		user: user.DefaultInfo{Name: "alice"},
 	}
 }
 
-// updatedPod is the change of a pod by somebody.
+// updatedPod is the update of a pod by a user.
 func updatedPod(old, p *corev1.Pod) request {
 	r := createdPod(p)
 	r.operation, r.old = apiadmission.Update, createdPod(old).object

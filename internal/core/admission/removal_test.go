@@ -39,7 +39,7 @@ func TestRemovingAPartThatRulesNeedIsAWarning(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.request.params = untyped(t, rule("let-go", finalizers("example.com/keep")))
-			wantEqual(t, "warned of a rule that nobody enforces", v.refuses(t, c.request), nil)
+			wantEqual(t, "warning for a rule that is not enforced", v.refuses(t, c.request), nil)
 			c.request.params = untyped(t, rule("network", finalizers("example.com/keep", v1alpha1.Finalizer)))
 			got := v.refuses(t, c.request)
 			if (len(got) > 0) != c.warned {

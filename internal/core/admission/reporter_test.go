@@ -228,7 +228,7 @@ func TestReporterPoliciesRejectExactlyForeignConditions(t *testing.T) {
 				t.Fatalf("from %v to %v: refused to the reporter %q, want %t", old.Status, n.Status, got, want)
 			}
 			want := !slices.Equal(of(old, "A"), of(n, "A")) || !slices.Equal(of(old, "B"), of(n, "B"))
-			if got := reserved.refuses(t, reported(old, n).by("somebody")); (len(got) > 0) != want {
+			if got := reserved.refuses(t, reported(old, n).by("alice")); (len(got) > 0) != want {
 				t.Fatalf("from %v to %v: refused to others %q, want %t", old.Status, n.Status, got, want)
 			}
 		}

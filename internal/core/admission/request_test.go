@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// request is what somebody asks of the API server.
+// request is a request to the API server.
 type request struct {
 	kind        schema.GroupVersionKind
 	resource    string
@@ -59,16 +59,16 @@ func untyped(t rapid.TB, object runtime.Object) runtime.Object {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// created is the creation of a node by somebody of these groups.
+// created is the creation of a node by a user of these groups.
 func created(node *corev1.Node, groups ...string) request {
 	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
 	return request{
 		kind: corev1.SchemeGroupVersion.WithKind("Node"), resource: "nodes", operation: apiadmission.Create, object: node,
-		user: user.DefaultInfo{Name: "somebody", Groups: groups},
+		user: user.DefaultInfo{Name: "alice", Groups: groups},
 	}
 }
 
-// updated is the change of a node by somebody of these groups.
+// updated is the update of a node by a user of these groups.
 func updated(old, node *corev1.Node, groups ...string) request {
 	r := created(node, groups...)
 	old.TypeMeta = node.TypeMeta

@@ -48,7 +48,7 @@ func TestPolicyAndCoreAgreeOnNewNodes(t *testing.T) {
 }
 
 // The policy holds a node that is changed exactly where the core would, if the change makes
-// the rule select the node and holding evicts nobody.
+// the rule select the node and holding evicts no pod.
 func TestPolicyAndCoreAgreeOnChangedNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
@@ -113,8 +113,7 @@ func (w world) checkTheManagerAgrees(t *rapid.T, after *corev1.Node, put []*node
 	}
 }
 
-// A node that nobody has touched yet is left alone by the manager, until a rule that is done
-// with it writes that down.
+// The manager does not change a node that was just created, until a rule that has completed the node records it.
 func TestTheManagerLeavesANewNodeAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)

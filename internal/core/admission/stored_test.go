@@ -21,7 +21,7 @@ func TestAPolicyCanBeReadBack(t *testing.T) {
 	}
 }
 
-// A policy that somebody has edited cannot be relied on, even where a rule is in it.
+// A policy that a user has edited is not reliable, even if it contains a rule.
 func TestAnEditedPolicyCoversNothing(t *testing.T) {
 	for name, edit := range map[string]func(*admissionv1.MutatingAdmissionPolicySpec){
 		"a match condition is added": func(s *admissionv1.MutatingAdmissionPolicySpec) {

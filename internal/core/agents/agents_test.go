@@ -31,7 +31,7 @@ func TestNodeOfReturnsTheNodeOfALease(t *testing.T) {
 	}
 	l.Labels = nil
 	if node, ok := agents.NodeOf(l); ok {
-		t.Errorf("a lease of somebody else is of %q", node)
+		t.Errorf("a Lease of another component is of node %q", node)
 	}
 }
 

@@ -48,8 +48,8 @@ func TestAdmittedReturnsTheTaintsThatTheAPIServerAdded(t *testing.T) {
 	}
 }
 
-// A rule that became a preview leaves what it holds; but what an API server that had not seen
-// it yet put on a new node is nobody's wish.
+// A rule whose dryRun becomes true keeps the nodes that it holds. A taint that an API server adds to a new node after that,
+// because it has not observed the change, is removed.
 func TestNodeTaintedAtCreationForADryRunRuleIsReleased(t *testing.T) {
 	preview := rule("net", dryRun, func(r *v1alpha1.NodeReadinessRule) { r.Status.DryRunSince = &metav1.Time{Time: noon} })
 	unseen := rule("net", dryRun)

@@ -167,7 +167,7 @@ func BenchmarkConcernsHeartbeat(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if book.Concerns(before, after) {
-					b.Fatal("a heartbeat concerns nobody")
+					b.Fatal("a heartbeat concerns no rule")
 				}
 			}
 		})

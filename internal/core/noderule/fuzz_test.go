@@ -52,12 +52,12 @@ func FuzzPlan(f *testing.F) {
 		}
 		settled := book.Plan(plain, noon).Apply(plain)
 		if after := addAnnotations(settled, n); !book.Concerns(settled, after) && !book.Plan(after, noon).Empty() {
-			t.Fatalf("said to concern nobody, and yet: %+v", book.Plan(after, noon))
+			t.Fatalf("Concerns is false, but the plan is %+v", book.Plan(after, noon))
 		}
 	})
 }
 
-// addAnnotations is the node with the other's annotations besides its own.
+// addAnnotations returns the node with the other's annotations in addition to its own.
 func addAnnotations(n, other *noderule.Node) *noderule.Node {
 	merged := worker()
 	for _, from := range []*noderule.Node{n, other} {

@@ -30,7 +30,7 @@ type history struct {
 type witness struct {
 	met   time.Time // since when the requirements have been met; zero: they are not
 	held  time.Time // since when the taint has been there; zero: it is not
-	stuck int       // how often that was told since then
+	stuck int       // how often that was reported since then
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -113,7 +113,7 @@ func (h *history) happen() {
 			h.boots++
 			h.boot(strconv.Itoa(h.boots))
 		}
-	case 7: // somebody takes a taint off
+	case 7: // a user removes a taint
 		if len(h.node.Taints) > 0 && h.chance(4) {
 			h.do(func(n *noderule.Node) { n.Taints = n.Taints[1:] })
 		}
@@ -159,7 +159,7 @@ func (h *history) met(obj *v1alpha1.NodeReadinessRule, n *noderule.Node) bool {
 func (h *history) judge(obj *v1alpha1.NodeReadinessRule, eye *witness, plan *noderule.Plan, kind noderule.ChangeKind) {
 	h.t.Helper()
 	spec := &obj.Spec
-	simple := len(spec.DependsOn) == 0 && spec.BootstrapScope != v1alpha1.BootstrapScopeBoot // else deadlines begin anew
+	simple := len(spec.DependsOn) == 0 && spec.BootstrapScope != v1alpha1.BootstrapScopeBoot // otherwise deadlines restart
 	switch kind {
 	case noderule.Added:
 		eye.held, eye.stuck = h.now, 0

@@ -10,15 +10,15 @@ import (
 // withFinalizer makes a rule one that a controller of this API has taken care of.
 func withFinalizer(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{v1alpha1.Finalizer} }
 
-// Another controller enforced the rule without records, and somebody deleted it before we
-// first saw it: its taint goes, as that controller would have seen to.
+// Another controller enforced the rule without records, and a user deleted it before the manager first observed it: the
+// manager removes its taint, as the other controller would have.
 func TestTaintOfARuleDeletedBeforeTakeoverIsRemoved(t *testing.T) {
 	inherited := rule("net", deleting, withFinalizer)
 	checkPlans(t, map[string]planCase{
 		"its taint goes from the nodes that it selects": {rules: rules(inherited), node: worker(tainted(hold)), changes: []string{"Removed net"}},
 		"not from other nodes":                          untouched(node(tainted(hold)), inherited),
-		"not if we have seen it":                        untouched(worker(tainted(hold)), rule("net", deleting, withFinalizer, takenOverAt(noon))),
-		"not if nobody took care of it":                 untouched(worker(tainted(hold)), rule("net", deleting)),
+		"not if it was taken over":                      untouched(worker(tainted(hold)), rule("net", deleting, withFinalizer, takenOverAt(noon))),
+		"not without a finalizer":                       untouched(worker(tainted(hold)), rule("net", deleting)),
 		"not if it only previewed":                      untouched(worker(tainted(hold)), rule("net", deleting, withFinalizer, dryRun)),
 	})
 	if s := summarize(inherited, 0, worker(tainted(hold))); s.Carrying != 1 {
@@ -26,8 +26,7 @@ func TestTaintOfARuleDeletedBeforeTakeoverIsRemoved(t *testing.T) {
 	}
 }
 
-// A rule that is done with a node looks away: a taint of the same key that somebody puts
-// there later is theirs.
+// A rule does not change a node that it has completed: a later taint with the same key belongs to another owner.
 func TestACompletedNodeIsLeftAlone(t *testing.T) {
 	boot := rule("boot", bootstrapOnly)
 	checkPlans(t, map[string]planCase{

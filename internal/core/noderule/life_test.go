@@ -48,13 +48,13 @@ func maxAge(q v1alpha1.ConditionRequirement, age time.Duration) v1alpha1.Conditi
 // life is one node under some rules while time passes. A manager looks whenever something
 // happens, and when the last look said that time alone changes something.
 type life struct {
-	t     *testing.T
-	book  *noderule.Rulebook
-	node  *noderule.Node
-	now   time.Time
-	until time.Time
-	told  []string
-	// saw is told of every look, if somebody wants to know.
+	t       *testing.T
+	book    *noderule.Rulebook
+	node    *noderule.Node
+	now     time.Time
+	until   time.Time
+	changes []string
+	// saw is called after every evaluation, unless it is nil.
 	saw func(before *noderule.Node, plan *noderule.Plan)
 }
 
@@ -75,7 +75,7 @@ func (l *life) look() {
 	l.t.Helper()
 	plan := l.book.Plan(l.node, l.now)
 	for _, change := range plan.Changes {
-		l.told = append(l.told, fmt.Sprintf("%s %s", change.Kind, change.Rule))
+		l.changes = append(l.changes, fmt.Sprintf("%s %s", change.Kind, change.Rule))
 	}
 	if l.saw != nil {
 		l.saw(l.node, plan)
@@ -91,7 +91,7 @@ func (l *life) look() {
 		}
 	}
 	if !l.until.IsZero() && !l.until.After(l.now) {
-		l.t.Fatalf("at %s the next look is due at %s: a manager would look for ever", l.clock(), l.until)
+		l.t.Fatalf("at %s the next look is due at %s: a manager would reconcile forever", l.clock(), l.until)
 	}
 }
 
@@ -154,16 +154,16 @@ func (l *life) want(state string) *life {
 		got = "held"
 	}
 	if got != state {
-		l.t.Fatalf("at %s the node is %s, must be %s; told: %v; %v", l.clock(), got, state, l.told, l.node.Annotations)
+		l.t.Fatalf("at %s the node is %s, must be %s; changes: %v; %v", l.clock(), got, state, l.changes, l.node.Annotations)
 	}
 	return l
 }
 
-// wantTold says what was told since it was last asked.
-func (l *life) wantTold(want ...string) *life {
+// wantChanges compares the changes since its last call.
+func (l *life) wantChanges(want ...string) *life {
 	l.t.Helper()
-	wantEqual(l.t, "told by "+l.clock(), l.told, want)
-	l.told = nil
+	wantEqual(l.t, "changes until "+l.clock(), l.changes, want)
+	l.changes = nil
 	return l
 }
 

@@ -19,8 +19,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// What is done often is done in a cheap way. It must give the answers of the plain way, which
-// is told here.
+// Frequent operations have an optimized implementation. Its results must equal those of the plain implementation here.
 
 func TestVerdictFollowsFromTheObservations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -105,7 +105,7 @@ func TestPlanBehaviour(t *testing.T) {
 		"bootstrap-only, not met, taint present, completed: removed": {rules: rules(boot), node: worker(unmet, tainted(hold), owns, completed("net")),
 			notes: []string{"net completed"}, changes: []string{"Removed net"}},
 		"bootstrap-only, met, completed: remembered no second time": untouched(worker(met, completed("net")), boot),
-		"bootstrap-only, completed in the older form: not written anew": untouched(
+		"bootstrap-only, completed in the older form: not written again": untouched(
 			worker(unmet, annotated(v1alpha1.CompletedPrefix+"net", "x")), boot),
 	})
 }
@@ -128,7 +128,7 @@ func TestPlanTaints(t *testing.T) {
 			taints: []string{networkTaint + "=pending:NoExecute", hold}, notes: []string{"net holds (added)"}, changes: []string{"Added net"}},
 		"a taint with another effect stays on release": untouched(
 			worker(reports("NetworkReady", True), tainted(networkTaint+"=pending:NoExecute")), rule("net")),
-		"a taint that somebody took off a held node is put back": {rules: rules(rule("net")), node: worker(owned("net", holdRecord)),
+		"a taint that a user removed from a held node is added again": {rules: rules(rule("net")), node: worker(owned("net", holdRecord)),
 			taints: []string{hold}, notes: []string{"net holds (added)"}, changes: []string{"Added net"}},
 		"a record without its taint goes on release": {rules: rules(rule("net")),
 			node: worker(reports("NetworkReady", True), owned("net", holdRecord))},

@@ -89,7 +89,7 @@ func TestPlanDoesExactlyWhatRulesRequire(t *testing.T) {
 		}
 		for _, id := range went {
 			if !d.removable[id] || d.held[id] {
-				t.Fatalf("%v was removed, and nobody let it go", id)
+				t.Fatalf("%v was removed, and no rule released it", id)
 			}
 		}
 		stayed := without(n.Taints, func(t corev1.Taint) bool { return !applied.Has(idOf(t)) })
@@ -104,7 +104,7 @@ func TestPlanDoesExactlyWhatRulesRequire(t *testing.T) {
 }
 
 // checkServed checks that each rule whose annotation the plan touches has a change in it: a
-// write that is refused must be told to every rule that needs it.
+// rejected write must be reported on every rule that needs it.
 func checkServed(t *rapid.T, plan *noderule.Plan) {
 	keys := slices.AppendSeq(slices.Clone(plan.Remove), maps.Keys(plan.Set))
 	for _, key := range keys {
@@ -125,7 +125,7 @@ func notIn(n *noderule.Node, taints []corev1.Taint) []noderule.TaintID {
 	return missing
 }
 
-// demands is what the rules want of a node, told in the plainest way.
+// demands is what the rules require of a node, in the plainest implementation.
 type demands struct {
 	held, released, removable map[noderule.TaintID]bool
 	holders, others           []string // keys of the records that must be there, and that must not

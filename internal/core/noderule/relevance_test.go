@@ -34,7 +34,7 @@ func (c relevanceCase) check(t *testing.T) {
 		}
 		wantEqual(t, direction+": rules concerned", got, c.concerned)
 		if got, want := book.Concerns(nodes[0], nodes[1]), len(c.concerned) > 0; got != want {
-			t.Errorf("%s: concerns somebody: %t, want %t", direction, got, want)
+			t.Errorf("%s: concerns a rule: %t, want %t", direction, got, want)
 		}
 	}
 }
@@ -87,20 +87,20 @@ func TestHeartbeatIsRelevantAfterAReleaseByTheDeadline(t *testing.T) {
 		before := worker(reports(network, True))
 		before.Annotations[key] = value
 		if got := book.Concerns(before, heard(before, noon.Add(time.Minute))); got != want {
-			t.Errorf("%s: a heartbeat concerns somebody: %t, want %t", value, got, want)
+			t.Errorf("%s: a heartbeat concerns a rule: %t, want %t", value, got, want)
 		}
 	}
 }
 
-// A clock that was set back makes what it says older: nobody may wait until it would have been so.
+// After a clock was set back, heartbeats are older: the node must be evaluated again at once.
 func TestOlderHeartbeatIsRelevant(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("net", requires(maxAge(requirement(network, True), time.Hour)))))
 	now := heard(worker(reports(network, True)), noon)
 	if book.Concerns(now, heard(now, noon.Add(time.Minute))) {
-		t.Error("a heartbeat of a node that is not held concerns somebody")
+		t.Error("a heartbeat of a node that is not held concerns a rule")
 	}
 	if !book.Concerns(now, heard(now, noon.Add(-2*time.Hour))) {
-		t.Error("a heartbeat of two hours ago concerns nobody")
+		t.Error("a heartbeat of two hours ago concerns no rule")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRelevantChanges(t *testing.T) {
 		"a record changes":                                {before: worker(owned("net", holdRecord)), after: worker(annotated(holdKey("net"), "x")), concerned: net},
 		"a completion appears":                            {before: worker(), after: worker(completed("net")), concerned: net},
 		"a completion of the older form appears":          {before: worker(), after: worker(annotated(v1alpha1.CompletedPrefix+"net", "x")), concerned: net},
-		"a node was created anew under its name":          {before: worker(), after: worker(recreated), concerned: net},
+		"a node was recreated with its name":              {before: worker(), after: worker(recreated), concerned: net},
 		"a heartbeat comes together with news": {before: worker(reports("Ready", True)),
 			after: worker(reports("Ready", False), reports("NetworkReady", True)), concerned: net},
 	} {
@@ -136,7 +136,7 @@ func TestRemovedDuplicateConditionIsRelevant(t *testing.T) {
 	once := worker(reports("NetworkReady", False))
 	book := noderule.NewRulebook(rules(rule("net")))
 	if book.Plan(twice, noon).Empty() != book.Plan(once, noon).Empty() && !book.Concerns(twice, once) {
-		t.Error("the plan changes, and the change is said to concern nobody")
+		t.Error("the plan changes, and Concerns is false for the change")
 	}
 }
 
@@ -154,7 +154,7 @@ func TestOwnedTaintOnAnUnselectedNodeIsRelevant(t *testing.T) {
 	}
 }
 
-// What a rule left behind must be swept, although no rule is concerned any more.
+// The records and taints of a deleted rule must be removed, although no rule is concerned.
 func TestRecordsOfUnknownRulesAreRelevantToThePlan(t *testing.T) {
 	for name, after := range map[string]*noderule.Node{
 		"a record of an unknown rule":     worker(owned("gone", holdRecord)),
@@ -164,7 +164,7 @@ func TestRecordsOfUnknownRulesAreRelevantToThePlan(t *testing.T) {
 		for books, book := range map[string]*noderule.Rulebook{"with rules": relevanceBook(), "without rules": noderule.NewRulebook(nil)} {
 			t.Run(name+", "+books, func(t *testing.T) {
 				if !book.Concerns(worker(), after) {
-					t.Error("said to concern nobody")
+					t.Error("Concerns is false")
 				}
 				if rules := book.Concerned(worker(), after); len(rules) > 0 {
 					t.Errorf("concerns rules: %v", rules)

@@ -20,14 +20,14 @@ func TestMinReadySeconds(t *testing.T) {
 			pass(59 * time.Second).want("held").
 			pass(time.Second).want("released")
 	})
-	t.Run("an interruption begins it anew", func(t *testing.T) {
+	t.Run("an interruption restarts it", func(t *testing.T) {
 		newLife(t, worker(), rule("net", wait)).
 			report(network, True).pass(50*time.Second).
 			report(network, False).pass(time.Second).
 			report(network, True).pass(59 * time.Second).want("held").
 			pass(time.Second).want("released")
 	})
-	t.Run("so does one that nobody saw", func(t *testing.T) {
+	t.Run("an unobserved interruption restarts it", func(t *testing.T) {
 		l := newLife(t, worker(), rule("net", wait)).report(network, True).pass(50 * time.Second)
 		l.do(func(n *noderule.Node) { // False and True again, between two looks
 			setCondition(n, network, False, l.now)
@@ -45,7 +45,7 @@ func TestMinReadySeconds(t *testing.T) {
 		l.do(func(n *noderule.Node) { setCondition(n, network, True, l.now.Add(30*time.Second)) })
 		l.pass(time.Minute).want("held").pass(31 * time.Second).want("released")
 	})
-	t.Run("a node that was not held is not taken away for it", func(t *testing.T) {
+	t.Run("a node that was not held is not held for it", func(t *testing.T) {
 		l := newLife(t, worker(reports(network, True)), rule("net", wait)).want("released")
 		l.do(func(n *noderule.Node) { n.Conditions[0].LastTransitionTime.Time = l.now }).want("released")
 	})
@@ -63,12 +63,12 @@ func TestMinReadySeconds(t *testing.T) {
 	t.Run("and one that has been ready for long does not", func(t *testing.T) {
 		n := worker(nodeCreatedAt(noon.Add(-2 * time.Hour)))
 		setCondition(n, network, True, noon.Add(-time.Hour))
-		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantTold("Completed net")
+		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantChanges("Completed net")
 	})
 	t.Run("nor one that is older than the rule, whatever its pods would say", func(t *testing.T) {
 		n := worker(nodeCreatedAt(dayOne.Add(-time.Hour)))
 		setCondition(n, network, True, noon.Add(-time.Second))
-		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantTold("Completed net")
+		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantChanges("Completed net")
 	})
 	t.Run("of anyOf the one that has been met for the longest time counts", func(t *testing.T) {
 		r := rule("net", wait, anyOf, requires(requirement(network, True), requirement("Backup", True)))
@@ -77,9 +77,9 @@ func TestMinReadySeconds(t *testing.T) {
 			pass(time.Second).want("released")
 	})
 	t.Run("it costs one note, and no event", func(t *testing.T) {
-		newLife(t, worker(), rule("net", wait)).wantTold("Added net").
-			report(network, True).wantTold("Noted net").
-			pass(time.Minute).wantTold("Removed net")
+		newLife(t, worker(), rule("net", wait)).wantChanges("Added net").
+			report(network, True).wantChanges("Noted net").
+			pass(time.Minute).wantChanges("Removed net")
 	})
 }
 
@@ -93,11 +93,11 @@ func TestMaxAge(t *testing.T) {
 	})
 	t.Run("heartbeats keep it released, and cost nothing", func(t *testing.T) {
 		l := newLife(t, worker(), rule("net", fresh)).report(network, True)
-		l.told = nil
+		l.changes = nil
 		for range 20 {
 			l.pass(time.Minute).report(network, True).want("released")
 		}
-		l.wantTold()
+		l.wantChanges()
 	})
 	t.Run("a condition without a heartbeat does not count", func(t *testing.T) {
 		newLife(t, worker(reports(network, True)), rule("net", fresh)).want("held").wantWhy("", "it has no heartbeat")
@@ -154,9 +154,9 @@ func TestBootstrapScopeBoot(t *testing.T) {
 	})
 	t.Run("not a reboot: released as soon as the node is Ready again", func(t *testing.T) {
 		l := up(t)
-		l.told = nil
+		l.changes = nil
 		l.report("Ready", False).want("held").pass(time.Minute).report("Ready", True).want("released").
-			wantTold("Added net", "Removed net")
+			wantChanges("Added net", "Removed net")
 	})
 	t.Run("what was reported between two looks may be from before: the next report counts", func(t *testing.T) {
 		up(t).report("Ready", Unknown).pass(time.Minute).
@@ -175,15 +175,15 @@ func TestBootstrapScopeBoot(t *testing.T) {
 	})
 	t.Run("who goes on to report while the kubelet hangs costs no write", func(t *testing.T) {
 		l := up(t).report("Ready", Unknown).want("held").pass(time.Minute).report(network, True)
-		l.told = nil
-		l.pass(time.Minute).report(network, True).pass(time.Minute).report(network, True).wantTold()
+		l.changes = nil
+		l.pass(time.Minute).report(network, True).pass(time.Minute).report(network, True).wantChanges()
 	})
 	t.Run("the time of being away is not one of being held", func(t *testing.T) {
 		l := up(t, deadline(10*time.Minute), releaseStuck).report("Ready", Unknown).want("held").
 			pass(20 * time.Minute).boot("b").want("held").
 			pass(9 * time.Minute).want("held")
-		l.told = nil
-		l.pass(time.Minute).want("released").wantTold("Removed net", "Expired net", "Completed net")
+		l.changes = nil
+		l.pass(time.Minute).want("released").wantChanges("Removed net", "Expired net", "Completed net")
 	})
 	t.Run("from Boot to Node and back, no node is held for a reboot in between", func(t *testing.T) {
 		l := up(t)
@@ -212,16 +212,16 @@ func TestBootstrapScopeBoot(t *testing.T) {
 	t.Run("a rule that did not look at boots before begins with the one that is", func(t *testing.T) {
 		n := worker(completed("net"), reports("Ready", True))
 		n.BootID = "a"
-		newLife(t, n, rule("net", perBoot)).want("released").wantTold("Noted net").boot("b").want("held")
+		newLife(t, n, rule("net", perBoot)).want("released").wantChanges("Noted net").boot("b").want("held")
 	})
 	t.Run("a node that does not say which boot it is in is left alone", func(t *testing.T) {
-		newLife(t, worker(completed("net"), reports("Ready", True)), rule("net", perBoot)).want("released").wantTold()
+		newLife(t, worker(completed("net"), reports("Ready", True)), rule("net", perBoot)).want("released").wantChanges()
 	})
 	t.Run("a completion of the older form counts for the boot that the node is in", func(t *testing.T) {
 		older := annotated(v1alpha1.CompletedPrefix+"net", `{"rule-name":"net"}`)
 		ready := worker(older, reports("Ready", True))
 		ready.BootID = "a"
-		newLife(t, ready, rule("net", perBoot, takenOverAt(noon))).want("released").wantTold("Noted net").boot("b").want("held")
+		newLife(t, ready, rule("net", perBoot, takenOverAt(noon))).want("released").wantChanges("Noted net").boot("b").want("held")
 		away := worker(older, reports("Ready", Unknown))
 		away.BootID = "a"
 		newLife(t, away, rule("net", perBoot, takenOverAt(noon))).want("held").pass(time.Minute).boot("b").want("held")
@@ -230,15 +230,15 @@ func TestBootstrapScopeBoot(t *testing.T) {
 		n := worker(reports("Ready", False))
 		n.BootID = "a"
 		newLife(t, n, rule("net", perBoot)).report(network, True).want("held").wantWhy(noderule.CauseNotReady, "[]").
-			pass(time.Minute).report("Ready", True).want("released").wantTold("Added net", "Removed net", "Completed net")
+			pass(time.Minute).report("Ready", True).want("released").wantChanges("Added net", "Removed net", "Completed net")
 	})
 	t.Run("the deadline does not release a node that is not Ready, which would be held again at once", func(t *testing.T) {
 		n := worker(reports("Ready", False))
 		n.BootID = "a"
 		newLife(t, n, rule("net", perBoot, deadline(10*time.Minute), releaseStuck)).
-			pass(10*time.Minute).want("held").wantTold("Added net", "Stuck net").
-			pass(time.Hour).want("held").wantTold().
-			report("Ready", True).want("released").wantTold("Removed net", "Expired net", "Completed net").
+			pass(10*time.Minute).want("held").wantChanges("Added net", "Stuck net").
+			pass(time.Hour).want("held").wantChanges().
+			report("Ready", True).want("released").wantChanges("Removed net", "Expired net", "Completed net").
 			report("Ready", Unknown).want("held")
 	})
 	t.Run("a report in the second of the boot counts", func(t *testing.T) {
@@ -264,39 +264,39 @@ func TestBootstrapScopeBoot(t *testing.T) {
 }
 
 func TestProgressDeadline(t *testing.T) {
-	t.Run("a node that is held too long is told of once", func(t *testing.T) {
-		l := newLife(t, worker(), rule("net", deadline(10*time.Minute))).wantTold("Added net")
-		l.pass(10*time.Minute - time.Second).wantTold().
-			pass(time.Second).wantTold("Stuck net").want("held").
-			pass(24 * time.Hour).wantTold().want("held")
+	t.Run("a node that is held too long is reported once", func(t *testing.T) {
+		l := newLife(t, worker(), rule("net", deadline(10*time.Minute))).wantChanges("Added net")
+		l.pass(10*time.Minute - time.Second).wantChanges().
+			pass(time.Second).wantChanges("Stuck net").want("held").
+			pass(24 * time.Hour).wantChanges().want("held")
 		if s := noderule.Summarize(l.book.Rules()[0], one(l.node), l.now, 0); s.Stuck != 1 {
 			t.Errorf("%d nodes are stuck, must be 1", s.Stuck)
 		}
-		l.report(network, True).wantTold("Removed net")
+		l.report(network, True).wantChanges("Removed net")
 		if s := noderule.Summarize(l.book.Rules()[0], one(l.node), l.now, 0); s.Stuck != 0 {
 			t.Errorf("%d nodes are stuck, must be 0", s.Stuck)
 		}
-		l.report(network, False).pass(10*time.Minute).wantTold("Added net", "Stuck net")
+		l.report(network, False).pass(10*time.Minute).wantChanges("Added net", "Stuck net")
 	})
 	t.Run("a node created with the taint counts from its creation", func(t *testing.T) {
 		n := worker(nodeCreatedAt(noon.Add(-5*time.Minute)), tainted(hold), annotated(holdKey("net"), `{"rule":"net","taint":"`+holdRecord+`","origin":"created"}`))
-		newLife(t, n, rule("net", deadline(10*time.Minute))).pass(5 * time.Minute).wantTold("Stuck net")
+		newLife(t, n, rule("net", deadline(10*time.Minute))).pass(5 * time.Minute).wantChanges("Stuck net")
 	})
-	t.Run("a hold of which nobody knows when it began counts from the first look", func(t *testing.T) {
+	t.Run("a hold with an unknown start counts from the first evaluation", func(t *testing.T) {
 		n := worker(tainted(hold), annotated(holdKey("net"), `{"rule":"net","taint":"`+holdRecord+`","origin":"labelled"}`))
-		newLife(t, n, rule("net", deadline(10*time.Minute))).wantTold("Noted net").pass(10 * time.Minute).wantTold("Stuck net")
+		newLife(t, n, rule("net", deadline(10*time.Minute))).wantChanges("Noted net").pass(10 * time.Minute).wantChanges("Stuck net")
 	})
 	t.Run("with Release a continuous rule lets go until the requirements were met once", func(t *testing.T) {
 		newLife(t, worker(), rule("net", deadline(10*time.Minute), releaseStuck)).
-			pass(10*time.Minute).want("released").wantTold("Added net", "Removed net", "Expired net").wantWhy(noderule.CauseDeadline, network+" is Unknown").
-			report(network, False).pass(24*time.Hour).want("released").wantTold().
-			report(network, True).want("released").wantTold("Forgotten net").
-			report(network, False).want("held").wantTold("Added net")
+			pass(10*time.Minute).want("released").wantChanges("Added net", "Removed net", "Expired net").wantWhy(noderule.CauseDeadline, network+" is Unknown").
+			report(network, False).pass(24*time.Hour).want("released").wantChanges().
+			report(network, True).want("released").wantChanges("Forgotten net").
+			report(network, False).want("held").wantChanges("Added net")
 	})
 	t.Run("with Release a bootstrap-only rule is done", func(t *testing.T) {
 		newLife(t, worker(), rule("net", deadline(10*time.Minute), releaseStuck, bootstrapOnly)).
-			pass(10*time.Minute).want("released").wantTold("Added net", "Removed net", "Expired net", "Completed net").
-			pass(24 * time.Hour).want("released").wantTold()
+			pass(10*time.Minute).want("released").wantChanges("Added net", "Removed net", "Expired net", "Completed net").
+			pass(24 * time.Hour).want("released").wantChanges()
 	})
 	t.Run("with Release and maxAge, who is heard of again is looked at", func(t *testing.T) {
 		r := rule("net", requires(maxAge(requirement(network, True), 2*time.Minute)), deadline(10*time.Minute), releaseStuck)
@@ -304,7 +304,7 @@ func TestProgressDeadline(t *testing.T) {
 		before := *l.node
 		l.report(network, True).want("released").wantWhy("", "")
 		if !l.book.Concerns(&before, heard(&before, l.now)) {
-			t.Error("a heartbeat of a node that was released by the deadline concerns nobody")
+			t.Error("a heartbeat of a node that was released by the deadline concerns no rule")
 		}
 		l.pass(2 * time.Minute).want("held")
 	})
@@ -351,7 +351,7 @@ func TestDependsOn(t *testing.T) {
 		taints(l, hold) // disk has not looked at it
 		l.report(network, True)
 		taints(l, diskHold)
-		l.wantTold("Added net", "Removed net", "Added disk")
+		l.wantChanges("Added net", "Removed net", "Added disk")
 	})
 	t.Run("while the first holds again, the second leaves the node as it is", func(t *testing.T) {
 		l := newLife(t, worker(reports(network, True), reports("DiskReady", True)), rule("net"), disk())
@@ -364,7 +364,7 @@ func TestDependsOn(t *testing.T) {
 		l := newLife(t, worker(reports("DiskReady", False)), rule("net"), disk(bootstrapOnly))
 		wantEqual(t, "annotations", notes(l.node, "net", "disk"), []string{"net holds (added)"})
 	})
-	t.Run("a rule that does not exist, only previews or does not select the node holds nobody up", func(t *testing.T) {
+	t.Run("a rule that does not exist, is in dry run or does not select the node blocks no rule", func(t *testing.T) {
 		for _, other := range []*v1alpha1.NodeReadinessRule{rule("other"), rule("net", dryRun), rule("net", selects("role", "control"))} {
 			l := newLife(t, worker(), other, disk(), rule("third", youngest, taintKey("readiness.k8s.io/Third")))
 			if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; v.Cause != "" || v.State != noderule.Held {
@@ -372,7 +372,7 @@ func TestDependsOn(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the deadline of the second begins when the first has let go", func(t *testing.T) {
+	t.Run("the deadline of the second begins when the first has released the node", func(t *testing.T) {
 		l := newLife(t, worker(tainted(hold, diskHold), owned("net", holdRecord), owned("disk", "readiness.k8s.io/DiskReady:NoSchedule")), rule("net"), disk(deadline(10*time.Minute), releaseStuck))
 		l.pass(15*time.Minute).report(network, True)
 		taints(l, diskHold)
@@ -381,26 +381,26 @@ func TestDependsOn(t *testing.T) {
 		l.pass(time.Second)
 		taints(l)
 	})
-	t.Run("each wait for the first begins the deadline of the second anew, and it is told again", func(t *testing.T) {
+	t.Run("each wait for the first restarts the deadline of the second, and it is reported again", func(t *testing.T) {
 		l := newLife(t, worker(reports(network, True)), rule("net"), disk(deadline(10*time.Minute)))
-		l.pass(10*time.Minute).wantTold("Added disk", "Stuck disk")
+		l.pass(10*time.Minute).wantChanges("Added disk", "Stuck disk")
 		l.report(network, False).pass(time.Hour).report(network, True).pass(10 * time.Minute)
-		if !slices.Contains(l.told, "Stuck disk") {
-			t.Errorf("told %v: not that the node is stuck again", l.told)
+		if !slices.Contains(l.changes, "Stuck disk") {
+			t.Errorf("changes are %v, without the second Stuck", l.changes)
 		}
 	})
-	t.Run("a rule that is done with the node waits for nobody", func(t *testing.T) {
+	t.Run("a rule that has completed the node waits for no rule", func(t *testing.T) {
 		l := newLife(t, worker(reports(network, True), reports("DiskReady", True)), rule("net"), disk(bootstrapOnly)).report(network, False)
 		if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; !v.Completed || v.Cause != "" {
 			t.Errorf("disk says %q, completed: %v", v.Cause, v.Completed)
 		}
 	})
-	t.Run("a taint that somebody takes off while the rule waits comes back", func(t *testing.T) {
+	t.Run("a taint that a user removes while the rule waits is added again", func(t *testing.T) {
 		l := newLife(t, worker(tainted(hold, diskHold), owned("net", holdRecord), owned("disk", "readiness.k8s.io/DiskReady:NoSchedule")), rule("net"), disk())
 		l.do(func(n *noderule.Node) { n.Taints = nil })
 		taints(l, hold, diskHold)
 	})
-	t.Run("a rule that leaves the node released because of its limit holds nobody up", func(t *testing.T) {
+	t.Run("a rule that leaves the node released because of its limit blocks no rule", func(t *testing.T) {
 		n := worker(reports("Ready", True), nodeCreatedAt(noon.Add(-time.Hour)))
 		l := &life{t: t, book: noderule.NewRulebook(rules(rule("net", maxUnavailable("0")), disk())), node: n, now: noon}
 		if v := l.book.Evaluate(l.node, l.now).Verdicts[1]; v.Cause != "" || v.State != noderule.Held {

@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// A change that is said to concern nobody is never looked at: if it asked for a plan after
-// all, the node would stay wrong until something else happens to it.
+// A change that concerns no rule is never evaluated: if it required a plan, the node would stay wrong until its next
+// relevant change.
 func TestIrrelevantChangeLeavesNothingToPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, n := noderule.NewRulebook(genRules(t, managedTaints)), genNode(t)
@@ -21,7 +21,7 @@ func TestIrrelevantChangeLeavesNothingToPlan(t *testing.T) {
 			return
 		}
 		if plan := book.Plan(after, noon); !plan.Empty() {
-			t.Fatalf("said to concern nobody, and yet: %+v", plan)
+			t.Fatalf("Concerns is false, but the plan is %+v", plan)
 		}
 	})
 }

@@ -52,13 +52,13 @@ func TestSummaryOfOneNode(t *testing.T) {
 		unsettled, carrying, toAdd, toRemove, unreported int
 	}{
 		"held, not written yet":                  {node: worker(notReadyYet), unsettled: 1, toAdd: 1},
-		"held, tainted by somebody":              {node: worker(notReadyYet, tainted(hold)), unsettled: 1},
+		"held, tainted by another":               {node: worker(notReadyYet, tainted(hold)), unsettled: 1},
 		"held, settled":                          {node: worker(notReadyYet, tainted(hold), owns), carrying: 1},
 		"held, taint taken off":                  {node: worker(notReadyYet, owns), unsettled: 1, carrying: 1, toAdd: 1},
 		"held, never reported":                   {node: worker(tainted(hold), owns), carrying: 1, unreported: 1},
 		"released, settled":                      {node: worker(ready)},
 		"released, still tainted":                {node: worker(ready, tainted(hold), owns), unsettled: 1, carrying: 1, toRemove: 1},
-		"released, tainted by somebody":          {node: worker(ready, tainted(hold)), unsettled: 1, toRemove: 1},
+		"released, tainted by another":           {node: worker(ready, tainted(hold)), unsettled: 1, toRemove: 1},
 		"released, record left":                  {node: worker(ready, owns), unsettled: 1, carrying: 1},
 		"not selected":                           {node: node()},
 		"not selected, tainted and owned":        {node: node(tainted(hold), owns), unsettled: 1, carrying: 1, toRemove: 1},

@@ -8,8 +8,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// The CRD refuses most of this; a rule stored under another CRD of the same API can still
-// have it, and its owner must learn which field to mend.
+// The CRD rejects most of these specs. A rule that was stored under another CRD of the same API can still have one, and its
+// status must name the field to fix.
 func TestInvalidRulesNameTheField(t *testing.T) {
 	for name, c := range map[string]struct {
 		option ruleOption
@@ -67,8 +67,8 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 	}
 }
 
-// The message becomes a condition of the rule: if it changed from one look to the next, so
-// would the status, for ever.
+// The message becomes a condition of the rule: if it differed between two reconciles, the manager would write the status
+// forever.
 func TestTheMessageIsTheSameEveryTime(t *testing.T) {
 	bad := rule("bad")
 	bad.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"a/a/a": "x", "b/b/b": "x", "c/c/c": "x", "d/d/d": "x"}

@@ -12,8 +12,8 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Rules that nobody enforces any more demand nothing, whatever their mode and the node's
-// conditions; of what they own, only the memory of completions stays.
+// Withdrawn rules require nothing, whatever their mode and the node's
+// conditions; of their annotations, only completion records stay.
 func TestWithdrawnRulesRemoveTheirHolds(t *testing.T) {
 	unmet := reports("NetworkReady", False)
 	for name, c := range map[string]struct {

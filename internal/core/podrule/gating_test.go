@@ -300,7 +300,7 @@ func TestARestartClosesNothing(t *testing.T) {
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 }
 
-// A new sandbox closes the gate before it is opened anew, whether somebody saw that the pod had none
+// A new sandbox closes the gate before it opens again, whether or not the agent observed that the pod had none
 // in between or not, and a component has to say yes again.
 func TestNewSandboxClosesTheGateUntilItsComponentsAreReady(t *testing.T) {
 	for name, watched := range map[string]bool{"seen": true, "not seen": false} {
@@ -394,12 +394,12 @@ func TestGateIsClosedFromABootUntilANewSandbox(t *testing.T) {
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b2 2026-11-16T12:01:01Z again")
 }
 
-// What a node told before it booted says nothing.
+// A node condition from before the boot does not count.
 func TestANodeConditionFromBeforeTheBootDoesNotCount(t *testing.T) {
 	w := newWorld(t, rule("network", components(v1alpha1.Component{Name: "flannel", NodeCondition: &v1alpha1.ConditionComponent{Type: "FlannelReady"}})))
 	w.subject.Node.Booted = noon.Add(-time.Minute)
-	told := corev1.NodeCondition{Type: "FlannelReady", Status: "True", LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)), LastHeartbeatTime: metav1.NewTime(noon.Add(-2 * time.Minute))}
-	w.subject.Node.Conditions = []corev1.NodeCondition{told}
+	stale := corev1.NodeCondition{Type: "FlannelReady", Status: "True", LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)), LastHeartbeatTime: metav1.NewTime(noon.Add(-2 * time.Minute))}
+	w.subject.Node.Conditions = []corev1.NodeCondition{stale}
 	w.pass(5 * time.Second)
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
@@ -450,7 +450,7 @@ func TestDeadlineStartsAgainWhenAGateCloses(t *testing.T) {
 	w.expect("True DeadlineExceeded", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 }
 
-// A gate that nobody waits for any more is open, for good; one that somebody else gave the pod is
+// A gate that no rule has anymore is open permanently; a gate of another controller is
 // none of our business.
 func TestAbandonedGates(t *testing.T) {
 	elsewhere := rule("elsewhere", namespaces(map[string]v1alpha1.LabelValue{"team": "other"}))
@@ -529,8 +529,8 @@ func TestAPodThatOptsOutLaterIsOpened(t *testing.T) {
 	w.expect("True NotSelected", "always NotSelected")
 }
 
-// A latch that is open for one sandbox is opened for all of them when nobody waits any more: else it
-// would wait for ever in the next one.
+// A latch that is open for one sandbox is opened for all of them when no rule selects the pod anymore: otherwise it
+// would wait forever in the next one.
 func TestAbandonedLatchIsOpenedForEverySandbox(t *testing.T) {
 	for name, decide := range map[string]func(w *world){
 		"by the agent":     func(w *world) { w.settle() },
@@ -567,18 +567,18 @@ func TestSelects(t *testing.T) {
 		namespace string
 		want      bool
 	}{
-		"everything":                  {rule("r"), "shop", true},
-		"not kube-system":             {rule("r"), "kube-system", false},
-		"not our own namespace":       {rule("r"), podrule.OwnNamespace, false},
-		"kube-system by a label":      {rule("r", namespaces(map[string]v1alpha1.LabelValue{"team": "a"})), "kube-system", false},
-		"kube-system by name":         {rule("r", namespaces(map[string]v1alpha1.LabelValue{corev1.LabelMetadataName: "kube-system"})), "kube-system", true},
-		"a label of the namespace":    {rule("r", namespaces(map[string]v1alpha1.LabelValue{"team": "a"})), "shop", true},
-		"another one":                 {rule("r", namespaces(map[string]v1alpha1.LabelValue{"team": "b"})), "shop", false},
-		"a label of the pod":          {rule("r", pods(map[string]v1alpha1.LabelValue{"app": "web"})), "shop", true},
-		"another label of the pod":    {rule("r", pods(map[string]v1alpha1.LabelValue{"app": "db"})), "shop", false},
-		"by name with the operator":   {rule("r", byName("In", "kube-system", "shop")), "kube-system", true},
-		"others than those by name":   {rule("r", byName("NotIn", "shop")), "kube-system", false},
-		"by a name that nobody wrote": {rule("r", byName("Exists")), "kube-system", false},
+		"everything":                {rule("r"), "shop", true},
+		"not kube-system":           {rule("r"), "kube-system", false},
+		"not our own namespace":     {rule("r"), podrule.OwnNamespace, false},
+		"kube-system by a label":    {rule("r", namespaces(map[string]v1alpha1.LabelValue{"team": "a"})), "kube-system", false},
+		"kube-system by name":       {rule("r", namespaces(map[string]v1alpha1.LabelValue{corev1.LabelMetadataName: "kube-system"})), "kube-system", true},
+		"a label of the namespace":  {rule("r", namespaces(map[string]v1alpha1.LabelValue{"team": "a"})), "shop", true},
+		"another one":               {rule("r", namespaces(map[string]v1alpha1.LabelValue{"team": "b"})), "shop", false},
+		"a label of the pod":        {rule("r", pods(map[string]v1alpha1.LabelValue{"app": "web"})), "shop", true},
+		"another label of the pod":  {rule("r", pods(map[string]v1alpha1.LabelValue{"app": "db"})), "shop", false},
+		"by name with the operator": {rule("r", byName("In", "kube-system", "shop")), "kube-system", true},
+		"others than those by name": {rule("r", byName("NotIn", "shop")), "kube-system", false},
+		"by a name without a value": {rule("r", byName("Exists")), "kube-system", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -639,7 +639,7 @@ func TestLatchKeyOfAVirtualMachineHasNoBootID(t *testing.T) {
 	w.expect("True AllComponentsReady", "open 10.0.0.7 - 2026-11-16T12:00:00Z")
 }
 
-// Without an agent only what nobody waits for, or not any longer, is opened; nothing is closed.
+// Without an agent only gates without a rule, or after their deadline, are opened; no gate is closed.
 func TestOrphans(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rules  []*v1alpha1.PodReadinessRule
@@ -675,7 +675,7 @@ func TestAnOrphanThatItsAgentHadWritten(t *testing.T) {
 	w.expect("True AgentGone", "always AgentGone")
 }
 
-// An open pod on a node without an agent is open, whoever asks.
+// An open pod on a node without an agent is open for every caller.
 func TestAnOpenOrphanIsNotWaiting(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.says("True")

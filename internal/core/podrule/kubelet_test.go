@@ -18,7 +18,7 @@ import (
 )
 
 // address lets the kubelet tell the pod's address, or that it has none yet: it does so when it has
-// pulled images, long after it told of the sandbox.
+// pulled images, long after it reported the sandbox.
 func (w *world) address(ip string) {
 	w.subject.Pod.Status.PodIP, w.subject.Pod.Status.PodIPs = ip, nil
 	if ip != "" {
@@ -90,9 +90,9 @@ func TestSandboxOlderThanTheBootIsAcceptedAfterTheSettleTime(t *testing.T) {
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 }
 
-// A pod waits since its address is known: before that nobody can program or ask anything.
+// A pod waits since its address is known: before that no component can program it or be probed.
 func TestADeadlineBeginsWithTheAddress(t *testing.T) {
-	for name, component := range map[string]v1alpha1.Component{"asked": byReach("path"), "told": byPodCondition("policy")} {
+	for name, component := range map[string]v1alpha1.Component{"probed": byReach("path"), "reported": byPodCondition("policy")} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network", components(component), deadline(60, v1alpha1.DeadlineOpen)))
 			w.address("")
@@ -141,7 +141,7 @@ func TestGateThatAnotherWriterClosesIsNotRewrittenAtOnce(t *testing.T) {
 	}
 }
 
-// A latch waits in the new sandbox of a pod whose gate nobody has closed.
+// A latch waits in the new sandbox of a pod whose gate was not closed.
 func TestTheLatchOfAnOrphanInANewSandbox(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after time.Duration
@@ -183,7 +183,7 @@ func TestAnOrphanOfAVirtualKubelet(t *testing.T) {
 	w.expect("True AgentGone", "always AgentGone")
 }
 
-// Whoever fills the annotations of a pod keeps no gate closed by it.
+// An account that fills the annotations of a pod cannot keep its gate closed.
 func TestAPatchOfAPodThatTakesNoMoreAnnotations(t *testing.T) {
 	refused := func(at ...string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.TooLong(field.NewPath(at[0], at[1:]...), "", 262144)})

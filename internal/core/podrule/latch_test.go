@@ -215,7 +215,7 @@ func TestAPodWithAClosedLatchDoesNotCountAsOpen(t *testing.T) {
 	}
 }
 
-// Only a caller that delivers keys touches them: a clean-up, or a command, does not.
+// Only a caller that delivers keys touches them: the cleanup, or a command, does not.
 func TestOnlyAnAgentTouchesKeys(t *testing.T) {
 	w := held(t)
 	w.subject.Delivers = false
