@@ -1,6 +1,6 @@
 package integration_test
 
-// everyLeaf is what the manifests below must say, together.
+// everyLeaf lists the fields that the manifests below must use, together.
 var everyLeaf = []string{
 	".spec.conditions[].type",
 	".spec.conditions[].requiredStatus=True",
@@ -30,7 +30,7 @@ var everyLeaf = []string{
 	".spec.dryRun=false",
 }
 
-// wild are rules as users write them. Each selects a label that no node of these tests has.
+// wild are typical rules of users. Each selects a label that no node of these tests has.
 var wild = map[string]string{
 	"storage, several conditions and a preview": `
 apiVersion: readiness.node.x-k8s.io/v1alpha1
@@ -122,7 +122,7 @@ spec:
     - {key: nvidia.com/gpu.present, operator: Exists}
     - {key: node-role.kubernetes.io/control-plane, operator: DoesNotExist}
 `,
-	"a taint that the autoscaler knows": `
+	"a taint that the autoscaler ignores": `
 kind: NodeReadinessRule
 apiVersion: readiness.node.x-k8s.io/v1alpha1
 metadata:

@@ -19,8 +19,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// metricsOf are the series of a rule, by name and other labels, with their value (the count,
-// of histograms).
+// metricsOf returns the series of a rule by name and other labels, with their value, or the count of a histogram.
 func metricsOf(t *testing.T, rule string) map[string]float64 {
 	t.Helper()
 	families, err := shared.Metrics.Gather()
@@ -106,12 +105,12 @@ func TestMetricsHaveTheNamesOfTheSharedAPI(t *testing.T) {
 		}
 	}
 
-	// When the rule is gone, so are its series.
+	// The series are removed with the rule.
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	testenv.Eventually(t, "the series to be gone", func(context.Context) error {
+	testenv.Eventually(t, "removal of the series", func(context.Context) error {
 		for name := range metricsOf(t, id) {
 			if !strings.HasPrefix(name, "node_readiness_rules_total") && !strings.HasPrefix(name, "node_readiness_build_info") &&
 				!strings.HasPrefix(name, "node_readiness_write_conflicts_total") &&
@@ -125,7 +124,7 @@ func TestMetricsHaveTheNamesOfTheSharedAPI(t *testing.T) {
 	})
 }
 
-// A refused write is counted by rule and reason.
+// Rejected writes are counted by rule and reason.
 func TestRefusedWritesAreCounted(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -137,7 +136,7 @@ func TestRefusedWritesAreCounted(t *testing.T) {
 	})
 	testenv.Eventually(t, "the count", func(context.Context) error {
 		if got := metricsOf(t, id)["node_readiness_failures_total{reason=Invalid}"]; got < 1 {
-			return fmt.Errorf("is %v", got)
+			return fmt.Errorf("the count is %v", got)
 		}
 		return nil
 	})
@@ -160,7 +159,7 @@ func TestMetricsCountStuckAndLimitedNodes(t *testing.T) {
 	for name := range cases {
 		c.CreateNode(t, testenv.Node(id+"-"+name, testenv.Pool(id+"-"+name)), corev1.ConditionFalse)
 	}
-	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes are to be older
+	time.Sleep(1100 * time.Millisecond) // creation times have whole seconds, and the nodes must be older
 	for name, test := range cases {
 		c.Create(t, testenv.Rule(id+"-"+name, test.change))
 	}
@@ -169,12 +168,12 @@ func TestMetricsCountStuckAndLimitedNodes(t *testing.T) {
 	for name, test := range cases {
 		testenv.Eventually(t, test.series, func(context.Context) error {
 			if got := metricsOf(t, id+"-"+name)[test.series]; got != 1 {
-				return fmt.Errorf("it is %v, want 1", got)
+				return fmt.Errorf("got %v, want 1", got)
 			}
 			return nil
 		})
 	}
 	if got := metricsOf(t, id+"-second")["node_readiness_blocked_nodes{condition="+testenv.Condition+"}"]; got != 0 {
-		t.Errorf("a rule that waits for another is said to hold %v nodes because of its condition", got)
+		t.Errorf("a rule that waits for its dependency counts %v nodes as held because of its condition", got)
 	}
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// compacted are arguments of an API server that soon forgets old states.
+// compacted are the arguments of an API server that compacts old revisions soon.
 var compacted = []string{"--etcd-compaction-interval=1s"}
 
-// awaitExpiry waits until the API server has forgotten the state of nodes that is the latest one now.
-// Continue tokens that refer to it have expired then.
+// awaitExpiry waits until the API server has compacted the current revision of nodes. Continue tokens of that revision
+// have then expired.
 func awaitExpiry(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	var latest corev1.NodeList
@@ -35,18 +35,18 @@ func awaitExpiry(t *testing.T, c *testenv.Cluster) {
 		return
 	}
 	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "later-"}}
-	c.Create(t, marker) // etcd keeps the latest state
+	c.Create(t, marker) // etcd keeps the latest revision
 	exact := &client.ListOptions{Limit: 1, Raw: &metav1.ListOptions{ResourceVersion: latest.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}}
-	testenv.Eventually(t, "state "+latest.ResourceVersion+" to expire", func(ctx context.Context) error {
+	testenv.Eventually(t, "revision "+latest.ResourceVersion+" to expire", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &corev1.NodeList{}, exact); !apierrors.IsResourceExpired(err) {
-			return fmt.Errorf("it has not (%v)", err)
+			return fmt.Errorf("it has not expired (%v)", err)
 		}
 		return nil
 	})
 }
 
-// A list whose continue token has expired between two pages goes on after the last object, and visits no
-// object twice. New objects do not matter.
+// If the continue token of a list expires between two pages, the list continues after the last object and visits no
+// object twice, also if objects were created meanwhile.
 func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartOwnCluster(t, compacted...)
@@ -78,15 +78,15 @@ func TestAListGoesOnWhenItsContinueTokenExpires(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("listed are %v, want %v", got, want)
+		t.Errorf("listed %v, want %v", got, want)
 	}
 	if expired != 1 {
-		t.Errorf("%d requests were answered with 410, want 1", expired)
+		t.Errorf("%d responses with 410, want 1", expired)
 	}
 }
 
-// A manager whose list of all nodes takes longer than the API server remembers the state still learns how
-// many nodes are held, and counts none of them twice.
+// If the manager's list of all nodes takes longer than the API server keeps the revision, the manager still counts all
+// held nodes, and none twice.
 func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	t.Parallel()
 	const fleet, limit = 205, 3 // more than a page
@@ -103,7 +103,7 @@ func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	var first atomic.Bool // the last request was for a first page
 	proxy.Set(testenv.Fault{
 		Of: func(a testenv.Arrival) bool {
-			// The second page of every list expires. A page after an expired one is read at once.
+			// The second page of every list expires. The page after an expired one is not delayed.
 			return a.What() == "list nodes" && first.Swap(!a.Continues) && a.Continues
 		},
 		Hold: func(context.Context) { awaitExpiry(t, c) },
@@ -119,7 +119,7 @@ func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	for i := range 2 * limit {
 		c.SetCondition(t, node(fleet-1-i), testenv.Condition, corev1.ConditionFalse)
 	}
-	testenv.Eventually(t, "as many nodes to be held as may be", func(context.Context) error {
+	testenv.Eventually(t, "as many held nodes as maxUnavailable allows", func(context.Context) error {
 		if now := away.now(); len(now) != limit {
 			return errors.New(strings.Join(now, ", "))
 		}
@@ -127,7 +127,7 @@ func TestMaxUnavailableCountsNodesOnceWhenAListExpires(t *testing.T) {
 	})
 	c.EventuallyRule(t, rule.Name, "limited", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonLimited))
 	if most := away.mostEver(); most != limit {
-		t.Errorf("%d nodes were held at one time, want %d", most, limit)
+		t.Errorf("%d nodes were held at the same time, want %d", most, limit)
 	}
 	gone := 0
 	for _, r := range c.Requests(t, testenv.ManagerUser) {
