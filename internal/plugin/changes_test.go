@@ -32,7 +32,7 @@ func tellAll(t *testing.T, held bool, steps []step) {
 	told := plugin.NewChanges(held)
 	for i, s := range steps {
 		if got := told.Lines(s.delta, noon.Add(time.Duration(i)*time.Second)); !slices.Equal(got, s.want) {
-			t.Errorf("step %d: told %q, want %q", i, got, s.want)
+			t.Errorf("step %d: got %q, want %q", i, got, s.want)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestUnchangedLineIsNotRepeated(t *testing.T) {
 		{nodesOf(isHeld("a"), isReleased("b")), []string{"12:00:00 a Held by network", "12:00:00 b Released"}},
 		{nodesOf(cordoned), nil},
 		{nodesOf(isReleased("a"), isReleased("b")), []string{"12:00:02 a Released"}},
-		{live.Delta{Gone: []string{"a", "never told"}}, []string{"12:00:03 a is gone"}},
+		{live.Delta{Gone: []string{"a", "never shown"}}, []string{"12:00:03 a is gone"}},
 		{nodesOf(isReleased("a")), []string{"12:00:04 a Released"}},
 	})
 }

@@ -15,7 +15,7 @@ var Picture = picture
 // Changes is what watch writes where there is no terminal.
 type Changes struct{ changes }
 
-// NewChanges has told nothing yet.
+// NewChanges has written no lines yet.
 func NewChanges(held bool) *Changes {
 	return &Changes{changes{held: held, nodes: map[string]string{}}}
 }

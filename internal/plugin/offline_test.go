@@ -38,7 +38,7 @@ items:
 - {apiVersion: v1, kind: Node, metadata: {name: other, uid: c}}
 `
 
-// aged is a dump of nodes that is years old; one had been silent for a while by then.
+// aged is a dump of nodes that is years old. The heartbeat of one node is stale at the time of the dump.
 const aged = `apiVersion: v1
 kind: List
 items:
@@ -149,7 +149,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 		"simulate refuses errors":          {[]string{"simulate", "-f", "bad.yaml", "--nodes", "nodes.yaml"}, "", 3, "", "error: bad.yaml"},
 		"simulate, evictions":              {[]string{"simulate", "-f", "evicts.yaml", "--nodes", "nodes.yaml"}, "", 0, "EVICTIONS: pods that do not tolerate readiness.k8s.io/NetworkReady:NoExecute would be evicted from 1 node.", ""},
 		"simulate as of then":              {[]string{"simulate", "-f", "fresh/a.yaml", "--nodes", "fresh/nodes"}, "", 0, "1 node would change:", ""},
-		"simulate says when":               {[]string{"simulate", "-f", "fresh/a.yaml", "--nodes", "fresh/nodes"}, "", 0, "If this were applied at 2020-02-02T12:00:00Z (2 nodes evaluated", ""},
+		"simulate with a dump":             {[]string{"simulate", "-f", "fresh/a.yaml", "--nodes", "fresh/nodes"}, "", 0, "If this were applied at 2020-02-02T12:00:00Z (2 nodes evaluated", ""},
 		"simulate with rules":              {[]string{"simulate", "-f", "rule.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "No node taints would change.", ""},
 		"simulate a change that is none":   {[]string{"simulate", "-f", "other.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "Rule network cannot be changed in place", "the API server would reject this change of NodeReadinessRule/network"},
 		"simulate a change of maxAge":      {[]string{"simulate", "-f", "fresh/a.yaml", "--nodes", "nodes.yaml", "--rules", "rule.yaml"}, "", 0, "1 node would change:", ""},
@@ -201,7 +201,7 @@ func TestOutputForPrograms(t *testing.T) {
 	}
 }
 
-// Names in files are texts of others too, whatever the format.
+// Names in files are untrusted text, in every format.
 func TestOutputHasNoControlCharacters(t *testing.T) {
 	home(t)
 	hostile := strings.Replace(rule, "name: network", `name: "x\x1b[2J\u009b31m\x7f"`, 1)

@@ -22,7 +22,7 @@ func TestTimeOfADumpIgnoresAHeartbeatThatIsAhead(t *testing.T) {
 		"one is ahead":          {[]time.Duration{-4 * time.Minute, 0, time.Hour}, 0},
 		"one is dead":           {[]time.Duration{-time.Hour, 0, -time.Minute}, 0},
 		"one alone":             {[]time.Duration{0}, 0},
-		"nobody agrees":         {[]time.Duration{-time.Hour, 0}, 0},
+		"no two agree":          {[]time.Duration{-time.Hour, 0}, 0},
 		"most are dead by then": {[]time.Duration{-3 * time.Hour, -2 * time.Hour, -time.Minute, 0}, 0},
 	} {
 		var nodes []*corev1.Node

@@ -38,7 +38,7 @@ func logged(t *testing.T, args ...string) string {
 
 func TestClientLogsOnlyWithVerbosity(t *testing.T) {
 	if got := logged(t, "options"); got != "" {
-		t.Errorf("nobody asked, and it logs %q", got)
+		t.Errorf("without -v it logs %q", got)
 	}
 	if got := logged(t, "options", "-v=2"); !strings.Contains(got, "Failed to watch") || !strings.Contains(got, "in detail") {
 		t.Errorf("with -v=2 it logs %q", got)

@@ -1,4 +1,4 @@
-// Package cli tests kubectl readiness: the real binary against a real API server.
+// Package cli tests the binary of kubectl readiness against a real API server.
 package cli_test
 
 import (

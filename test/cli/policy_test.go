@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// What the plugin prints is what a manager that manages the policies has written, for rules of all kinds.
+// The plugin prints the policies that a manager with --manage-policies writes, for rules of all kinds.
 func TestPolicyPrintsWhatTheManagerWrites(t *testing.T) {
 	c := cluster(t)
 	id := testenv.NameOf(t)
@@ -63,7 +63,7 @@ func TestPolicyPrintsWhatTheManagerWrites(t *testing.T) {
 	u.run(t, "sh", "-c", "kubectl readiness policy --latch-image= | kubectl diff -f -").expect(t, 0)
 }
 
-// Without the manager's Deployment the plugin cannot know the latch, and names the flag.
+// Without the manager's Deployment the latch image is unknown, and the error names the flag.
 func TestPolicyNamesTheFlagOfTheLatch(t *testing.T) {
 	c := cluster(t)
 	id := testenv.NameOf(t)

@@ -18,10 +18,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// user is somebody at a shell.
+// user is a user at a shell.
 type user struct{ home string }
 
-// admin may do everything.
+// admin has all permissions.
 func admin(t *testing.T, c *testenv.Cluster) user { return userOf(t, c.Config) }
 
 func userOf(t *testing.T, config *rest.Config) user {
@@ -33,7 +33,7 @@ func userOf(t *testing.T, config *rest.Config) user {
 	return u
 }
 
-// reader may get, list and watch these resources, and nothing else.
+// reader may only get, list and watch these resources.
 func reader(t *testing.T, c *testenv.Cluster, resources ...string) user {
 	t.Helper()
 	name := testenv.NameOf(t) + "-" + strings.Join(resources, "-")
@@ -59,7 +59,7 @@ func (u user) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// answer is what came of a command.
+// answer is the result of a command.
 type answer struct {
 	code           int
 	stdout, stderr string
@@ -84,7 +84,7 @@ func (u user) readiness(t *testing.T, args ...string) answer {
 	return u.run(t, filepath.Join(plugin, "kubectl-readiness"), args...)
 }
 
-// expect fails unless the command ended with this code and said all of these words.
+// expect fails unless the command ended with this code and printed all of these words.
 func (a answer) expect(t *testing.T, code int, words ...string) {
 	t.Helper()
 	if a.code != code {

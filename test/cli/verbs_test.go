@@ -32,7 +32,7 @@ func scene(t *testing.T, c *testenv.Cluster) (rule, held, released string) {
 	return rule, held, released
 }
 
-// Reading nodes and rules is all that it takes.
+// Permission to read nodes and rules is enough.
 func TestEveryVerbWithTheLeastRights(t *testing.T) {
 	c := cluster(t)
 	rule, held, released := scene(t, c)
@@ -70,7 +70,7 @@ func TestEveryVerbWithTheLeastRights(t *testing.T) {
 			t.Errorf("got %+v", explanation)
 		}
 		if admin := admin(t, c).readiness(t, "why", held); !strings.Contains(admin.stdout, "Events") || strings.Contains(admin.stdout, "Could not be read") {
-			t.Errorf("somebody who may see events does not:\n%s", admin.stdout)
+			t.Errorf("a user who may read events does not see them:\n%s", admin.stdout)
 		}
 	})
 	t.Run("simulate", func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestALostConnectionIsShownAndComesBack(t *testing.T) {
 	}
 }
 
-// The server is there, and the cluster is not: the page must not look live.
+// While the server has no connection to the cluster, the page must not show Live.
 func TestALostClusterIsShownAndComesBack(t *testing.T) {
 	fleet, _ := crowd(30)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)
@@ -87,7 +87,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	}
 }
 
-// What appears must not move what is there: nobody clicks on what has just jumped away.
+// New elements must not move existing ones: users would click on the wrong tile.
 func TestUpdatesDoNotShiftTheLayout(t *testing.T) {
 	fleet, machines := crowd(300)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800)

@@ -12,8 +12,8 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 )
 
-// made is a rule that a manager enforces on nodes labelled with its name, until the condition
-// of this type is True.
+// made returns a rule that holds the nodes labelled with its name until the condition of this type is True. Its status
+// is that of an enforced rule.
 func made(name, condition string, created time.Time, change ...func(*v1alpha1.NodeReadinessRule)) *v1alpha1.NodeReadinessRule {
 	rule := &v1alpha1.NodeReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(created)},
@@ -35,7 +35,7 @@ func made(name, condition string, created time.Time, change ...func(*v1alpha1.No
 	return rule
 }
 
-// machine is a node that joined at a time; its methods say what rules see of it.
+// machine is a node that joined at a time. Its methods set what rules evaluate.
 type machine struct{ *corev1.Node }
 
 func joined(name string, created time.Time) machine {
@@ -55,7 +55,7 @@ func (m machine) held(rule string) machine {
 	return m
 }
 
-// says gives the node a condition.
+// says adds a condition to the node.
 func (m machine) says(condition string, status corev1.ConditionStatus, reason, message string, at time.Time) machine {
 	m.Status.Conditions = append(m.Status.Conditions, corev1.NodeCondition{
 		Type: corev1.NodeConditionType(condition), Status: status, Reason: reason, Message: message,

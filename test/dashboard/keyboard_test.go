@@ -14,7 +14,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/dashboard"
 )
 
-// focused is the name of the tile that has the keyboard, else what else has it.
+// focused is the name of the focused tile, or the id of another focused element.
 const focused = `(document.activeElement.dataset.name ?? document.activeElement.id)`
 
 func (p *opened) press(keys ...string) {
@@ -27,7 +27,7 @@ func (p *opened) press(keys ...string) {
 func (p *opened) focusIs(want string) {
 	p.t.Helper()
 	if got := value[string](p, focused); got != want {
-		p.t.Errorf("%q has the keyboard, want %q", got, want)
+		p.t.Errorf("%q has the focus, want %q", got, want)
 	}
 }
 
@@ -93,13 +93,13 @@ func TestFiltersShowOnlyMatchingNodes(t *testing.T) {
 	p.run(`document.querySelector(".number[data-state=Held]").click()`)
 	is("worker-91 of them", 1)
 	fleet.Put(joined("worker-999", time.Now()).held("network").Node)
-	is("and a new one that is like that", 2)
+	is("and a new one that matches", 2)
 	p.run(`document.getElementById("search").value = "not reported"; document.getElementById("search").dispatchEvent(new Event("input"))`)
 	is("those where something is not reported", 11)
 	p.run(`document.getElementById("search").value = ""; document.getElementById("search").dispatchEvent(new Event("input"))`)
 	p.run(`document.querySelector(".number[data-state=NotSelected]").click()`)
 	is("none", 0)
-	p.until("words for it", `document.getElementById("nothing").checkVisibility() && document.getElementById("nothing").textContent === "No node matches the filter."`)
+	p.until("the empty text", `document.getElementById("nothing").checkVisibility() && document.getElementById("nothing").textContent === "No node matches the filter."`)
 
 	fleet.Put(joined("alone", time.Now()).Node)
 	is("the one that no rule selects", 1)

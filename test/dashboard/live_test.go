@@ -54,7 +54,7 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 	c.SetCondition(t, name, testenv.Condition, corev1.ConditionTrue)
 	p.until("the tile to be released", tile(name)+`.dataset.state === "Released"`)
 	p.until("the explanation to follow", panel+`.querySelector(".headline").textContent.includes(" is released")`)
-	p.until("a screen reader to be told", `document.getElementById("said").textContent === "`+name+` is now released"`)
+	p.until("the announcement for screen readers", `document.getElementById("announcement").textContent === "`+name+` is now released"`)
 	p.until("the rule to count it", `document.querySelector("[data-rule='`+name+`'] .counts").textContent.startsWith("0 held · 1 released")`)
 	p.until("the distribution", `document.getElementById("times-summary").textContent.includes("median")`)
 
@@ -69,7 +69,7 @@ func TestThePageFollowsARealCluster(t *testing.T) {
 	}
 }
 
-// bomb is text that says whether it was run.
+// bomb is text that sets window.hacked if it is executed.
 const bomb = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload="window.hacked=1">"'><b>bold</b>`
 
 func TestHostileTextsOfAClusterDoNotExecute(t *testing.T) {
@@ -97,11 +97,11 @@ func TestHostileTextsOfAClusterDoNotExecute(t *testing.T) {
 	p.harmless(bomb)
 }
 
-// harmless fails the test if a text was taken for markup.
+// harmless fails the test if a text was interpreted as markup.
 func (p *opened) harmless(text string) {
 	p.t.Helper()
 	if value[bool](p, `window.hacked !== undefined`) {
-		p.t.Error("a text of a stranger was run")
+		p.t.Error("untrusted text was executed")
 	}
 	if n := value[int](p, `document.querySelectorAll("main img, .panel img, main script, .panel script, main b, .panel b, svg[onload]").length`); n != 0 {
 		p.t.Errorf("%d elements were made from a text", n)

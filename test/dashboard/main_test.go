@@ -1,7 +1,7 @@
-// Package dashboard tests the page in a real browser: against a real API server and manager,
-// and with fleets that are fed by hand where numbers or hostile names matter.
+// Package dashboard tests the page in a real browser: against a real API server and manager, and with synthetic fleets
+// for large numbers of nodes and hostile names.
 //
-// Without a Chromium the tests are skipped, unless READYGATE_BROWSER=required.
+// Without Chromium the tests are skipped, unless READYGATE_BROWSER=required.
 package dashboard_test
 
 import (

@@ -41,7 +41,7 @@ func serveOn(t *testing.T, listener net.Listener, server *dashboard.Server) stri
 
 type action = chromedp.Action[chromedp.Void]
 
-// opened is a page in a tab. What the browser complains about fails the test.
+// opened is a page in a tab. Console errors and warnings fail the test.
 type opened struct {
 	t   *testing.T
 	ctx context.Context
@@ -81,10 +81,10 @@ func send[P, R any](command cdp.Command[P, R], params P) action {
 	})
 }
 
-// tolerate names complaints that the test provokes.
+// tolerate names console messages that the test provokes.
 func (p *opened) tolerate(texts ...string) { p.tolerated = append(p.tolerated, texts...) }
 
-// quiet fails the test for errors of the console, exceptions, and what the content policy refused.
+// quiet fails the test for console errors, exceptions, and violations of the content security policy.
 func (p *opened) quiet() {
 	const last = "this is the end of the test"
 	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](`console.log("`+last+`")`)); err != nil {
@@ -97,7 +97,7 @@ func (p *opened) quiet() {
 		}
 		tolerated := slices.ContainsFunc(p.tolerated, func(text string) bool { return strings.Contains(message.Text, text) })
 		if bad := message.Type == chromedp.ConsoleError || message.Type == chromedp.ConsoleWarning || message.IsException(); bad && !tolerated {
-			p.t.Errorf("the browser complains: %s (%s)", message, message.URL)
+			p.t.Errorf("console message: %s (%s)", message, message.URL)
 		}
 	}
 }

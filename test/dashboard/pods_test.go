@@ -88,7 +88,7 @@ func TestPodsThatWaitAreShown(t *testing.T) {
 	p.press(kb.Escape)
 	p.until("the panel to close", `!`+panel+`.open`)
 	if got := value[string](p, `document.activeElement.dataset.pod`); got != "shop/web-1" {
-		t.Errorf("%q has the keyboard", got)
+		t.Errorf("%q has the focus", got)
 	}
 
 	fleet.Put(gated("web-1", 3, corev1.ConditionTrue, ""))

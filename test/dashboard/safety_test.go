@@ -53,7 +53,7 @@ func TestStuckAndLimitedNodesHaveDistinctTiles(t *testing.T) {
 		}
 	}
 
-	// Each has a shape of its own: colours alone do not tell.
+	// Each state has a shape of its own, not only a colour.
 	for density, part := range map[string]string{"large": "::before", "medium": "", "tiny": ""} {
 		p.run(`document.getElementById("tiles").dataset.density = "` + density + `"`)
 		shapes := map[string]string{}

@@ -141,7 +141,7 @@ func (s *scene) rules() []client.Object {
 	}
 }
 
-// explanation adds what a cluster would: who wrote a condition, and events.
+// explanation adds the writer of a condition, and events, as in a real cluster.
 func (s *scene) explanation(ctx context.Context, node string) (view.Explanation, error) {
 	explanation, _ := s.fleet.Explanation(ctx, node)
 	for i := range explanation.Chapters {

@@ -13,12 +13,12 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// prefers makes the browser say what its user prefers.
+// prefers emulates a preference of the user.
 func prefers(feature, value string) action {
 	return send(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
 }
 
-// picture writes what is seen into the docs.
+// picture writes a screenshot into the docs.
 func (p *opened) picture(name string) {
 	p.t.Helper()
 	data, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
@@ -30,11 +30,11 @@ func (p *opened) picture(name string) {
 	}
 }
 
-// The pictures of the docs are made by this test, when somebody asks for them. History is kept
-// once a second, so this takes as many seconds as the scene has steps.
+// This test writes the screenshots of the docs, if UPDATE_SCREENSHOTS is set. History is recorded once per second, so the
+// test takes as many seconds as the scene has steps.
 func TestPictures(t *testing.T) {
 	if os.Getenv("UPDATE_SCREENSHOTS") == "" {
-		t.Skip("UPDATE_SCREENSHOTS=1 makes the pictures of the docs anew")
+		t.Skip("UPDATE_SCREENSHOTS=1 updates the screenshots of the docs")
 	}
 	const steps = 55
 	s := newScene()

@@ -81,7 +81,7 @@ func randomise(t *testing.T, c *testenv.Cluster, r *rand.Rand, node string) {
 	if r.IntN(3) == 0 {
 		changed.Status.NodeInfo.BootID = fmt.Sprint("boot-", r.IntN(3))
 	}
-	if r.IntN(3) == 0 { // nobody has heard of it for long
+	if r.IntN(3) == 0 { // a stale heartbeat
 		changed.Status.Conditions = append(changed.Status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeConditionType(conditionTypes[r.IntN(len(conditionTypes))]), Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(time.Now().Add(-2 * time.Hour)),
 		})
@@ -140,8 +140,7 @@ func nodesOf(list *corev1.NodeList) func(func(*noderule.Node) bool) {
 	}
 }
 
-// One answer, many askers: on random clusters, through random changes, whoever is asked says
-// what the manager has done.
+// On random clusters with random changes, every view shows what the manager has done.
 func TestEveryViewAgreesWithTheManager(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -173,7 +172,7 @@ func TestEveryViewAgreesWithTheManager(t *testing.T) {
 	}
 }
 
-// agree waits until the manager is done, and asks everybody.
+// agree waits until the manager is done, and compares all views.
 func (a *askers) agree(t *testing.T, c *testenv.Cluster, names []string) {
 	t.Helper()
 	rules := quiet(t, c)
@@ -185,7 +184,7 @@ func (a *askers) agree(t *testing.T, c *testenv.Cluster, names []string) {
 				return fmt.Errorf("rule %s: the line counts %+v, the manager %+v", line.Name, line.Count, *s)
 			}
 			if accepted := testenv.Is(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)(rules[i]); accepted == (line.Standing == v1alpha1.ReasonConflict) {
-				return fmt.Errorf("rule %s: the line says %s", line.Name, line.Standing)
+				return fmt.Errorf("rule %s: the row has %s", line.Name, line.Standing)
 			}
 		}
 		return nil
@@ -195,7 +194,7 @@ func (a *askers) agree(t *testing.T, c *testenv.Cluster, names []string) {
 	}
 }
 
-// agreeOn asks everybody about one node.
+// agreeOn compares all views of one node.
 func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testenv.Cluster, name string) error {
 	t.Helper()
 	var node corev1.Node
@@ -206,11 +205,11 @@ func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testenv.Cluster, 
 	why, page := a.why(t, name), a.explanation(t, name)
 	for who, state := range map[string]noderule.State{"why": why.State, "the page": page.State, "its tile": a.tiles(t)[name]} {
 		if (state == noderule.Held) != held {
-			return fmt.Errorf("tainted by the manager: %v, %s says %q; taints %v, annotations %v, conditions %v", held, who, state, node.Spec.Taints, node.Annotations, node.Status.Conditions)
+			return fmt.Errorf("tainted by the manager: %v, %s has %q; taints %v, annotations %v, conditions %v", held, who, state, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 		}
 	}
 	if held != (strings.Contains(why.Headline, " is held") || strings.Contains(why.Headline, " is stuck: held")) || !reflect.DeepEqual(holdersOf(why), holdersOf(page)) {
-		return fmt.Errorf("tainted by the manager: %v, why says %q, the page %q", held, why.Headline, page.Headline)
+		return fmt.Errorf("tainted by the manager: %v, why has %q, the page %q", held, why.Headline, page.Headline)
 	}
 	return nil
 }

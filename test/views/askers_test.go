@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// askers are all who show the state of a cluster.
+// askers are the views of a cluster: the fleet, the page and the command.
 type askers struct {
 	fleet      *live.Fleet
 	page       *httptest.Server
@@ -30,7 +30,7 @@ type askers struct {
 
 func newAskers(t *testing.T, c *testenv.Cluster) *askers {
 	t.Helper()
-	all := source(t, c, "somebody", administrators)
+	all := source(t, c, "admin", administrators)
 	fleet, err := all.Follow(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func newAskers(t *testing.T, c *testenv.Cluster) *askers {
 	return a
 }
 
-// why is what the plugin says.
+// why returns the output of kubectl readiness why.
 func (a *askers) why(t *testing.T, node string) view.Explanation {
 	t.Helper()
 	var out, errs bytes.Buffer

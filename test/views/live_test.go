@@ -73,7 +73,7 @@ func TestAFleetIsFollowed(t *testing.T) {
 	c := testenv.StartCluster(t)
 	c.Create(t, testenv.Rule("followed"))
 	c.Create(t, testenv.Node("first", testenv.Pool("followed")))
-	fleet, err := source(t, c, "somebody", administrators).Follow(t.Context(), true)
+	fleet, err := source(t, c, "admin", administrators).Follow(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestAFleetIsFollowed(t *testing.T) {
 	for _, delta := range seen {
 		for _, line := range delta.Nodes {
 			if line.Name != "second" {
-				t.Errorf("told of %s, which did not change", line.Name)
+				t.Errorf("received %s, which did not change", line.Name)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func TestHeartbeatCausesNoChange(t *testing.T) {
 	c := testenv.StartCluster(t)
 	c.CreateNode(t, testenv.Node("beats", testenv.Pool("beats")), corev1.ConditionTrue)
 	c.Create(t, testenv.Rule("beats"))
-	fleet, err := source(t, c, "somebody", administrators).Follow(t.Context(), false)
+	fleet, err := source(t, c, "admin", administrators).Follow(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestHeartbeatCausesNoChange(t *testing.T) {
 	c.Create(t, testenv.Node("later", testenv.Pool("beats")))
 	for _, delta := range nextLine(t, follower, "what came after", lineOf("later", func(view.Node) bool { return true })) {
 		if lineOf("beats", func(view.Node) bool { return true })(delta) {
-			t.Errorf("a heartbeat was told as news: %+v", delta)
+			t.Errorf("a heartbeat was received as a change: %+v", delta)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestReadOnlyRightsAreEnough(t *testing.T) {
 	}
 }
 
-// Each error says what to do.
+// Each error names the next step.
 func TestReadErrorsNameTheNextStep(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -200,17 +200,17 @@ func TestReadErrorsNameTheNextStep(t *testing.T) {
 		read func() error
 		want string
 	}{
-		"no rights": {func() error { _, err := source(t, c, "nobody").Follow(t.Context(), false); return err }, "ask for a role"},
+		"no rights": {func() error { _, err := source(t, c, "unprivileged").Follow(t.Context(), false); return err }, "ask for a role"},
 		"no such node": {func() error {
-			_, err := source(t, c, "somebody", administrators).Explanation(t.Context(), "nowhere")
+			_, err := source(t, c, "admin", administrators).Explanation(t.Context(), "nowhere")
 			return err
 		}, `there is no node "nowhere"`},
 		"no CRD": {func() error {
-			_, err := source(t, empty, "somebody", administrators).Rules(t.Context())
+			_, err := source(t, empty, "admin", administrators).Rules(t.Context())
 			return err
 		}, "install Readygate"},
 		"no CRD to follow": {func() error {
-			_, err := source(t, empty, "somebody", administrators).Follow(t.Context(), false)
+			_, err := source(t, empty, "admin", administrators).Follow(t.Context(), false)
 			return err
 		}, "install Readygate"},
 	} {
@@ -224,15 +224,14 @@ func TestReadErrorsNameTheNextStep(t *testing.T) {
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
 
-// The API server remembers who wrote what of an object, if it had something to remember when the
-// object was created, as it has of every real node.
+// The API server records the managed fields of an object that was created with fields, as every real node is.
 func TestTheWriterOfAConditionIsNamed(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	c.Create(t, testenv.Rule("written"))
 	c.Create(t, testenv.Node("written", testenv.Pool("written")))
 	c.SetCondition(t, "written", testenv.Condition, corev1.ConditionFalse)
-	explanation, err := source(t, c, "somebody", administrators).Explanation(t.Context(), "written")
+	explanation, err := source(t, c, "admin", administrators).Explanation(t.Context(), "written")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func watchLines(t *testing.T, c *testenv.Cluster, args ...string) <-chan string 
 	return lines
 }
 
-// nextText returns the next line, without the time in front of it.
+// nextText returns the next line without its time.
 func nextText(t *testing.T, lines <-chan string) string {
 	t.Helper()
 	select {
@@ -58,7 +58,7 @@ func nextText(t *testing.T, lines <-chan string) string {
 		_, text, _ := strings.Cut(line, " ")
 		return text
 	case <-time.After(2 * time.Minute):
-		t.Fatal("watch says nothing")
+		t.Fatal("watch prints nothing")
 		return ""
 	}
 }
@@ -67,12 +67,12 @@ func lost(d live.Delta) bool { return d.Connection != nil && !d.Connection.Lost.
 
 func back(d live.Delta) bool { return d.Connection != nil && d.Connection.Lost.IsZero() }
 
-// While nothing is heard of a cluster, nothing old may be taken for the truth.
+// While the connection is lost, old data must not be shown as current.
 func TestLostClusterIsReportedUntilItIsBack(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	c.Create(t, testenv.Node("before", nil))
-	fleet, err := source(t, c, "somebody", administrators).Follow(t.Context(), true)
+	fleet, err := source(t, c, "admin", administrators).Follow(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestLostClusterIsReportedUntilItIsBack(t *testing.T) {
 		return wantText(fleet.Snapshot().Connection.Problem, "connection refused")
 	})
 	if got := nextText(t, lines); !strings.HasPrefix(got, "not connected, changes are not shown: ") {
-		t.Errorf("watch says %q of the loss", got)
+		t.Errorf("watch prints %q after the loss", got)
 	}
 
 	if err := c.StartAPIServer(t.Context()); err != nil {
@@ -112,7 +112,7 @@ func TestLostClusterIsReportedUntilItIsBack(t *testing.T) {
 	said := []string{nextText(t, lines), nextText(t, lines)}
 	slices.Sort(said)
 	if !strings.HasPrefix(said[0], "connected again after ") || said[1] != "meanwhile NotSelected" {
-		t.Errorf("watch says %q of the return", said)
+		t.Errorf("watch prints %q after the return", said)
 	}
 }
 
@@ -138,8 +138,8 @@ func TestFollowingNeedsWatchPermission(t *testing.T) {
 		"blind": "permission to watch nodereadinessrules is missing: ask for a role",
 		"half":  "permission to watch nodes is missing: ask for a role",
 	} {
-		testenv.Eventually(t, "what "+user+" is told", func(ctx context.Context) error {
-			ctx, stop := context.WithTimeout(ctx, 10*time.Second) // not for ever
+		testenv.Eventually(t, "the error of "+user, func(ctx context.Context) error {
+			ctx, stop := context.WithTimeout(ctx, 10*time.Second) // Follow may retry
 			defer stop()
 			_, err := source(t, c, user).Follow(ctx, true)
 			if err == nil {
@@ -148,7 +148,7 @@ func TestFollowingNeedsWatchPermission(t *testing.T) {
 			return wantText(err.Error(), want)
 		})
 	}
-	testenv.Eventually(t, "what nearly is told", func(ctx context.Context) error {
+	testenv.Eventually(t, "the error of nearly", func(ctx context.Context) error {
 		fleet, err := source(t, c, "nearly").Follow(ctx, true)
 		if err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package views tests that whoever shows the state of a cluster shows the truth: what the
-// manager does is what lines, explanations and pages say. Against a real API server.
+// Package views tests that all views of a cluster (rows, explanations and the page) agree with what the manager does,
+// against a real API server.
 package views_test
 
 import (

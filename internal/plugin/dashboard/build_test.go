@@ -57,8 +57,8 @@ func fleet(nodes ...*corev1.Node) *live.Fleet {
 	return f
 }
 
-// told is one message of a stream.
-type told struct {
+// received is one message of a stream.
+type received struct {
 	event string
 
 	At    int64
@@ -93,7 +93,7 @@ type toldPod struct {
 	Since, Due                       int64
 }
 
-func (m told) names() []string {
+func (m received) names() []string {
 	var names []string
 	for _, n := range m.Nodes {
 		names = append(names, n.Name+"="+n.State)
@@ -126,9 +126,9 @@ func openPage(t *testing.T, url string) *page {
 }
 
 // next waits for a message.
-func (p *page) next() told {
+func (p *page) next() received {
 	p.t.Helper()
-	var m told
+	var m received
 	for p.lines.Scan() {
 		key, value, _ := strings.Cut(p.lines.Text(), ": ")
 		switch key {
@@ -146,7 +146,7 @@ func (p *page) next() told {
 	return m
 }
 
-// answered is what the server says; its body is closed when the test ends.
+// answered is the server's response. Its body is closed when the test ends.
 type answered struct {
 	code   int
 	header http.Header

@@ -15,7 +15,7 @@ const MaxStreams = maxStreams
 // SetReadTimeout sets how long a page may take to read.
 func (s *Server) SetReadTimeout(timeout time.Duration) { s.readTimeout = timeout }
 
-// SetAfter makes pauses end when a test says so.
+// SetAfter lets a test end pauses.
 func (s *Server) SetAfter(after func(time.Duration) <-chan time.Time) { s.after = after }
 
 // Streams is how many pages are open.

@@ -75,7 +75,7 @@ func TestCrossSiteRequestsAreRejected(t *testing.T) {
 	}{
 		"a program that is no browser":            {"/api/times", nil, http.StatusOK},
 		"the page itself":                         {"/api/times", []string{"Sec-Fetch-Site", "same-origin"}, http.StatusOK},
-		"an address that somebody typed":          {"/", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, http.StatusOK},
+		"an address that the user typed":          {"/", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, http.StatusOK},
 		"a link on another site":                  {"/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, http.StatusOK},
 		"a link to data":                          {"/api/times", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, http.StatusForbidden},
 		"a frame of another site":                 {"/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, http.StatusForbidden},

@@ -31,7 +31,7 @@ func gateRule() *podv1alpha1.PodReadinessRule {
 	}
 }
 
-// gatedPod has had its sandbox for a minute at noon; its gate is as the status says.
+// gatedPod has had its sandbox for a minute at noon. Its gate has the status.
 func gatedPod(name string, status corev1.ConditionStatus) *corev1.Pod {
 	since := metav1.NewTime(noon.Add(-time.Minute))
 	return &corev1.Pod{

@@ -54,9 +54,9 @@ func TestStreamReportsThatTheClusterIsLost(t *testing.T) {
 		t.Errorf("while it is there: %+v", first.Cluster)
 	}
 	f.Disconnected("nodes", "refused", time.UnixMilli(1234567))
-	for name, m := range map[string]told{"this page": p.next(), "a new page": openPage(t, url).next()} {
+	for name, m := range map[string]received{"this page": p.next(), "a new page": openPage(t, url).next()} {
 		if m.Cluster == nil || m.Cluster.Lost != 1234567 || m.Cluster.Problem != "refused" {
-			t.Errorf("%s is told %+v", name, m.Cluster)
+			t.Errorf("%s received %+v", name, m.Cluster)
 		}
 	}
 	f.Connected("nodes")
@@ -65,7 +65,7 @@ func TestStreamReportsThatTheClusterIsLost(t *testing.T) {
 	}
 	f.Put(released("a"))
 	if m := p.next(); m.Cluster != nil {
-		t.Errorf("told of what did not change: %+v", m.Cluster)
+		t.Errorf("received an unchanged connection: %+v", m.Cluster)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestChangesDuringAPauseAreOneMessage(t *testing.T) {
 	if m := p.next(); len(m.Nodes) != 101 || m.names()[0] != "a=Released" {
 		t.Errorf("after 300 changes of 101 nodes: %v", m.names())
 	}
-	<-pausing // it pauses again: nothing was left to tell
+	<-pausing // it pauses again: no changes were left
 }
 
 // stuck is a page that reads nothing.
@@ -141,7 +141,7 @@ func TestSlowPageDelaysNoOtherPageAndIsDisconnected(t *testing.T) {
 	p.next()
 	f.Put(released("a"))
 	if m := p.next(); !slices.Equal(m.names(), []string{"a=Released"}) {
-		t.Errorf("another page is told %v", m.names())
+		t.Errorf("another page received %v", m.names())
 	}
 	<-given
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/live"
 )
 
-// known is what a tile says beyond held and released.
+// known is what a tile shows in addition to held and released.
 type known struct {
 	state                           string
 	missing, stuck, limited, causes []string
@@ -31,7 +31,7 @@ func noted(node *corev1.Node, prefix, value string) *corev1.Node {
 	return node
 }
 
-// holdSince is held, with a record that tells since when, and more of it.
+// holdSince returns a held node whose record contains the time.
 func holdSince(since, more string) *corev1.Node {
 	return noted(held("a"), v1alpha1.HoldPrefix, `{"rule":"network","taint":"readiness.k8s.io/network:NoSchedule","origin":"added","since":"`+since+`"`+more+`}`)
 }
@@ -125,7 +125,7 @@ func TestTileShowsTheActiveSafetyField(t *testing.T) {
 	}
 }
 
-// unconditional is a node that no rule holds and that says nothing.
+// unconditional is a node without conditions that no rule holds.
 func unconditional(name string) *corev1.Node {
 	node := held(name)
 	node.Spec.Taints = nil

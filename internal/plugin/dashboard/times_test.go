@@ -52,7 +52,7 @@ func TestTimeToReadinessIsADistribution(t *testing.T) {
 			want: dashboard.Distribution{Count: 1, Median: 3, P90: 3, Bars: map[int64]int{5: 1}}},
 		"a condition that is older than the node": {nodes: []view.Node{standing(view.Standing{Rule: "net", State: noderule.Released, Met: noon.Add(-time.Hour)})},
 			want: dashboard.Distribution{Count: 1, Bars: map[int64]int{1: 1}}},
-		"a time that nobody knows": {nodes: []view.Node{standing(view.Standing{Rule: "net", State: noderule.Released, Completed: true})},
+		"an unknown time": {nodes: []view.Node{standing(view.Standing{Rule: "net", State: noderule.Released, Completed: true})},
 			want: dashboard.Distribution{Bars: map[int64]int{}}},
 	}
 	for name, c := range cases {

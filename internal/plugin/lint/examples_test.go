@@ -10,11 +10,11 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// What we hand out has no errors, and these warnings only: each is said in the example itself.
+// The examples have no errors, and only these warnings. Each example explains its warning.
 func TestEveryExampleLints(t *testing.T) {
 	const root = "../../../examples"
 	allowed := []string{
-		// The guides select by a label that people know, and use the kubelet's flag.
+		// The guides select by a well-known label, and use the kubelet's flag.
 		"node-role.kubernetes.io/worker, which kubelets may not set",
 	}
 	directories := map[string][]lint.Input{}

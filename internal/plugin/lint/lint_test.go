@@ -117,7 +117,7 @@ func TestADryRunRuleIsNotInConflict(t *testing.T) {
 func TestLintWarnsOfMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
 		"label that is set later":    {rule("example.com/pool: workers", `node-role.kubernetes.io/worker: ""`), "warning … spec.nodeSelector … node-role.kubernetes.io/worker, which kubelets may not set"},
-		"evictions for ever":         {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "error … spec.maxUnavailable … a reporter that fails on all nodes would evict the pods of all nodes at once"},
+		"continuous evictions":       {rule("NoSchedule", "NoExecute", "bootstrap-only", "continuous"), "error … spec.maxUnavailable … a reporter that fails on all nodes would evict the pods of all nodes at once"},
 		"a taint that holds nothing": {rule("NoSchedule", "PreferNoSchedule"), "warning … spec.taint.effect … is only a preference"},
 		"a condition of the kubelet": {rule("example.com/NetworkReady", "Ready"), "warning … spec.conditions[0].type … Ready is written by the kubelet"},
 		"no kind":                    {"apiVersion: v1\nmetadata: {name: x}\n", "warning … has no kind and was skipped"},

@@ -44,17 +44,17 @@ func TestLintRejectsPodRules(t *testing.T) {
 	}
 }
 
-// YAML reads on as true, and what the API server says of that does not help.
+// YAML reads on as true, and the API server's message does not name the missing quotes.
 func TestMissingQuotesAreNamed(t *testing.T) {
 	for _, value := range []string{"on", "true", "1"} {
 		report := check(t, podRule(`network-gate: "on"`, "network-gate: "+value))
 		expect(t, lines(report, lint.Warning), "error … spec.namespaceSelector.matchLabels.network-gate … must be of type string")
 		if do := report.Findings[0].Do; !strings.Contains(do, `quote the value, for example "on"`) {
-			t.Errorf("of %s it says %q", value, do)
+			t.Errorf("the next step for %s is %q", value, do)
 		}
 	}
 	if do := check(t, podRule("name: policy", "name: [policy]")).Findings[0].Do; strings.Contains(do, "quote the value") {
-		t.Errorf("of a list it says %q", do)
+		t.Errorf("the next step for a list is %q", do)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestLintWarnsOfComponents(t *testing.T) {
 		"a hold of some pods":             podRule("namespaceSelector:", "podSelector:", "  deadlineSeconds: 120\n", "  startHold: true\n"),
 		"the last port":                   podRule(component, "http: {url: 'http://127.0.0.1:65535/{uid}'}"),
 		"a file that names the pod":       podRule(component, "file: {path: '/run/cni/{uid}'}"),
-		"a file that tells pods apart":    podRule(component, "file: {path: '/run/cni/{name}', contains: '{ip}/32'}"),
+		"a file per pod":                  podRule(component, "file: {path: '/run/cni/{name}', contains: '{ip}/32'}"),
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, lines(check(t, manifest), lint.Warning)) })
 	}

@@ -72,7 +72,7 @@ func TestMaxAgeOfKubernetesConditionsIsAWarning(t *testing.T) {
 	expect(t, lines(check(t, of("NetworkUnavailable", "1h")), lint.Warning), "warning … NetworkUnavailable is written once")
 }
 
-// How often somebody else's component writes is not known.
+// The heartbeat period of a third-party component is unknown.
 func TestHeartbeatsOfOtherReportersAreNotChecked(t *testing.T) {
 	other := strings.NewReplacer("PERIOD", "", "readygate-reporter", "agent").Replace(beating)
 	expect(t, lines(check(t, aged(), other), lint.Warning))

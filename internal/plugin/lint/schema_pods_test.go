@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv/manifest"
 )
 
-// component returns a spec whose one component has these fields besides its name.
+// component returns a spec with one component that has these fields and a name.
 func component(fields string) string { return "components: [{name: a, " + fields + "}]" }
 
 // with returns a valid spec with these fields added.
@@ -21,7 +21,7 @@ func podRuleOf(spec string) string {
 	return "apiVersion: readygate.dev/v1alpha1\nkind: PodReadinessRule\nmetadata: {name: network}\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n"
 }
 
-// Each message says what is wrong, and what is valid.
+// Each message names the problem and a valid value.
 func TestSchemaRejectsPodRules(t *testing.T) {
 	const (
 		list, first = "spec.components", "spec.components[0]"

@@ -36,9 +36,9 @@ func TestAReporterMustTolerateTheTaintOfItsRule(t *testing.T) {
 		manifest string
 		want     []string
 	}{
-		"told by a variable":       {rule() + daemonSet("{"+variable+"}"), []string{stuck}},
-		"told by a configuration":  {rule() + configMap + daemonSet("{"+image+volumes+"}"), []string{stuck}},
-		"told by nothing":          {rule() + daemonSet("{"+image+"}"), []string{stuck}},
+		"by a variable":            {rule() + daemonSet("{"+variable+"}"), []string{stuck}},
+		"by a configuration":       {rule() + configMap + daemonSet("{"+image+volumes+"}"), []string{stuck}},
+		"by nothing":               {rule() + daemonSet("{"+image+"}"), []string{stuck}},
 		"its program":              {rule() + daemonSet("{"+command+"}"), []string{stuck}},
 		"as a sidecar":             {rule() + daemonSet("{init"+"Containers: [{name: s, image: x, env: [{name: CONDITION_TYPE, value: example.com/NetworkReady}]}]}"), []string{stuck}},
 		"tolerates everything":     {rule() + daemonSet("{"+variable+", tolerations: [{operator: Exists}]}"), nil},

@@ -31,7 +31,7 @@ func (f *Fleet) Disconnected(what, problem string, now time.Time) {
 	if before.Lost.IsZero() {
 		f.connection.Lost = now
 	}
-	f.tellConnection(before)
+	f.notifyConnection(before)
 }
 
 // Connected records that these objects are listed or watched again. The fleet is connected when this holds for all
@@ -43,12 +43,12 @@ func (f *Fleet) Connected(what string) {
 	if delete(f.silent, what); len(f.silent) == 0 {
 		f.connection = Connection{}
 	}
-	f.tellConnection(before)
+	f.notifyConnection(before)
 }
 
-func (f *Fleet) tellConnection(before Connection) {
+func (f *Fleet) notifyConnection(before Connection) {
 	if f.connection != before {
-		f.tell(func(c *changes) { c.connection = true })
+		f.notify(func(c *changes) { c.connection = true })
 	}
 }
 

@@ -19,7 +19,7 @@ func TestFleetIsLostUntilEveryWatchIsRestored(t *testing.T) {
 	fleet.Connected("nodes")
 	select {
 	case <-follower.Changed():
-		t.Error("told that a connection that was there is there")
+		t.Error("notified although the connection did not change")
 	default:
 	}
 	fleet.Disconnected("nodes", "reset", noon)
@@ -27,7 +27,7 @@ func TestFleetIsLostUntilEveryWatchIsRestored(t *testing.T) {
 	<-follower.Changed()
 	want := live.Connection{Lost: noon, Problem: "refused"}
 	if got := follower.Take().Connection; got == nil || *got != want || fleet.Snapshot().Connection != want {
-		t.Errorf("told %+v, and %+v is so, want %+v", got, fleet.Snapshot().Connection, want)
+		t.Errorf("got %+v, and the snapshot has %+v, want %+v", got, fleet.Snapshot().Connection, want)
 	}
 	fleet.Connected("nodes")
 	if got := fleet.Snapshot().Connection; got != want {
@@ -41,6 +41,6 @@ func TestFleetIsLostUntilEveryWatchIsRestored(t *testing.T) {
 	fleet.Put(fedNode("a"))
 	<-follower.Changed()
 	if got := follower.Take().Connection; got != nil {
-		t.Errorf("told of a connection that did not change: %+v", got)
+		t.Errorf("notified although the connection did not change: %+v", got)
 	}
 }

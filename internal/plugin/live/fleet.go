@@ -124,7 +124,7 @@ func (f *Fleet) reread(changed bool) {
 		return
 	}
 	f.book = view.NewBook(slices.Collect(maps.Values(f.rules)))
-	f.tell(func(c *changes) { c.rules = true })
+	f.notify(func(c *changes) { c.rules = true })
 	if !changed {
 		return
 	}
@@ -164,7 +164,7 @@ func (f *Fleet) changed(name string, row view.Node) {
 		return
 	}
 	f.nodes[name] = row
-	f.tell(func(c *changes) {
+	f.notify(func(c *changes) {
 		c.nodes[name] = struct{}{}
 		c.rules = true // counts
 	})
@@ -176,7 +176,7 @@ func (f *Fleet) dropNode(name string) {
 	}
 	delete(f.objects, name)
 	delete(f.nodes, name)
-	f.tell(func(c *changes) {
+	f.notify(func(c *changes) {
 		c.nodes[name] = struct{}{}
 		c.rules = true
 	})
@@ -192,7 +192,7 @@ func (f *Fleet) countWaiting(key string, waits bool) {
 	} else {
 		delete(f.waiting, key)
 	}
-	f.tell(func(c *changes) { c.waiting = true })
+	f.notify(func(c *changes) { c.waiting = true })
 }
 
 // Snapshot returns the current fleet.

@@ -97,8 +97,8 @@ func (w *Follower) Take() Delta {
 	return delta
 }
 
-// tell records a change for every follower.
-func (f *Fleet) tell(note func(*changes)) {
+// notify records a change for every follower.
+func (f *Fleet) notify(note func(*changes)) {
 	for follower := range f.followers {
 		note(&follower.changes)
 		select {

@@ -49,7 +49,7 @@ func (f *Fleet) rereadGates() {
 		return
 	}
 	f.gates.book = view.NewPodBook(slices.Collect(maps.Values(f.gates.rules)))
-	f.tell(func(c *changes) { c.podRules = true })
+	f.notify(func(c *changes) { c.podRules = true })
 	f.lookAgain("")
 }
 
@@ -84,7 +84,7 @@ func (f *Fleet) lookAtGates(key string, pod *corev1.Pod) {
 		return
 	}
 	f.gates.lines[key] = row
-	f.tell(func(c *changes) { c.gated[key] = struct{}{} })
+	f.notify(func(c *changes) { c.gated[key] = struct{}{} })
 }
 
 func (f *Fleet) forgetGates(key string) {
@@ -98,7 +98,7 @@ func (f *Fleet) forgetGates(key string) {
 func (f *Fleet) dropLine(key string) {
 	if _, there := f.gates.lines[key]; there {
 		delete(f.gates.lines, key)
-		f.tell(func(c *changes) { c.gated[key] = struct{}{} })
+		f.notify(func(c *changes) { c.gated[key] = struct{}{} })
 	}
 }
 

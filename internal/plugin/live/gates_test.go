@@ -50,8 +50,8 @@ func gatedPod(name string, status corev1.ConditionStatus) *corev1.Pod {
 	}
 }
 
-// told are the pods of a delta that wait, and those that no longer do.
-func told(d live.Delta) []string {
+// podsIn returns the pods of a delta that wait, and those that no longer wait.
+func podsIn(d live.Delta) []string {
 	var all []string
 	for _, p := range d.Gated {
 		all = append(all, p.Key()+" waits for "+p.Gates[0].For)
@@ -73,8 +73,8 @@ func TestFleetListsPodsThatWait(t *testing.T) {
 	expect := func(what string, want ...string) {
 		t.Helper()
 		<-follower.Changed()
-		if got := told(follower.Take()); !slices.Equal(got, want) {
-			t.Errorf("%s: told %q, want %q", what, got, want)
+		if got := podsIn(follower.Take()); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", what, got, want)
 		}
 	}
 
@@ -99,7 +99,7 @@ func TestFleetListsPodsThatWait(t *testing.T) {
 	}
 }
 
-// Status of rules is written often, and says nothing new of pods.
+// The status of a rule is written often, and does not change the rows of pods.
 func TestStatusOfAPodRuleCausesNoChange(t *testing.T) {
 	fleet := live.NewFleet(atNoon)
 	fleet.Put(gateRule(), shop("on"), gatedPod("waits", corev1.ConditionFalse))
@@ -110,7 +110,7 @@ func TestStatusOfAPodRuleCausesNoChange(t *testing.T) {
 	fleet.Put(counted, gatedPod("open", corev1.ConditionTrue))
 	select {
 	case <-follower.Changed():
-		t.Errorf("told %+v", follower.Take())
+		t.Errorf("got %+v", follower.Take())
 	default:
 	}
 }
@@ -123,6 +123,6 @@ func TestFleetExplainsAPodThatWaits(t *testing.T) {
 		t.Errorf("%v: %+v", err, explanation)
 	}
 	if _, err := fleet.PodExplanation(t.Context(), "shop", "open"); !apierrors.IsNotFound(err) {
-		t.Error("it tells of a pod that does not wait")
+		t.Error("the explanation of a pod that does not wait was returned")
 	}
 }

@@ -56,14 +56,14 @@ Could not be read: agents: permission denied
 func TestRulesOfPods(t *testing.T) {
 	rules := []view.PodRule{
 		{Name: "network", Gate: gate, Components: []string{"flannel", "policy"}, Standing: "Enforced", Created: ago(9), Count: podv1alpha1.PodSummary{Gated: 5, Open: 2, Waiting: 3, Late: 1, Ungated: 4}},
-		{Name: "path", Gate: "a.b/path", StartHold: true, Components: []string{"path"}, Standing: "NoAgent", Message: "nobody opens gates", Created: ago(5)},
+		{Name: "path", Gate: "a.b/path", StartHold: true, Components: []string{"path"}, Standing: "NoAgent", Message: "no agent opens gates", Created: ago(5)},
 	}
 	compare(t, print.PodRules(rules, false, noon), `
 NAME      GATE                                         GATED   OPEN   WAITING      UNGATED   STANDING   AGE
 network   networking.kubernetes.io/pod-network-ready   5       2      3 (1 late)   4         Enforced   9m
 path      a.b/path                                     0       0      0            0         NoAgent    5m
 
-path is NoAgent: nobody opens gates
+path is NoAgent: no agent opens gates
 `)
 	if wide := print.PodRules(rules, true, noon); !strings.HasSuffix(wide[1], "false       flannel,policy") || !strings.HasSuffix(wide[2], "true        path") {
 		t.Errorf("got %q", wide)

@@ -19,7 +19,7 @@ const (
 	Unknown = corev1.ConditionUnknown
 )
 
-// Nodes join at dawn; explanations are told at noon.
+// Nodes join at dawn; explanations are computed at noon.
 var (
 	dawn = time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	noon = dawn.Add(time.Hour)
@@ -109,7 +109,7 @@ func tainted(key string, effect corev1.TaintEffect) nodeOption {
 	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
 }
 
-// says gives the node the condition of a rule, ten minutes old.
+// says adds the condition of a rule to the node, ten minutes old.
 func says(name string, status corev1.ConditionStatus) nodeOption {
 	return func(n *corev1.Node) {
 		at := metav1.NewTime(noon.Add(-10 * time.Minute))

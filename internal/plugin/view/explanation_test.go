@@ -23,7 +23,7 @@ func TestHeadline(t *testing.T) {
 			"w is held for 60m by rule net: example.com/net is not reported, must be True"},
 		"held, reported False": {worker("w", says("net", False), heldBy("net", noderule.OriginAdded)), rules(rule("net")),
 			"w is held for 20m by rule net: example.com/net is False, must be True"},
-		"held along with a label: nobody knows since when": {worker("w", heldBy("net", noderule.OriginLabelled)), rules(rule("net")),
+		"tainted with a label, at an unknown time": {worker("w", heldBy("net", noderule.OriginLabelled)), rules(rule("net")),
 			"w is held by rule net: example.com/net is not reported, must be True"},
 		"held by two": {worker("w", heldBy("net", noderule.OriginAdded), heldBy("gpu", noderule.OriginCreated)), rules(rule("net"), rule("gpu", younger)),
 			"w is held for 60m by rule net: example.com/net is not reported, must be True; and by rule gpu: example.com/gpu is not reported, must be True"},
@@ -144,7 +144,7 @@ func TestConditionWriterIsReadFromManagedFields(t *testing.T) {
 	}
 	n := worker("w", says("net", False), func(n *corev1.Node) {
 		n.ManagedFields = []metav1.ManagedFieldsEntry{
-			fields("somebody", "example.com/net", dawn), fields("readygate-reporter", "example.com/net", noon), fields("kubelet", "Ready", noon),
+			fields("another", "example.com/net", dawn), fields("readygate-reporter", "example.com/net", noon), fields("kubelet", "Ready", noon),
 			{Manager: "broken", FieldsV1: metav1.NewFieldsV1(`{"f:status":7}`)}, {Manager: "empty"},
 		}
 	})
@@ -163,15 +163,15 @@ func TestEventsOfANode(t *testing.T) {
 		return e
 	}
 	same := func(*corev1.Event) {}
-	told := view.NewBook(nil).Explanation(worker("w"), []corev1.Event{
+	got := view.NewBook(nil).Explanation(worker("w"), []corev1.Event{
 		event(v1alpha1.EventTaintRemoved, noon, same),
 		event(v1alpha1.EventTaintAdded, dawn, same),
 		event("OfAnotherNode", noon, func(e *corev1.Event) { e.InvolvedObject.Name = "v" }),
 		event("OfThisNodeBefore", noon, func(e *corev1.Event) { e.InvolvedObject.UID = "older" }),
 		event("OfTheKubelet", noon, func(e *corev1.Event) { e.ReportingController = "kubelet" }),
 	}, nil, noon).Events
-	if len(told) != 2 || told[0].Reason != v1alpha1.EventTaintAdded || told[1].Reason != v1alpha1.EventTaintRemoved {
-		t.Errorf("told: %+v", told)
+	if len(got) != 2 || got[0].Reason != v1alpha1.EventTaintAdded || got[1].Reason != v1alpha1.EventTaintRemoved {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -59,17 +59,17 @@ func TestALineOfAPod(t *testing.T) {
 		rules []*podv1alpha1.PodReadinessRule
 		want  string
 	}{
-		"closed, as its condition says": {web(closedFor(unset)), here(""), podRules(podRule("network")), "Waiting 40s: " + unset},
-		"closed, and nothing said yet":  {web(), here(""), podRules(podRule("network")), "Waiting 60s: components that the agent has not reported yet"},
-		"no sandbox":                    {web(homeless), here(""), podRules(podRule("network")), "Waiting: a network: the kubelet has not reported a sandbox"},
-		"a new sandbox":                 {web(gateIs(False, podv1alpha1.ReasonNewSandbox, "it is new")), here(""), podRules(podRule("network")), "Waiting 40s: its components: it is new"},
-		"no node":                       {web(unscheduled), here(""), podRules(podRule("network")), "Waiting: a node: it is not scheduled"},
-		"no agent":                      {web(), without(here("")), podRules(podRule("network")), "Waiting 60s: an agent: node w-1 has no live agent"},
-		"an agent that is gone":         {web(closedFor(unset)), without(here("")), podRules(podRule("network")), "Waiting 40s: " + unset + "; node w-1 has no live agent"},
-		"all said yes":                  {web(podSays(True)), here(""), podRules(podRule("network")), "Waiting: its gate to be opened"},
-		"late":                          {web(closedFor(unset)), here(""), podRules(podRule("network", due(40, podv1alpha1.DeadlineReport))), "Waiting, late 40s: " + unset},
-		"not late yet":                  {web(closedFor(unset)), here(""), podRules(podRule("network", due(41, podv1alpha1.DeadlineReport))), "Waiting 40s: " + unset},
-		"late is who has not said yes": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", parts(pathToPod()), due(1, podv1alpha1.DeadlineReport))),
+		"closed, with a message":    {web(closedFor(unset)), here(""), podRules(podRule("network")), "Waiting 40s: " + unset},
+		"closed, without a message": {web(), here(""), podRules(podRule("network")), "Waiting 60s: components that the agent has not reported yet"},
+		"no sandbox":                {web(homeless), here(""), podRules(podRule("network")), "Waiting: a network: the kubelet has not reported a sandbox"},
+		"a new sandbox":             {web(gateIs(False, podv1alpha1.ReasonNewSandbox, "it is new")), here(""), podRules(podRule("network")), "Waiting 40s: its components: it is new"},
+		"no node":                   {web(unscheduled), here(""), podRules(podRule("network")), "Waiting: a node: it is not scheduled"},
+		"no agent":                  {web(), without(here("")), podRules(podRule("network")), "Waiting 60s: an agent: node w-1 has no live agent"},
+		"an agent that is gone":     {web(closedFor(unset)), without(here("")), podRules(podRule("network")), "Waiting 40s: " + unset + "; node w-1 has no live agent"},
+		"all ready":                 {web(podSays(True)), here(""), podRules(podRule("network")), "Waiting: its gate to be opened"},
+		"late":                      {web(closedFor(unset)), here(""), podRules(podRule("network", due(40, podv1alpha1.DeadlineReport))), "Waiting, late 40s: " + unset},
+		"not late yet":              {web(closedFor(unset)), here(""), podRules(podRule("network", due(41, podv1alpha1.DeadlineReport))), "Waiting 40s: " + unset},
+		"late because of an unready component": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", parts(pathToPod()), due(1, podv1alpha1.DeadlineReport))),
 			"Waiting 40s: " + unset},
 		"open, by another account":            {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z")), here(""), podRules(podRule("network")), "Waiting 60s: policy; its gate was set to True by another account, not by Readygate"},
 		"open, with the reason of a plugin":   {web(gateIs(True, "Programmed", "mine")), here(""), podRules(podRule("network")), "Open"},
@@ -84,15 +84,15 @@ func TestALineOfAPod(t *testing.T) {
 		"one closed, one missing": {web(closedFor(unset)), here(""), podRules(podRule("network"), podRule("other", opens(another), ofPods("web"), func(r *podv1alpha1.PodReadinessRule) {
 			r.CreationTimestamp = metav1.NewTime(noon)
 		})), "Waiting 40s: " + unset + ": the pod is older than the rule: recreate it to gate it"},
-		"not selected":             {web(gateless), here(""), podRules(podRule("network", ofPods("db"))), "NotSelected"},
-		"a gate of somebody else":  {web(func(p *corev1.Pod) { delete(p.Annotations, podv1alpha1.GatesAnnotation) }), here(""), nil, "NotSelected"},
-		"selected no more":         {web(), here(""), podRules(podRule("network", ofPods("db"))), "Waiting: its gate to be opened: no PodReadinessRule selects the pod anymore"},
-		"a rule that goes":         {web(), here(""), podRules(podRule("network", goes)), "Waiting: its gate to be opened: the PodReadinessRule of this gate was deleted"},
-		"open, and nobody's":       {web(gateIs(True, podv1alpha1.ReasonRuleDeleted, "")), here(""), nil, "NotSelected"},
-		"opted out later":          {web(optedOut), here(""), podRules(podRule("network")), "Waiting: its gate to be opened: no PodReadinessRule selects the pod anymore"},
-		"labels that nobody knows": {web(closedFor(unset)), blind, podRules(podRule("network", ofNamespaces("gate"))), "Waiting 40s: " + unset},
-		"ended":                    {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), podRules(podRule("network")), "Over"},
-		"going":                    {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), here(""), podRules(podRule("network")), "Over"},
+		"not selected":                 {web(gateless), here(""), podRules(podRule("network", ofPods("db"))), "NotSelected"},
+		"a gate of another controller": {web(func(p *corev1.Pod) { delete(p.Annotations, podv1alpha1.GatesAnnotation) }), here(""), nil, "NotSelected"},
+		"selected no more":             {web(), here(""), podRules(podRule("network", ofPods("db"))), "Waiting: its gate to be opened: no PodReadinessRule selects the pod anymore"},
+		"a rule that goes":             {web(), here(""), podRules(podRule("network", goes)), "Waiting: its gate to be opened: the PodReadinessRule of this gate was deleted"},
+		"open, and abandoned":          {web(gateIs(True, podv1alpha1.ReasonRuleDeleted, "")), here(""), nil, "NotSelected"},
+		"opted out later":              {web(optedOut), here(""), podRules(podRule("network")), "Waiting: its gate to be opened: no PodReadinessRule selects the pod anymore"},
+		"unknown labels":               {web(closedFor(unset)), blind, podRules(podRule("network", ofNamespaces("gate"))), "Waiting 40s: " + unset},
+		"ended":                        {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), podRules(podRule("network")), "Over"},
+		"going":                        {web(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), here(""), podRules(podRule("network")), "Over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := asALine(view.NewPodBook(c.rules).Pod(c.pod, c.place, noon)); got != c.want {
@@ -102,7 +102,7 @@ func TestALineOfAPod(t *testing.T) {
 	}
 }
 
-// Nobody needs to read nodes for lines: what nobody looked at, the gate's own condition tells.
+// Rows need no permission for nodes: without the node, the results come from the gate's own condition.
 func TestALineNeedsNoNode(t *testing.T) {
 	place := here(True)
 	place.Node = nil
@@ -148,11 +148,11 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 	}{
 		"one rule": {podRules(podRule("network", parts(policyEngine(), flannelOnNode(), pathToPod()))), podrule.Answer{Why: "no answer (timeout), try again"}, True, nil,
 			"policy no (the pod has no condition " + programmed + "), flannel yes, path no (no answer (timeout), try again)"},
-		"a reason that looks like another component": {podRules(podRule("network", parts(pathToPod(), policyEngine()))), podrule.Answer{Why: "x), nobody (y"}, "", nil,
-			"path no (x), nobody (y), policy no (the pod has no condition " + programmed + ")"},
+		"a reason that looks like another component": {podRules(podRule("network", parts(pathToPod(), policyEngine()))), podrule.Answer{Why: "x), other (y"}, "", nil,
+			"path no (x), other (y), policy no (the pod has no condition " + programmed + ")"},
 		"two rules": {podRules(podRule("a", parts(pathToPod())), podRule("b", parts(policyEngine(), pathToPod()))), podrule.Answer{Why: "no answer"}, "", nil,
 			"path no (no answer), policy no (the pod has no condition " + programmed + "), path no (no answer)"},
-		"who is not named has said yes": {podRules(podRule("network", parts(flannelOnNode(), pathToPod()))), podrule.Answer{Yes: true}, False, nil,
+		"an unnamed component is ready": {podRules(podRule("network", parts(flannelOnNode(), pathToPod()))), podrule.Answer{Yes: true}, False, nil,
 			"flannel no (node condition " + flannel + " is False), path yes"},
 		"an open gate": {podRules(podRule("network", parts(policyEngine(), flannelOnNode(), pathToPod()))), podrule.Answer{Yes: true}, True, []podOption{podSays(True)},
 			"policy yes, flannel yes, path yes"},
@@ -178,7 +178,7 @@ func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 	}
 }
 
-// A message that was cut says nothing of those that it does not name.
+// A cut message has no results of the components that it does not name.
 func TestComponentsAfterTheCutOfAMessageAreUnknown(t *testing.T) {
 	rules := podRules(podRule("network", parts(pathToPod(), podv1alpha1.Component{Name: "second", Reach: &podv1alpha1.ReachComponent{Port: 80}})))
 	explanation := view.NewPodBook(rules).Explanation(web(closedFor("path (it is a long st…")), here(""), nil, nil, noon)

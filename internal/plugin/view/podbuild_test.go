@@ -137,7 +137,7 @@ func optedOut(p *corev1.Pod) { p.Labels[podv1alpha1.OptOutLabel] = podv1alpha1.O
 
 func gateless(p *corev1.Pod) { p.Spec.ReadinessGates, p.Annotations = nil, map[string]string{} }
 
-// here is a place with a live agent, and a node that says that flannel is ready, or not.
+// here is a place with a live agent, and a node with this status of flannel's condition.
 func here(status corev1.ConditionStatus) view.Place {
 	node := worker("w-1")
 	node.Status.NodeInfo.BootID = "b1"
@@ -156,8 +156,8 @@ func without(place view.Place) view.Place {
 	return place
 }
 
-// nobody is the place where no agent ever was.
-func nobody(place view.Place) view.Place {
+// agentless is the place without an agent's Lease.
+func agentless(place view.Place) view.Place {
 	place.Agent = view.Agent{Known: true}
 	return place
 }
@@ -168,7 +168,7 @@ func unseen(place view.Place) view.Place {
 	return place
 }
 
-// stands is what the manager says of the rule.
+// stands sets the condition Enforced of the rule.
 func stands(status metav1.ConditionStatus, reason, message string) podRuleOption {
 	return func(r *podv1alpha1.PodReadinessRule) {
 		r.Status.Conditions = []metav1.Condition{{Type: podv1alpha1.ConditionEnforced, Status: status, Reason: reason, Message: message, ObservedGeneration: r.Generation}}

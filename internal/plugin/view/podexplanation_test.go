@@ -68,11 +68,11 @@ func TestTheChapterOfAGate(t *testing.T) {
 		want  string
 	}{
 		"closed":             {web(closedFor(unset)), network, "is closed for 40s: ComponentsNotReady, waiting for " + unset},
-		"not said yet":       {web(), network, "is closed for 60s, and waits for components that the agent has not reported yet"},
+		"not reported yet":   {web(), network, "is closed for 60s, and waits for components that the agent has not reported yet"},
 		"by another account": {web(gateIs(True, "Programmed", "mine"), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), network, "is True but was not set by Readygate, and waits for policy; its gate was set to True by \"network-plugin\", not by Readygate"},
-		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component said so")), network, "is open for 40s: AllComponentsReady, 1 component said so"},
+		"open":               {web(gateIs(True, podv1alpha1.ReasonAllReady, "1 component is ready")), network, "is open for 40s: AllComponentsReady, 1 component is ready"},
 		"of another boot":    {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.7 b0 2026-03-01T11:59:00Z")), network, "is open, and about to be closed: the pod has a new sandbox, or its node has rebooted: earlier results of its components do not count"},
-		"all have said yes":  {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network is ready"},
+		"all ready":          {web(podSays(True)), network, "is closed, and about to be opened: 1 component of rule network is ready"},
 		"abandoned":          {web(), nil, "is closed, and about to be opened: the PodReadinessRule of this gate was deleted"},
 		"opted out":          {web(optedOut), network, "is closed, and about to be opened: no PodReadinessRule selects the pod anymore"},
 	} {
@@ -97,30 +97,30 @@ func TestAdviceAboutAPod(t *testing.T) {
 		rules []*podv1alpha1.PodReadinessRule
 		want  []string
 	}{
-		"a condition that nobody set": {web(closedFor(unset)), here(""), network, []string{"Component policy is not ready (the pod has no condition " + programmed + ")", "check it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
-		"a condition that says no":    {web(closedFor(unset), podSays(False), writtenBy("policy-agent")), here(""), network, []string{"(condition " + programmed + " is False); policy-agent wrote that"}},
-		"a condition of the node":     {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
+		"an absent condition":       {web(closedFor(unset)), here(""), network, []string{"Component policy is not ready (the pod has no condition " + programmed + ")", "check it on node w-1: kubectl get pods -A", "spec.nodeName=w-1"}},
+		"a condition that is False": {web(closedFor(unset), podSays(False), writtenBy("policy-agent")), here(""), network, []string{"(condition " + programmed + " is False); policy-agent wrote that"}},
+		"a condition of the node":   {web(), here(False), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready (node condition " + flannel + " is False)", "kubectl describe node w-1"}},
 		"one that only the agent can ask": {web(), here(""), podRules(podRule("network", parts(pathToPod()))),
 			[]string{"Only the agent of node w-1 can check path (TCP port 9, from the node)", "kubectl get pods -n readygate-system"}},
 		"one that the node does not reach": {web(closedFor("path (no response within 1s)")), here(""), podRules(podRule("network", parts(pathToPod()))),
 			[]string{"Component path is not ready (no response within 1s); node w-1 itself must reach the pod"}},
 		"a file that is not there": {web(closedFor("cni (no such file)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", File: &podv1alpha1.FileComponent{Path: "/run/cni/{namespace}_{name}"}}))),
 			[]string{"check for the file /run/cni/shop_web on node w-1", "podgate.hostPaths"}},
-		"an endpoint that says no": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ip}"}}))),
+		"an endpoint that fails": {web(closedFor("cni (answered 503)")), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "cni", HTTP: &podv1alpha1.HTTPComponent{URL: "http://127.0.0.1:9099/{ip}"}}))),
 			[]string{"request it on node w-1 itself: curl -ki 'http://127.0.0.1:9099/10.0.0.7'"}},
-		"no agent, ever":                  {web(), nobody(here("")), network, []string{"No agent has renewed a Lease for node w-1", "podgate.enabled=true"}},
+		"no agent, ever":                  {web(), agentless(here("")), network, []string{"No agent has renewed a Lease for node w-1", "podgate.enabled=true"}},
 		"no agent":                        {web(closedFor(unset)), without(here("")), network, []string{"The agent of node w-1 is not alive and does not open the gate", "kubectl get pods -n readygate-system -o wide --field-selector spec.nodeName=w-1"}},
-		"no agent, and all said yes":      {web(podSays(True)), without(here("")), network, []string{"The agent of node w-1 is not alive"}},
+		"no agent, and all ready":         {web(podSays(True)), without(here("")), network, []string{"The agent of node w-1 is not alive"}},
 		"no agent, and a deadline":        {web(), without(here("")), podRules(podRule("network", due(30, podv1alpha1.DeadlineOpen))), []string{"The gate is about to open; if it stays closed, check that the manager"}},
 		"no node":                         {web(unscheduled), here(""), network, []string{"check why it is not scheduled: kubectl describe pod web -n shop"}},
 		"no sandbox":                      {web(homeless), here(""), network, []string{"The pod has no network yet", "kubectl describe pod web -n shop"}},
 		"opted out":                       {web(optedOut), here(""), network, []string{"The gate is about to open"}},
-		"nobody waits":                    {web(), here(""), nil, []string{"The gate is about to open"}},
+		"no rule":                         {web(), here(""), nil, []string{"The gate is about to open"}},
 		"without its gate":                {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""))), []string{"To make the pod wait for its network, recreate the pod"}},
 		"without its gate, and no agent":  {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, podv1alpha1.ReasonNoAgent, "no agent"))), []string{"To make the pod wait for its network, recreate the pod"}},
 		"without its gate, as all pods":   {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))), []string{"Pods are created without the gate of rule network (BindingMissing): there is no binding. After fixing that, recreate the pod"}},
 		"without its gate, which settles": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionFalse, "Progressing", "wait"))), []string{"Wait until pods are created with the gate of rule network: kubectl wait --for=condition=Enforced prr/network. Then recreate the pod"}},
-		"without its gate, and nobody saw the change": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""), func(r *podv1alpha1.PodReadinessRule) { r.Generation++ })),
+		"without its gate, and the change not observed": {web(gateless), here(""), podRules(podRule("network", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, ""), func(r *podv1alpha1.PodReadinessRule) { r.Generation++ })),
 			[]string{"No manager has observed the current generation of rule network"}},
 		"without its gates, of which one is not put on pods": {web(gateless), here(""), podRules(podRule("a", stands(metav1.ConditionTrue, podv1alpha1.ReasonEnforced, "")), podRule("b", opens(another), stands(metav1.ConditionFalse, "BindingMissing", "there is no binding"))),
 			[]string{"Pods are created without the gate of rule b (BindingMissing)"}},
@@ -130,15 +130,15 @@ func TestAdviceAboutAPod(t *testing.T) {
 			[]string{`curl -ki 'http://127.0.0.1:9099/'\''uid-web'`}},
 		"a latch that never opens": {web(closedFor("started (condition ContainersReady is False)"), latched), here(""), podRules(podRule("network", parts(podv1alpha1.Component{Name: "started", PodCondition: &podv1alpha1.ConditionComponent{Type: "ContainersReady"}}))),
 			[]string{"Component started is not ready", "it cannot become ready: it requires started containers, and the latch lets containers start only after this gate opens", "Set another gate in the rule with startHold or in rule network"}},
-		"a node that nobody may see":                {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready", "kubectl describe node w-1"}},
-		"without its gate, and nobody saw the rule": {web(gateless), here(""), network, []string{"No manager has observed the current generation of rule network", "kubectl get pods -o wide -n readygate-system"}},
+		"a node that may not be read":                 {web(), unseen(here("")), podRules(podRule("network", parts(flannelOnNode()))), []string{"Component flannel is not ready", "kubectl describe node w-1"}},
+		"without its gate, and the rule not observed": {web(gateless), here(""), network, []string{"No manager has observed the current generation of rule network", "kubectl get pods -o wide -n readygate-system"}},
 		"a gate that another account opened": {web(gateIs(True, "Programmed", ""), keyed("closed 10.0.0.7 b1 2026-03-01T11:59:00Z"), wroteGate("network-plugin")), here(""), network,
 			[]string{"Gate " + podv1alpha1.DefaultGate + " was set to True by \"network-plugin\" while a component is not ready", "a condition type of its own", "podCondition component", "podgate.reserveGates=true"}},
-		"gates of others":  {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"check the components that set them: " + another}},
-		"not Ready anyway": {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
-		"all is well":      {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
-		"nobody to wait":   {web(gateless), here(""), nil, nil},
-		"it is over":       {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
+		"gates of others":     {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), foreign), here(""), network, []string{"check the components that set them: " + another}},
+		"not Ready anyway":    {web(gateIs(True, podv1alpha1.ReasonAllReady, "")), here(""), network, []string{"not Ready for another reason: kubectl describe pod web -n shop"}},
+		"all is well":         {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), ready), here(""), network, nil},
+		"nothing to wait for": {web(gateless), here(""), nil, nil},
+		"it is over":          {web(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), here(""), network, nil},
 		"a latch that fails": {web(gateIs(True, podv1alpha1.ReasonAllReady, ""), keyed("open 10.0.0.9 b1 2026-03-01T11:59:00Z"), latched, latchIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})), here(""), network,
 			[]string{"The latch does not run (ImagePullBackOff no such image), so the pod's containers do not start: kubectl describe pod web -n shop"}},
 	} {
@@ -177,17 +177,17 @@ func TestAdviceNamesEverythingThatIsMissing(t *testing.T) {
 
 func ready(p *corev1.Pod) { set(p, string(corev1.PodReady), True, "", "", noon) }
 
-// latchIs is what the kubelet says of the latch.
+// latchIs sets the status of the latch container.
 func latchIs(state corev1.ContainerState) podOption {
 	return func(p *corev1.Pod) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: podv1alpha1.LatchName, State: state}}
 	}
 }
 
-// writtenBy says who wrote the condition of the policy engine.
+// writtenBy sets the writer of the policy engine's condition.
 func writtenBy(manager string) podOption { return wrote(manager, programmed) }
 
-// wroteGate says who wrote the condition of the default gate.
+// wroteGate sets the writer of the default gate's condition.
 func wroteGate(manager string) podOption { return wrote(manager, podv1alpha1.DefaultGate) }
 
 func wrote(manager, conditionType string) podOption {
@@ -256,6 +256,6 @@ func TestPodExplanationListsOnlyNetworkEvents(t *testing.T) {
 		got = append(got, e.Reason)
 	}
 	if strings.Join(got, " ") != "FailedCreatePodSandBox NetworkNotReady" || len(explanation.Unseen) != 1 {
-		t.Errorf("told %v, not seen %v", got, explanation.Unseen)
+		t.Errorf("got %v, unseen %v", got, explanation.Unseen)
 	}
 }

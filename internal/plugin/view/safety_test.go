@@ -43,7 +43,7 @@ func after(names ...string) ruleOption {
 	return func(r *v1alpha1.NodeReadinessRule) { r.Spec.DependsOn = names }
 }
 
-// booted says in which boot the node is, and in which one it was released.
+// booted sets the boot of the node, and the boot in which it was released.
 func booted(rule, now, completed string) nodeOption {
 	return func(n *corev1.Node) {
 		n.Status.NodeInfo.BootID = now
@@ -99,12 +99,12 @@ func TestChaptersNameTheActiveSafetyField(t *testing.T) {
 		rule *v1alpha1.NodeReadinessRule
 		want string
 	}{
-		"about to hold a lost node":    {worker("w", lost, booted("a", "x", "x")), rule("a", perBoot), "is about to hold this node: the node is not Ready"},
-		"holds a lost node":            {worker("w", lost, heldBy("a", noderule.OriginAdded), booted("a", "x", "x")), rule("a", perBoot), "holds this node: the node is not Ready"},
-		"limited":                      {worker("w", says("a", False)), rule("a", younger, limit(0), listed), "would hold this node, but leaves it released"},
-		"would be limited":             {worker("w", says("a", False)), rule("a", younger, limit(0), listed, dryRun), "is a dry run: it would leave this node released"},
-		"about to let go, by deadline": {worker("w", heldBy("a", noderule.OriginAdded)), rule("a", release(10*time.Minute)), "is about to release this node after 10m0s"},
-		"let go for good, by deadline": {worker("w", byDeadline), rule("a", bootstrapOnly, release(10*time.Minute)), "released this node at its deadline, permanently"},
+		"about to hold a lost node":            {worker("w", lost, booted("a", "x", "x")), rule("a", perBoot), "is about to hold this node: the node is not Ready"},
+		"holds a lost node":                    {worker("w", lost, heldBy("a", noderule.OriginAdded), booted("a", "x", "x")), rule("a", perBoot), "holds this node: the node is not Ready"},
+		"limited":                              {worker("w", says("a", False)), rule("a", younger, limit(0), listed), "would hold this node, but leaves it released"},
+		"would be limited":                     {worker("w", says("a", False)), rule("a", younger, limit(0), listed, dryRun), "is a dry run: it would leave this node released"},
+		"about to release at the deadline":     {worker("w", heldBy("a", noderule.OriginAdded)), rule("a", release(10*time.Minute)), "is about to release this node after 10m0s"},
+		"released permanently at the deadline": {worker("w", byDeadline), rule("a", bootstrapOnly, release(10*time.Minute)), "released this node at its deadline, permanently"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := explanation(c.node, c.rule).Chapters[0].Text; !strings.HasPrefix(got, c.want) {
@@ -118,7 +118,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 	both := worker("w", says("net", False), says("disk", False), heldBy("net", noderule.OriginCreated), heldBy("disk", noderule.OriginCreated))
 	s := explanation(both, rule("net"), rule("disk", younger, after("net")))
 	if next := strings.Join(s.Next, "\n"); !strings.Contains(next, "example.com/net is False") || strings.Contains(next, "example.com/disk") {
-		t.Errorf("of a node that waits for its network first, it is said: %s", next)
+		t.Errorf("next steps of a node that waits for its network first: %s", next)
 	}
 	for _, c := range s.Chapters {
 		if c.Rule == "disk" && len(c.Missing) > 0 {
@@ -128,7 +128,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 
 	silent := explanation(worker("w", says("net", True), heldBy("net", noderule.OriginAdded)), rule("net", maxAge(2*time.Minute)))
 	if next := strings.Join(silent.Next, "\n"); !strings.Contains(next, "example.com/net counts as Unknown: no heartbeat for more than 2m0s") || strings.Contains(next, "AgentSays") {
-		t.Errorf("of a reporter that is silent it is said: %s", next)
+		t.Errorf("next steps for a silent reporter: %s", next)
 	}
 	if since := silent.Chapters[0].Missing[0].Since; !since.Equal(noon.Add(-8 * time.Minute)) {
 		t.Errorf("it counts as Unknown since %v, must be when it became too old", since)
@@ -136,7 +136,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 
 	lost := explanation(worker("w", lost, says("net", True), heldBy("net", noderule.OriginAdded), booted("net", "x", "x")), rule("net", perBoot))
 	if next := strings.Join(lost.Next, "\n"); !strings.Contains(next, "The kubelet does not report") || strings.Contains(next, "example.com/net") {
-		t.Errorf("of a node that is lost it is said: %s", next)
+		t.Errorf("next steps for a lost node: %s", next)
 	}
 }
 

@@ -82,7 +82,7 @@ export class Explanation {
 
   #changed() {
     const state = this.#subject.state();
-    if (state !== this.#state) write(document.getElementById("said"), `${this.#subject.name} is ${this.#subject.say(state)}`);
+    if (state !== this.#state) write(document.getElementById("announcement"), `${this.#subject.name} is ${this.#subject.say(state)}`);
     this.#state = state;
     this.#ask();
   }
