@@ -14,7 +14,7 @@ func tests(t *testing.T, pattern string) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", "../..", "grep", "-hoE", `^func Test[A-Za-z0-9]+`, "--", pattern).Output()
 	if err != nil {
-		t.Fatalf("looking for tests: %v", err)
+		t.Fatalf("searching for tests: %v", err)
 	}
 	return strings.Fields(strings.ReplaceAll(string(out), "func ", ""))
 }
@@ -44,7 +44,7 @@ func TestStormsAreTestsOfTheirPackage(t *testing.T) {
 	}
 }
 
-// The README and the security model name the test that shows each promise. These tests exist.
+// The tests that the guarantees and the security model name exist.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	all := tests(t, "*_test.go")
 	for _, page := range []string{"docs/explanation/guarantees.md", "docs/explanation/security.md"} {
