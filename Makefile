@@ -223,7 +223,7 @@ fmt: ## Format the source.
 	$(TOOL) golangci-lint fmt
 
 .PHONY: verify
-verify: verify-generated verify-modules lint ## Check generated files, modules, format, vet, lint and import direction.
+verify: verify-generated verify-modules lint ## Check generated files, modules, format, vet, lint, import direction, and links and words of the docs.
 	$(GO) vet ./...
 	$(GO) -C hack/images vet ./...
 	$(GO) test -count=1 ./test/architecture
