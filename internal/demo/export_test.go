@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// RulesOf are the rules for nodes that a scenario applies, and PodRulesOf those for pods.
+// RulesOf returns the rules for nodes that a scenario applies, and PodRulesOf those for pods.
 func RulesOf(root, name string) ([]*v1alpha1.NodeReadinessRule, error) {
 	return rulesOf[*v1alpha1.NodeReadinessRule](root, name)
 }
@@ -44,12 +44,12 @@ func rulesOf[T client.Object](root, name string) ([]T, error) {
 	return rules, nil
 }
 
-// Monitor lets tests be the cluster that is watched.
+// Monitor lets tests pass objects to a monitor.
 type Monitor struct{ *monitor }
 
 func NewMonitor(now func() time.Time) Monitor { return Monitor{newMonitor(now)} }
 
-// MonitorOf has the requirements of the rules for pods of a scenario.
+// MonitorOf returns a monitor with the requirements of the pod rules of a scenario.
 func MonitorOf(now func() time.Time, root, name string) (Monitor, error) {
 	s, err := readScript(root, name)
 	if err != nil {
@@ -72,25 +72,25 @@ func (w Monitor) ObserveNode(node *corev1.Node)             { w.observeNode(node
 func (w Monitor) ObservePod(pod *corev1.Pod)                { w.observePod(pod) }
 func (w Monitor) Numbers() string                           { return w.numbers() }
 
-// Count is how many pods run and wait, and how many each node has.
+// Count returns the numbers of running and waiting pods, and of pods per node.
 func (w Monitor) Count() (running, waiting int, on map[string]int) {
 	var f frame
 	f.count(w.podStates())
 	return f.running, f.waiting, f.pods
 }
 
-// Lines is a drawing of these nodes.
+// Lines returns a frame of these nodes.
 func Lines(nodes []view.Node, pods map[string]int, now time.Time, columns, rows int) []string {
 	return (&frame{title: "A title", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, pods: pods, now: now, running: 3, waiting: 1, columns: columns, rows: rows}).lines()
 }
 
-// LinesOfPods is a drawing of these nodes, with pods that wait for their network.
+// LinesOfPods returns a frame of these nodes, with pods that wait for their network.
 func LinesOfPods(nodes []view.Node, closed []view.Pod, ready int, now time.Time) []string {
 	f := &frame{title: "A title", step: "a step", url: "http://127.0.0.1:1", nodes: nodes, closed: closed, ready: ready, gated: ready + len(closed), now: now, columns: 120, rows: 30}
 	return f.lines()
 }
 
-// PrintPods writes what is printed without a terminal if these pods wait at successive moments.
+// PrintPods writes the output without a terminal for these waiting pods at successive moments.
 func PrintPods(w io.Writer, nodes []view.Node, moments ...[]view.Pod) {
 	t := &output{screen: terminal.NewScreen(w, false), printed: map[string]string{}}
 	for _, closed := range moments {
@@ -98,7 +98,7 @@ func PrintPods(w io.Writer, nodes []view.Node, moments ...[]view.Pod) {
 	}
 }
 
-// PrintStep writes what is printed for a step, and for an expectation with this text.
+// PrintStep writes the output for a step, and for an expectation with this text.
 func PrintStep(w io.Writer, step *scenario.Step, expected string) {
 	t := &output{screen: terminal.NewScreen(w, false)}
 	t.step(step)

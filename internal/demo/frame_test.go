@@ -143,7 +143,7 @@ func TestAHoldWithoutAMissingConditionShowsWhatTheNodeWaitsFor(t *testing.T) {
 	}
 }
 
-// waitingPod is a pod whose gate says this.
+// waitingPod returns a pod whose gate has this text.
 func waitingPod(name, node, says string) view.Pod {
 	return view.Pod{Namespace: demo.Namespace, Name: name, Node: node, State: view.PodWaiting, Gates: []view.Gate{{Name: "g", For: says}}}
 }

@@ -19,7 +19,7 @@ const (
 	flannel    = "network.example.com/FlannelReady"
 )
 
-// says is a condition of a pod, so many seconds after noon.
+// says returns a condition of a pod with a time in seconds after noon.
 func says(kind string, status corev1.ConditionStatus, reason string, second int) corev1.PodCondition {
 	return corev1.PodCondition{Type: corev1.PodConditionType(kind), Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(noon.Add(time.Duration(second) * time.Second))}
 }
@@ -45,7 +45,7 @@ func reported(version string, status corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// monitorOfPods knows the requirements of the rule of the scenario.
+// monitorOfPods returns a monitor with the requirements of the scenario's rule.
 func monitorOfPods(t *testing.T) demo.Monitor {
 	t.Helper()
 	w, err := demo.MonitorOf(time.Now, root, "pod-network")

@@ -24,7 +24,7 @@ func pod(version, on string, tolerations ...corev1.Toleration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: on, Tolerations: tolerations}}
 }
 
-// heldUntil20 has seen a node that is held from 10 on and free from 20 on.
+// heldUntil20 returns a monitor that observed a node held at version 10 and released at version 20.
 func heldUntil20() demo.Monitor {
 	w := demo.NewMonitor(time.Now)
 	w.ObserveNode(node("10", foreign, hold))

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// engine is a policy engine that takes no time, and flannel, which is not played by it.
+// engine simulates a policy engine that takes no time; it does not simulate flannel.
 func engine(t *testing.T) (demo.PodComponents, <-chan demo.SetCondition) {
 	t.Helper()
 	set := make(chan demo.SetCondition)
@@ -111,7 +111,7 @@ func TestAComponentThatIsDownSetsNothing(t *testing.T) {
 	expectNoMore(t, p, set)
 }
 
-// interrupted is an engine that goes down while it programs a pod again: it has set False, and not yet
+// interrupted returns an engine that goes down while it programs a pod again: it has set False, but not
 // True.
 func interrupted(t *testing.T) (demo.PodComponents, <-chan demo.SetCondition) {
 	t.Helper()

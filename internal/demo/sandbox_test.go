@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/demo"
 )
 
-// patched is a pod as the API server makes it of a strategic merge patch of its status.
+// patched returns a pod after a strategic merge patch of its status.
 func patched(t *testing.T, p *corev1.Pod, status map[string]any) *corev1.Pod {
 	t.Helper()
 	before, err := json.Marshal(p)

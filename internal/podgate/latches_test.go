@@ -25,8 +25,8 @@ func latchedPod(name, key string, state corev1.ContainerState) *corev1.Pod {
 	return pod
 }
 
-// The slowest latch is one that was slow with its key: not with its image, not without a key, and not because
-// it missed its key.
+// The slowest latch counts only the time from its key: not an image pull, not the time without a key, and not a
+// missed key.
 func TestTheSlowestLatchOfTheNode(t *testing.T) {
 	const key = "open 10.0.0.7 b1 2026-11-16T10:00:00Z"
 	for name, c := range map[string]struct {
@@ -72,8 +72,8 @@ func TestTheSlowestLatchOfTheNode(t *testing.T) {
 	}
 }
 
-// A kubelet that is late with a hundred latches costs few touches, however late it is. On a node with two
-// cores that start a hundred pods at once it was 8 to 40 s late.
+// A kubelet that is slow with a hundred latches costs few touches. On a node with two
+// cores that starts a hundred pods at once, the delay was 8 to 40 s.
 func TestALateKubeletCausesFewTouches(t *testing.T) {
 	const crowd, component = 100, "example.com/programmed"
 	rules := podrule.NewRules([]*v1alpha1.PodReadinessRule{{
@@ -138,7 +138,7 @@ func TestALateKubeletCausesFewTouches(t *testing.T) {
 	}
 }
 
-// A latch that waits for something else, such as its image, does not delay touches of others for good.
+// A latch that waits for something else, such as its image, does not delay touches of other latches indefinitely.
 func TestALatchThatStaysClosedDoesNotCountForLong(t *testing.T) {
 	now := testclock.NewFakeClock(time.Unix(1e9, 0))
 	a := &Agent{Clock: now, Changed: func() {}}

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// Nothing that a decision looks at is lost when a pod is cut down.
+// A stripped pod has everything that a decision needs.
 func TestStripKeepsWhatDecisionsNeed(t *testing.T) {
 	class := "kata"
 	pod := sandboxed("10.0.0.7", time.Unix(1e9, 0))

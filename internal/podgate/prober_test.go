@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// trial is a prober whose component says what it is told to.
+// trial is a prober with a component whose answer the test sets.
 type trial struct {
 	*prober
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ var question1 = []podrule.Probe{{Kind: podrule.File, Path: "/run/u1"}}
 
 func (tr *trial) answer(pod *corev1.Pod) (podrule.Answer, bool) { return tr.answers(pod)(question1[0]) }
 
-// A yes is of the sandbox that it was said of, and is asked for anew in the next one.
+// A positive answer counts for one sandbox; the prober probes again for the next one.
 func TestComponentResultIsResetWithNewSandbox(t *testing.T) {
 	try(t, func(tr *trial) {
 		first, second := sandboxed("10.0.0.7", time.Now()), sandboxed("10.0.0.7", time.Now().Add(time.Minute))
@@ -88,7 +88,7 @@ func TestComponentResultIsResetWithNewSandbox(t *testing.T) {
 	})
 }
 
-// Noes are counted, from the first one, and only a change is told of.
+// The prober counts consecutive failures, and calls changed only for a change.
 func TestFailedProbesAreCounted(t *testing.T) {
 	try(t, func(tr *trial) {
 		pod := sandboxed("10.0.0.7", time.Now())
@@ -109,7 +109,7 @@ func TestFailedProbesAreCounted(t *testing.T) {
 	})
 }
 
-// Nobody is asked about a pod that is gone.
+// The prober stops probing for a deleted pod.
 func TestDeletedPodIsNotProbed(t *testing.T) {
 	try(t, func(tr *trial) {
 		pod := sandboxed("10.0.0.7", time.Now())

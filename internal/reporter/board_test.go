@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// These tests see the board as check loops and the writer do; nothing of it is exported.
+// These tests use the board like check loops and the writer do; it is not exported.
 
 var (
 	boardNoon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -34,7 +34,7 @@ func nodeWith(uid, status string, heartbeat, transition time.Time) nodestatus.No
 	return node
 }
 
-// only is the one condition that is to be written.
+// only returns the single condition to write.
 func only(t *testing.T, b *board) (nodestatus.Condition, urgency) {
 	t.Helper()
 	all, urgency := b.conditions(at(100))
@@ -56,7 +56,7 @@ func TestATransitionKeepsItsTimeOverARestart(t *testing.T) {
 		"another status begins now":             {[]check.Observation{boardGood}, nodeWith("u", "False", boardNoon, lastWeek), "True", at(0)},
 		"there was none before":                 {[]check.Observation{boardBad}, nodeWith("u", "", boardNoon, lastWeek), "False", at(0)},
 		"it was True before the last boot only": {[]check.Observation{boardBad}, nodeWith("u", "True", booted.Add(-time.Minute), lastWeek), "False", at(0)},
-		"unknown to nobody":                     {[]check.Observation{boardBad}, nodeWith("u", "Unknown", boardNoon, lastWeek), "False", at(0)},
+		"Unknown before":                        {[]check.Observation{boardBad}, nodeWith("u", "Unknown", boardNoon, lastWeek), "False", at(0)},
 	} {
 		for _, learnFirst := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestATransitionKeepsItsTimeOverARestart(t *testing.T) {
 	}
 }
 
-// What was True and fails now stays True, with the words from before, until it has failed for long enough.
+// A True condition that fails stays True with its message until the thresholds are reached.
 func TestARestartedReporterAppliesTheThresholds(t *testing.T) {
 	b := newTestBoard()
 	b.observe(boardTask, boardBad, 0, at(0))
@@ -98,7 +98,7 @@ func TestARestartedReporterAppliesTheThresholds(t *testing.T) {
 	}
 }
 
-// A check that goes and comes back, as when a file is rolled back, finds what was written meanwhile.
+// A check that is removed and added again starts from the last written condition.
 func TestAReaddedCheckStartsFromWhatWasWritten(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("u", "False", boardNoon, booted), at(0))
@@ -147,7 +147,7 @@ func TestHowUrgentAWriteIs(t *testing.T) {
 	want("a change", change)
 }
 
-// A node of the same name that was created anew knows nothing of what was.
+// A recreated node of the same name has none of the earlier conditions.
 func TestConditionsOfARecreatedNodeStartAgain(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("one", "True", boardNoon, booted), at(0))
@@ -160,7 +160,7 @@ func TestConditionsOfARecreatedNodeStartAgain(t *testing.T) {
 	}
 }
 
-// A check that is replaced keeps its status, and a run of the old one that ends late is not taken for one of the new.
+// A replaced check keeps its status, and a late result of the old check does not count for the new one.
 func TestAReplacedCheckKeepsItsStatus(t *testing.T) {
 	b := newTestBoard()
 	b.learn(nodeWith("u", "", boardNoon, booted), at(0))

@@ -56,7 +56,7 @@ checks:
 	}
 }
 
-// What is wrong is named, with what would be right.
+// Errors name the invalid field and a valid value.
 func TestAWrongFileIsRejected(t *testing.T) {
 	http := `http: {url: "http://localhost"}`
 	for text, want := range map[string]string{
@@ -106,8 +106,8 @@ func TestAWrongFileIsRejected(t *testing.T) {
 	}
 }
 
-// No file makes the parser fail in another way than by an error, and what it takes can be compiled
-// or is refused with a field.
+// The parser returns an error for every invalid file, and a parsed file can be compiled
+// or the error names a field.
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(reporter.Example))
 	f.Add([]byte(head + "heartbeatPeriod: 5\nchecks: [{conditionType: a, interval: 1e9, exec: {command: [a]}}]"))

@@ -11,7 +11,7 @@ func variables(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }
 
-// The variables of the guides, as printed there.
+// The environment variables of the guides.
 func TestTheGuidesVariables(t *testing.T) {
 	env, err := reporter.ReadEnvironment(variables(map[string]string{
 		"NODE_NAME": "worker-1", "CHECK_ENDPOINT": "http://localhost:9099/readiness", "CONDITION_TYPE": "network.k8s.io/CalicoReady", "CHECK_INTERVAL": "15s",

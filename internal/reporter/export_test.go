@@ -6,26 +6,26 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// Tasks compiles a configuration, as a reporter on the node n does.
+// Tasks compiles a configuration, like a reporter on the node n.
 func Tasks(config *Config) error {
 	_, err := config.tasks(check.Env{Node: "n", Variable: func(string) string { return "" }})
 	return err
 }
 
-// What metrics are made of.
+// Methods of metrics.
 var (
 	Observed = (*Metrics).observed
 	Wrote    = (*Metrics).wrote
 	Write    = (*Metrics).write
 )
 
-// Waiting is how long a writer waits that last wrote so long ago and has messageWrites so often.
+// Waiting returns how long a writer waits, by the time since its last write and its number of messageWrites.
 func Waiting(urgency urgency, ago time.Duration, messageWrites, conditions int) time.Duration {
 	w := &writer{heartbeat: func() time.Duration { return time.Hour }, wrote: time.Now().Add(-ago), spread: 1, messageWrites: messageWrites}
 	return w.waiting(urgency, conditions)
 }
 
-// BackOff is how long it waits after an error.
+// BackOff returns how long the writer waits after an error.
 func BackOff(err error) time.Duration { return (&writer{}).backOff(err) }
 
 // Urgencies.

@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// What is written by hand, Prometheus reads.
+// Prometheus can parse the metrics.
 func TestMetricsAreReadByPrometheus(t *testing.T) {
 	m := reporter.NewMetrics()
 	reporter.Observed(m, "example.com/A", nodestatus.True, check.Healthy, 2*time.Millisecond, true)

@@ -23,7 +23,7 @@ var (
 	usual = reporter.Thresholds{Success: 1, Failure: 3, HoldDown: 15 * time.Second}
 )
 
-// step is an observation so many seconds after noon, and what is to be thought then.
+// step is a result at a time in seconds after noon, and the expected state.
 type step struct {
 	at     float64
 	seen   check.Observation
@@ -48,7 +48,7 @@ func TestTrack(t *testing.T) {
 			{0, good, "True", "EndpointOK"}, {1, bad, "True", "EndpointOK"}, {6, bad, "True", "EndpointOK"}, {15.9, bad, "True", "EndpointOK"}, {16, refused, "False", "EndpointConnectionError"}}},
 		"a few failures are not enough, however long": {usual, false, []step{
 			{0, good, "True", "EndpointOK"}, {30, bad, "True", "EndpointOK"}, {60, bad, "True", "EndpointOK"}, {90, bad, "False", "EndpointNotReady"}}},
-		"a success between failures starts the count anew": {usual, false, []step{
+		"a success between failures restarts the count": {usual, false, []step{
 			{0, good, "True", "EndpointOK"}, {10, bad, "True", "EndpointOK"}, {20, bad, "True", "EndpointOK"}, {24, good, "True", "EndpointOK"},
 			{30, bad, "True", "EndpointOK"}, {40, bad, "True", "EndpointOK"}, {44, bad, "True", "EndpointOK"}, {45, bad, "False", "EndpointNotReady"}}},
 		"several successes may be asked for": {reporter.Thresholds{Success: 3, Failure: 1}, false, []step{
@@ -76,7 +76,7 @@ func TestTrack(t *testing.T) {
 	}
 }
 
-// It does not matter whether the node is known before the first checks or after them.
+// The result is the same whether the node is read before the first checks or after them.
 func TestAnEarlierTrueStatusCanBeAdoptedLater(t *testing.T) {
 	early, late := reporter.NewTrack(usual), reporter.NewTrack(usual)
 	early.Adopt(before)
@@ -118,8 +118,8 @@ func TestPause(t *testing.T) {
 	want("ready, with a doubt and a short interval", time.Second, time.Second, 0)
 }
 
-// Whatever is observed: a True condition turns False only after as many failures, over as
-// long, as the thresholds say.
+// For all sequences of results: a True condition becomes False only after the number of failures, and for
+// the time, in the thresholds.
 func TestEveryTransitionMeetsTheThresholds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := reporter.Thresholds{

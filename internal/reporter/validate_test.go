@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A configuration is judged by itself: also one that names Services, where there are none.
+// Validation does not depend on the environment: a configuration may name Services that do not exist.
 func TestValidateNeedsNoCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	text := strings.Replace(Example, "http:\n    url: http://localhost:9099/readiness", "peers: {ready: network-reporter, everyone: network-reporter-all}", 1)
@@ -35,7 +35,7 @@ func TestAFileAndVariablesExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Outside of a pod the reporter goes where kubectl goes; in a pod it does not.
+// Outside a pod the reporter uses the same kubeconfig as kubectl; in a pod it does not.
 func TestKubeconfigOfTheUserIsUsedOnlyOutsideOfPods(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

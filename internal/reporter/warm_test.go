@@ -13,8 +13,8 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// While a condition is not True the connection is kept warm, by a PATCH that changes nothing and
-// is answered with metadata; a node that was created anew is noticed by it.
+// While a condition is not True the writer keeps the connection open with a PATCH that changes nothing and
+// returns metadata, which also shows that a node was recreated.
 func TestConnectionIsKeptOpenWhileAConditionIsNotTrue(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func TestConnectionIsKeptOpenWhileAConditionIsNotTrue(t *testing.T) {
 	if b.uid() != "two" {
 		t.Errorf("the new node is taken for %s", b.uid())
 	}
-	// Once all is True, nobody is asked.
+	// Once all conditions are True, no request is sent.
 	b.observe(boardTask, boardGood, 0, at(2))
 	w.asked = time.Now().Add(-2 * keepAliveInterval)
 	if w.idle(t.Context(), time.Millisecond); len(asked) != 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/readygate/readygate/internal/scenario"
 )
 
-// world has three nodes: one held, one released, one about to be something; and pods, of which one
+// world has three nodes: one held, one released, one not reconciled yet; and pods, of which one
 // waits for its network.
 func world() *scenario.World {
 	return &scenario.World{

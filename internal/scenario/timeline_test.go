@@ -19,7 +19,7 @@ func parse(t *testing.T, text string) *scenario.Scenario {
 	return s
 }
 
-// timeline is a timeline in short: step, time, and what happens on which node.
+// timeline returns a timeline in short form: step, time and node.
 func timeline(s *scenario.Scenario) []string {
 	var lines []string
 	for _, m := range s.Timeline() {

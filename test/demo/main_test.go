@@ -1,4 +1,4 @@
-// Package demo tests make demo from outside: the built program, as people run it.
+// Package demo tests make demo with the built program.
 package demo_test
 
 import (
@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// performance is a demo that runs. Its temporary files are in a directory of the test's own.
+// performance is a running demo. Its temporary files are in a directory of the test.
 type performance struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -80,7 +80,7 @@ func start(t *testing.T, scenario string) *performance {
 	return p
 }
 
-// Write takes what the demo prints.
+// Write records the output of the demo.
 func (p *performance) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *performance) says(text string) {
 	}
 }
 
-// ends waits until the demo has ended, and looks at its exit code and at what it has left.
+// ends waits until the demo has ended, and checks its exit code, its output and that it left nothing behind.
 func (p *performance) ends(code int, said ...string) {
 	p.t.Helper()
 	<-p.done
@@ -135,10 +135,10 @@ func (p *performance) ends(code int, said ...string) {
 	p.leavesNothing()
 }
 
-// interrupt is Ctrl-C.
+// interrupt sends the signal of Ctrl-C.
 func (p *performance) interrupt() { _ = p.cmd.Process.Signal(syscall.SIGINT) }
 
-// leavesNothing fails if there is a temporary file, or a process that was started with one.
+// leavesNothing fails if a temporary file, or a process that was started with one, is left.
 func (p *performance) leavesNothing() {
 	p.t.Helper()
 	left, err := os.ReadDir(p.temp)

@@ -18,8 +18,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// A cluster may have the node half alone: the manager works there, and takes the pod half up when its
-// CRD comes. This manager knows no latch.
+// A cluster may have only the node half: the manager works, and starts the pod half when its
+// CRD is created. This manager has no latch image.
 func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -57,7 +57,7 @@ func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	s.wantRule(rule, "open", counts(v1alpha1.PodSummary{Gated: 1, Open: 1}))
 }
 
-// removeDefinition deletes the CRD of rules for pods, and returns it.
+// removeDefinition deletes the CRD of PodReadinessRule, and returns it.
 func removeDefinition(t *testing.T, c *testenv.Cluster) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definition := definitionOf(t)
@@ -74,7 +74,7 @@ func removeDefinition(t *testing.T, c *testenv.Cluster) *apiextensionsv1.CustomR
 	return definition
 }
 
-// definitionOf is the CRD of rules for pods.
+// definitionOf returns the CRD of PodReadinessRule.
 func definitionOf(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definitions, err := crds.Definitions()

@@ -34,7 +34,7 @@ type agent struct {
 	stop func()
 }
 
-// identity is who the agent of a node is: its token is bound to its pod, as kubelets get it.
+// identity returns a client configuration of a node's agent, with a token that is bound to its pod.
 func (s *stage) identity(node string) *rest.Config {
 	s.t.Helper()
 	if config, ok := s.configs[node]; ok {
@@ -53,7 +53,7 @@ func (s *stage) identity(node string) *rest.Config {
 	return rest.CopyConfig(config)
 }
 
-// agentOptions are those of an agent of the node that listens nowhere.
+// agentOptions returns the options of an agent of the node without endpoints.
 func (s *stage) agentOptions(node string) *podgate.Options {
 	s.t.Helper()
 	*s.agents++
@@ -63,7 +63,7 @@ func (s *stage) agentOptions(node string) *podgate.Options {
 	return options
 }
 
-// startAgent starts the agent of the stage's node, and waits until it has said that it is there.
+// startAgent starts the agent of the stage's node, and waits for its lease.
 func (s *stage) startAgent(change ...func(*podgate.Options)) *agent {
 	s.t.Helper()
 	options := s.agentOptions(s.id)
@@ -90,7 +90,7 @@ func (s *stage) newLease(node string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agents.Namespace, Name: agents.Name(node), Labels: agents.Labels()}}
 }
 
-// wantReport waits until the agent itself reports so.
+// wantReport waits until the report of the agent matches.
 func (s *stage) wantReport(a *agent, what string, check func(agents.Report) bool) {
 	s.t.Helper()
 	testenv.Eventually(s.t, "a report of "+a.holder+": "+what, func(ctx context.Context) error {
@@ -108,8 +108,8 @@ func (s *stage) wantReport(a *agent, what string, check func(agents.Report) bool
 	})
 }
 
-// wantDecided waits until the agent reports so many open and waiting pods of a rule: it has looked at
-// all of them then, and has written what was to be written.
+// wantDecided waits until the agent reports these numbers of open and waiting pods of a rule: it has reconciled
+// all of them then, and has written the changes.
 func (s *stage) wantDecided(a *agent, rule types.UID, open, waiting int) {
 	s.t.Helper()
 	s.wantReport(a, fmt.Sprintf("%d open, %d waiting", open, waiting), func(r agents.Report) bool {
@@ -117,7 +117,7 @@ func (s *stage) wantDecided(a *agent, rule types.UID, open, waiting int) {
 	})
 }
 
-// follow records how a gate is from now on, each change once.
+// follow records every change of a gate from now on.
 func (s *stage) follow(pod *corev1.Pod, gate string) func() []string {
 	s.t.Helper()
 	changes, err := s.Client.Watch(s.t.Context(), &corev1.PodList{}, client.InNamespace(pod.Namespace), client.MatchingFields{"metadata.name": pod.Name})
@@ -150,7 +150,7 @@ func (s *stage) follow(pod *corev1.Pod, gate string) func() []string {
 	return history
 }
 
-// An agent that cannot have its port ends and says so: it must not stay, half alive.
+// An agent whose port is in use exits with an error, instead of running without its endpoints.
 func TestAnAgentThatCannotListenEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -158,7 +158,7 @@ func TestAnAgentThatCannotListenEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // nobody speaks to it
+	defer taken.Close() //nolint:errcheck // only its port matters
 	options := s.agentOptions(s.id)
 	options.MetricsAddr, options.HealthAddr = "127.0.0.1:0", taken.Addr().String()
 	done := make(chan error, 1)

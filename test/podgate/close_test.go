@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A component that goes bad closes the gate if the rule says so, and only then.
+// A component that becomes unready closes the gate only if the rule requires it.
 func TestGateClosesAgainOnlyWithClosePolicyOnNotReady(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

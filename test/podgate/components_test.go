@@ -58,7 +58,7 @@ func (h host) remove(name string) {
 // mounted lets an agent see the node's files.
 func (h host) mounted(o *podgate.Options) { o.HostRoot = h.root }
 
-// endpoint is a component on the node that says by path whether a pod is ready.
+// endpoint is a component on the node that serves the readiness of pods by path.
 type endpoint struct {
 	url   string
 	ready sync.Map
@@ -81,7 +81,7 @@ func byHTTP(name, url string) v1alpha1.Component {
 	return v1alpha1.Component{Name: name, HTTP: &v1alpha1.HTTPComponent{URL: url}}
 }
 
-// scene is a component that has not said yes of a pod, and then does.
+// scene is a component that is not ready for a pod at first, and then is.
 type scene struct {
 	component v1alpha1.Component
 	// before is what is there before the pod has a sandbox; nil: nothing.
@@ -94,7 +94,7 @@ type scene struct {
 
 const address, laterAddress = "127.0.3.1", "127.0.3.2"
 
-// scenes are one for each way to answer, and for what must not be taken for an answer.
+// scenes has one scene per kind of component, and per invalid response.
 func (s *stage) scenes(h host, e *endpoint) map[string]scene {
 	const attached, pending, flannel, stale = "net.example.com/attached", "net.example.com/pending", "net.example.com/FlannelReady", "net.example.com/Stale"
 	nodeCondition := func(kind string) v1alpha1.Component {
@@ -144,8 +144,8 @@ func (s *stage) scenes(h host, e *endpoint) map[string]scene {
 	}
 }
 
-// Two components that do not know each other: the gate says for whom it waits, and why, and opens when
-// the last one has said yes.
+// With two independent components, the gate names the missing ones with the reason, and opens when
+// the last one is ready.
 func TestGateOpensWhenEveryComponentIsReady(t *testing.T) {
 	t.Parallel()
 	s, h, e := newStage(t), newHost(t), newEndpoint(t)
@@ -162,7 +162,7 @@ func TestGateOpensWhenEveryComponentIsReady(t *testing.T) {
 	}
 }
 
-// play lets the component of a scene say no of a pod, and then yes.
+// play makes the component of a scene unready for a pod, and then ready.
 func (s *stage) play(rule *v1alpha1.PodReadinessRule, app string, sc scene) {
 	s.t.Helper()
 	gate := rule.Spec.Gate
@@ -186,7 +186,7 @@ func (s *stage) play(rule *v1alpha1.PodReadinessRule, app string, sc scene) {
 	}
 }
 
-// Most pods are ready at once: each is written once, however many components there are.
+// Most pods are ready at once: the agent writes each pod once, for any number of components.
 func TestAPodThatIsReadyAtOnceIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	s, h, e := newStage(t), newHost(t), newEndpoint(t)
@@ -205,7 +205,7 @@ func TestAPodThatIsReadyAtOnceIsWrittenOnce(t *testing.T) {
 		h.write(string(pod.UID), "")
 		e.ready.Store("/"+string(pod.UID), true)
 		s.says(pod, corev1.ConditionTrue)
-		// The clock of this kubelet is ahead: nobody is impatient, however slow this machine is.
+		// The clock of this kubelet is ahead: no deadline passes, however slow this machine is.
 		s.sandbox(pod, fmt.Sprintf("127.0.4.%d", i+1), time.Now().Add(long))
 	}
 	for _, pod := range pods {

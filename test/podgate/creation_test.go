@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/core/admission"
 )
 
-// What the API server answers to the creation itself has the gate, and the note of who asked for it:
-// nobody could come before.
+// The response of the API server to the creation already has the gate and the annotation with its rules:
+// no pod can be Ready without the gate.
 func TestSelectedPodsAreCreatedWithTheGate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -47,7 +47,7 @@ func TestSelectedPodsAreCreatedWithTheGate(t *testing.T) {
 				t.Errorf("it has the gates %v and the note %q, want %v and %q", gates, noted, tc.gates, tc.noted)
 			}
 			if len(pod.Spec.InitContainers) > 0 {
-				t.Errorf("nobody asked for %v", pod.Spec.InitContainers)
+				t.Errorf("no rule requires %v", pod.Spec.InitContainers)
 			}
 		})
 	}
@@ -59,10 +59,10 @@ func withGate(gate string) func(*corev1.Pod) {
 	}
 }
 
-// mirror makes a pod one that stands for what a kubelet runs on its own.
+// mirror makes a pod a mirror pod of a kubelet.
 func mirror(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"} }
 
-// Two rules that select a pod: each gate once, in the order of the rules, whoever asks for it.
+// A pod that two rules select gets each gate once, in the order of the rules.
 func TestAPodHasTheGatesOfAllItsRules(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -78,7 +78,7 @@ func TestAPodHasTheGatesOfAllItsRules(t *testing.T) {
 	}
 }
 
-// Without the pods of these namespaces nothing would open a gate: only who names them gets them.
+// The pods of these namespaces are needed to open gates: a rule selects them only if it names the namespace.
 func TestReservedNamespacesAreSelectedOnlyByName(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

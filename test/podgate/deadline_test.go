@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/api/pod/v1alpha1"
 )
 
-// A pod that waits for too long is told of, and waits on. An agent before this one wrote since when.
+// The agent emits an event for a pod that has waited too long, and the pod still waits. A previous agent wrote the time.
 func TestALatePodIsReported(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -38,7 +38,7 @@ func TestALatePodIsReported(t *testing.T) {
 	s.wantRule(rule, "none is late", counts(v1alpha1.PodSummary{Gated: 2, Open: 1, Waiting: 1}))
 }
 
-// Where the rule says so, a late pod is opened, and the reason stays to be seen.
+// With onDeadline Open the agent opens a late pod, and the reason of the condition stays.
 func TestLatePodIsOpenedWithOnDeadlineOpen(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -12,8 +12,8 @@ import (
 
 const notSelected = "True " + v1alpha1.ReasonNotSelected
 
-// wantOpenForGood checks a pod whose gate nobody asks for any more: it is open, and so is its latch,
-// whatever sandbox it has or will have.
+// wantOpenForGood checks a pod whose gate no rule requires any more: the gate is open, and so is its latch,
+// for every sandbox.
 func (s *stage) wantOpenForGood(pod *corev1.Pod, gate, reason string) {
 	s.t.Helper()
 	got := s.get(pod)
@@ -25,7 +25,7 @@ func (s *stage) wantOpenForGood(pod *corev1.Pod, gate, reason string) {
 	}
 }
 
-// The finalizer goes last: who sees that a rule is gone sees that all its pods are open.
+// The manager removes the finalizer last: when a rule is gone, all its pods are open.
 func TestADeletedRuleOpensItsPods(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -57,7 +57,7 @@ func TestADeletedRuleOpensItsPodsWhereThereIsNoAgent(t *testing.T) {
 	}
 }
 
-// A pod that waits for a node when its rule is deleted would wait for ever on a node without an agent.
+// A pod that is not bound when its rule is deleted would wait indefinitely on a node without an agent.
 func TestADeletedRuleOpensPodsThatAreNotOnANode(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -68,8 +68,8 @@ func TestADeletedRuleOpensPodsThatAreNotOnANode(t *testing.T) {
 	s.wantOpenForGood(pod, rule.Spec.Gate, v1alpha1.ReasonRuleDeleted)
 }
 
-// Who fills the annotations of a pod leaves no room for the key of its latch. The pod keeps neither its
-// gate closed by that, nor the rule from going.
+// If the annotations of a pod are full, there is no room for its latch key. Its gate is opened
+// nevertheless, and its rule can be deleted.
 func TestAPodWithFullAnnotationsDoesNotDelayADeletedRule(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -95,7 +95,7 @@ func TestAPodWithFullAnnotationsDoesNotDelayADeletedRule(t *testing.T) {
 	}
 }
 
-// Of two rules with one gate the other one is waited for all the same.
+// If one of two rules with the same gate is deleted, the gate still waits for the other one.
 func TestAGateStaysClosedForAnotherRule(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -117,7 +117,7 @@ func TestAGateStaysClosedForAnotherRule(t *testing.T) {
 	s.wantGate(pod, first.Spec.Gate, allReady, second.Name)
 }
 
-// A rule that stops selecting a pod has nothing to say of it any more.
+// A rule that no longer selects a pod does not keep its gate closed.
 func TestAPodThatIsNoLongerSelectedIsOpened(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -40,7 +40,7 @@ func (s *stage) plugin() client.Client {
 	return client.WithFieldOwner(clientOf(s.t, config), plugin)
 }
 
-// sends lets an account patch the status of a pod.
+// sends patches the status of a pod with an account.
 func (s *stage) sends(as client.Client, pod *corev1.Pod, patch string) {
 	s.t.Helper()
 	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
@@ -49,7 +49,7 @@ func (s *stage) sends(as client.Client, pod *corev1.Pod, patch string) {
 	}
 }
 
-// opensGate lets an account set the gate to True.
+// opensGate sets the gate to True with an account.
 func (s *stage) opensGate(as client.Client, pod *corev1.Pod, gate string) {
 	s.t.Helper()
 	s.sends(as, pod, fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": "True", "reason": "Programmed", "lastTransitionTime": %q}]}}`, gate, time.Now().UTC().Format(time.RFC3339)))
@@ -63,7 +63,7 @@ func wantLatchClosed(t *testing.T, pod *corev1.Pod) {
 }
 
 // A network plugin that sets the gate itself while another component is missing does not open the pod: the
-// agent sets the gate back three times, then leaves and reports it, and the latch stays closed.
+// agent sets the gate back three times, then stops and emits an event, and the latch stays closed.
 func TestAForeignTrueIsSetBackThenReported(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -101,7 +101,7 @@ func TestAForeignTrueIsSetBackThenReported(t *testing.T) {
 	}
 }
 
-// Traffic that flows is not interrupted: a pod that is Ready keeps its True, and is counted.
+// Traffic is not interrupted: a Ready pod keeps the True, and the status counts it.
 func TestAReadyPodKeepsAForeignTrue(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -121,7 +121,7 @@ func TestAReadyPodKeepsAForeignTrue(t *testing.T) {
 }
 
 // A network plugin that implements the gate natively works. The agent takes over its True when all
-// components are ready; a True that comes before costs one write more.
+// components are ready; an earlier True costs one more write.
 func TestANativeNetworkPluginWorks(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -155,7 +155,7 @@ func TestANativeNetworkPluginWorks(t *testing.T) {
 	}
 }
 
-// An agent that has seen the gate closed does not believe a copied reason and latch key.
+// An agent that has observed the gate closed ignores a copied reason and latch key.
 func TestAForgedDecisionIsSetBack(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

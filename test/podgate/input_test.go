@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// manifest is a rule of this name with this spec, as YAML.
+// manifest returns a rule with this name and spec, as YAML.
 func manifest(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	rule := &unstructured.Unstructured{}
@@ -33,16 +33,16 @@ func manifest(t *testing.T, name, spec string) *unstructured.Unstructured {
 	return rule
 }
 
-// component is a spec with nothing wrong in it but for what its one component has besides its name.
+// component returns a spec with one component, which has a name and these fields.
 func component(fields string) string { return "components: [{name: a, " + fields + "}]" }
 
-// with is a spec with nothing wrong in it but for what it has besides.
+// with returns a valid spec with these additional fields.
 func with(fields string) string {
 	return "components: [{name: a, podCondition: {type: example.com/a}}]\n" + fields
 }
 
-// internal/plugin/lint tests every rule of the CRD with the API server's own code. An API server with the CRD does the
-// same, and sets the default gate.
+// internal/plugin/lint tests every validation of the CRD with the API server's code. An API server with the CRD returns
+// the same errors, and sets the default gate.
 func TestAPIServerValidatesPodRules(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

@@ -11,31 +11,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// long is for how long sandboxes have been there: longer than anybody waits before something is said.
+// long is the age of sandboxes: longer than every deadline and delay in the tests.
 const long = time.Minute
 
 func longAgo() time.Time { return time.Now().Add(-long) }
 
-// sandbox lets the kubelet say that the pod has had a sandbox with this address since then.
+// sandbox reports, like the kubelet, that the pod has had a sandbox with this address since then.
 func (s *stage) sandbox(pod *corev1.Pod, ip string, since time.Time) {
 	s.t.Helper()
 	s.patchStatus(pod, fmt.Sprintf(`{"status": {"phase": "Running", "podIP": %q, "podIPs": [{"$patch": "replace"}, {"ip": %q}], "conditions": [%s]}}`,
 		ip, ip, s.conditionJSON(string(corev1.PodReadyToStartContainers), corev1.ConditionTrue, since)))
 }
 
-// noSandbox lets the kubelet say that the pod has lost its sandbox. Its address is still told.
+// noSandbox reports, like the kubelet, that the pod has lost its sandbox. The status keeps the address.
 func (s *stage) noSandbox(pod *corev1.Pod) {
 	s.t.Helper()
 	s.condition(pod, string(corev1.PodReadyToStartContainers), corev1.ConditionFalse, time.Now())
 }
 
-// says lets the policy engine say of the pod whether it is programmed.
+// says sets the condition of the policy engine on the pod.
 func (s *stage) says(pod *corev1.Pod, status corev1.ConditionStatus) {
 	s.t.Helper()
 	s.condition(pod, programmed, status, time.Now())
 }
 
-// condition lets somebody set a condition of the pod that has been so since then.
+// condition sets a condition of the pod with this transition time.
 func (s *stage) condition(pod *corev1.Pod, kind string, status corev1.ConditionStatus, since time.Time) {
 	s.t.Helper()
 	s.patchStatus(pod, fmt.Sprintf(`{"status": {"conditions": [%s]}}`, s.conditionJSON(kind, status, since)))
@@ -50,7 +50,7 @@ func (s *stage) conditionJSON(kind string, status corev1.ConditionStatus, since 
 	return data
 }
 
-// patchStatus sends a strategic merge patch of the status, as kubelets do.
+// patchStatus sends a strategic merge patch of the status, like kubelets.
 func (s *stage) patchStatus(pod *corev1.Pod, patch string) {
 	s.t.Helper()
 	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
@@ -59,7 +59,7 @@ func (s *stage) patchStatus(pod *corev1.Pod, patch string) {
 	}
 }
 
-// nodeCondition lets somebody report a condition of the stage's node that was last told then.
+// nodeCondition sets a condition of the stage's node with this heartbeat time.
 func (s *stage) nodeCondition(kind string, status corev1.ConditionStatus, told time.Time) {
 	s.t.Helper()
 	base := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.id}}

@@ -23,8 +23,8 @@ import (
 // held is the label app of pods whose start is held in TestALatch.
 const held = "held"
 
-// A latch changes when containers start, and nothing else that anybody sees of a pod. What it is
-// compared with is the same pod that opts out.
+// A latch changes only when containers start. Its pods are
+// compared with the same pods that opt out.
 func TestALatch(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -40,7 +40,7 @@ func TestALatch(t *testing.T) {
 	t.Run("takes nothing of a quota", func(t *testing.T) { latchTakesNoQuota(s.in(t)) })
 }
 
-// latchOf is the latch of a pod, which must be its first init container; nil if it has none.
+// latchOf returns the latch of a pod, which must be its first init container; nil if it has none.
 func latchOf(pod *corev1.Pod) *corev1.Container {
 	if len(pod.Spec.InitContainers) == 0 || pod.Spec.InitContainers[0].Name != v1alpha1.LatchName {
 		return nil
@@ -76,8 +76,8 @@ func latchIsNotForWindows(s *stage) {
 	}
 }
 
-// The API server mounts the token into every container that has nothing in its place. (Not here, where
-// there are no tokens; the scenarios on real nodes look at what came of it.)
+// The API server mounts the token into every container without a mount at its path. (Not here, because
+// there are no tokens; the end-to-end tests check the result.)
 func latchHasNoToken(s *stage) {
 	const place = "/var/run/secrets/kubernetes.io/serviceaccount"
 	pod := s.pod(held)
@@ -106,12 +106,12 @@ func latchHasNoToken(s *stage) {
 	}
 }
 
-// withKey puts a key of the latch on a pod, as on one that was held when the product was removed.
+// withKey adds a latch key to a pod, like a pod that was held when Readygate was uninstalled.
 func withKey(p *corev1.Pod) {
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.LatchAnnotation, "always "+v1alpha1.ReasonRuleDeleted)
 }
 
-// A pod that is created with a key has it from another one: it was copied, or restored from a backup.
+// A pod that is created with a latch key was copied from another pod, or restored from a backup.
 func latchHasNoForeignKey(s *stage) {
 	const own = "example.com/own"
 	ofItsOwn := func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, own, "a") }
@@ -133,7 +133,7 @@ func latchHasNoForeignKey(s *stage) {
 	}
 }
 
-// Where users must be of a range, a pod with any other is refused.
+// If a policy restricts user IDs to a range, the API server rejects a pod with another one.
 func latchRunsAsThePod(s *stage) {
 	for name, tc := range map[string]struct {
 		pod  *corev1.PodSecurityContext
@@ -170,7 +170,7 @@ func amounts(cpu, memory, storage string) corev1.ResourceList {
 	return list
 }
 
-// asks lets the containers of a pod ask for this, one after the other.
+// asks sets the resource requests of the containers of a pod, in order.
 func asks(all ...corev1.ResourceRequirements) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers = nil
@@ -211,7 +211,7 @@ func latchLeavesTheClass(s *stage) {
 	}
 }
 
-// restricted makes a pod one that the strictest level of Pod Security admits.
+// restricted makes a pod comply with the restricted Pod Security level.
 func restricted(p *corev1.Pod) {
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
@@ -219,7 +219,7 @@ func restricted(p *corev1.Pod) {
 	}
 }
 
-// inside puts a pod into a namespace.
+// inside sets the namespace of a pod.
 func inside(namespace string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Namespace = namespace }
 }
@@ -239,7 +239,7 @@ func latchIsRestricted(s *stage) {
 	}
 }
 
-// wantRefused waits until a pod is refused in these words: what refuses it is in force then.
+// wantRefused waits until the API server rejects a pod with this text, so the policy is in force.
 func (s *stage) wantRefused(words string, change ...func(*corev1.Pod)) {
 	s.t.Helper()
 	testenv.Eventually(s.t, "a refusal: "+words, func(ctx context.Context) error {
@@ -300,7 +300,7 @@ func latchTakesNoQuota(s *stage) {
 	}
 	s.Create(s.t, quota)
 	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{}
-	for name := range quota.Spec.Hard { // nobody else counts here
+	for name := range quota.Spec.Hard { // no other pod counts here
 		quota.Status.Used[name] = resource.MustParse("0")
 	}
 	if err := s.Client.Status().Update(s.t.Context(), quota); err != nil {
@@ -324,13 +324,13 @@ func latchTakesNoQuota(s *stage) {
 	}
 }
 
-// used is what pods take of the quota.
+// used returns the quota usage of pods.
 func (s *stage) used(quota *corev1.ResourceQuota) corev1.ResourceList {
 	s.t.Helper()
 	now := &corev1.ResourceQuota{}
 	err := s.Client.Get(s.t.Context(), client.ObjectKeyFromObject(quota), now)
 	if err == nil && len(now.Status.Used) == 0 {
-		err = errors.New("nobody counts")
+		err = errors.New("the quota is not updated")
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -19,19 +19,19 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// opening is the patch by which a gate is written, with this status and reason, and this key.
+// opening returns the patch of a gate with this status and reason, and this latch key.
 func opening(gate, status, reason, key string) string {
 	return fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "status": {"conditions": [{"type": %q, "status": %q, "reason": %q}]}}`,
 		v1alpha1.LatchAnnotation, key, gate, status, reason)
 }
 
-// try sends a patch of a pod's status that changes nothing in the end, and says what the answer is.
+// try sends a dry-run patch of a pod's status, and returns the error.
 func try(ctx context.Context, as client.Client, pod *corev1.Pod, patch string) error {
 	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	return as.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.DryRunAll)
 }
 
-// clientOf is a client of this identity.
+// clientOf returns a client with this identity.
 func clientOf(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	as, err := client.New(config, client.Options{})
@@ -41,8 +41,8 @@ func clientOf(t *testing.T, config *rest.Config) client.Client {
 	return as
 }
 
-// wantAnswer checks that a request has passed if there is no refusal, and else that the policy has
-// refused it in these words.
+// wantAnswer checks that a request was accepted if refusal is empty, and otherwise that the policy
+// rejected it with this text.
 func wantAnswer(t *testing.T, what string, answer error, by, refusal string) {
 	t.Helper()
 	switch {
@@ -57,7 +57,7 @@ func refusedBy(answer error, by, words string) bool {
 	return apierrors.IsForbidden(answer) && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+by+"'") && strings.Contains(answer.Error(), words)
 }
 
-// wantLimited waits until the policy refuses what it must.
+// wantLimited waits until the policy is in force.
 func wantLimited(t *testing.T, as client.Client, pod *corev1.Pod, by string) {
 	t.Helper()
 	testenv.Eventually(t, by+" to act", func(ctx context.Context) error {

@@ -1,8 +1,8 @@
 // Package podgate tests the pod half against a real API server and etcd: the gates that the API
-// server puts on pods, the agents that open them, and what the manager does where there is no agent.
+// server adds to pods, the agents that open them, and the manager on nodes without an agent.
 //
-// There are no kubelets and no components: tests play both. Most tests share one control plane and one
-// manager; each has a namespace, a node, rules and gates of its own, so they run side by side.
+// There are no kubelets and no components: tests simulate both. Most tests share one control plane and one
+// manager; each has its own namespace, node, rules and gates, so they run in parallel.
 package podgate_test
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// latchImage is the image of the latch in pods that nobody starts.
+// latchImage is the image of the latch. No kubelet starts these pods.
 const latchImage = "registry.example.com/readygate-podgate:test"
 
 var shared = testenv.Shared{Setup: func(ctx context.Context, s *testenv.Shared) error {
@@ -58,8 +58,8 @@ func served(ctx context.Context, c *testenv.Cluster) error {
 	})
 }
 
-// install installs what an administrator does besides the CRDs: policies, and the account of the
-// agents, which may do what its generated roles say, and nothing else.
+// install installs what the chart installs in addition to the CRDs: policies, and the account of the
+// agents with exactly the permissions of its generated roles.
 func install(ctx context.Context, c *testenv.Cluster) error {
 	roles, err := os.ReadFile(filepath.Join(testenv.Root(), "charts", "readygate", "files", "podgate-role.yaml"))
 	if err != nil {

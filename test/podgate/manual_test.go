@@ -20,7 +20,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// outdated is true if the rule reports that the policy differs from it, with these words and the command.
+// outdated returns true if the rule reports that the policy differs from it, with this text and the command.
 func outdated(words string) func(*v1alpha1.PodReadinessRule) bool {
 	return func(rule *v1alpha1.PodReadinessRule) bool {
 		c := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionEnforced)

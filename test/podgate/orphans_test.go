@@ -18,7 +18,7 @@ import (
 
 var noAgent = is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNoAgent)
 
-// died leaves the lease of the stage's node as an agent does that has not been heard of for long.
+// died leaves an expired lease of the stage's node.
 func (s *stage) died() {
 	s.t.Helper()
 	lease := s.newLease(s.id)
@@ -35,8 +35,8 @@ func (s *stage) died() {
 	})
 }
 
-// Where the agent is gone nobody can say whether a network is ready: the manager opens late pods if
-// their rule says so, and says of the others where they are.
+// On a node without a live agent, the manager opens late pods if
+// the rule has onDeadline Open, and emits an event for the others.
 func TestPodsOfADeadAgentAreOpenedOrReported(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -82,7 +82,7 @@ func TestPodsOfADeadAgentAreOpenedOrReported(t *testing.T) {
 	}
 }
 
-// A pod that was opened stays open, and counts as such, when its agent has died.
+// An open pod stays open, and counts as open, when its agent has died.
 func TestOpenPodsOfADeadAgentCountAsOpen(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// newPod is a pod of the stage's namespace and node with the label app and this name, not created yet.
+// newPod returns a pod of the stage's namespace and node with the label app and this name, not created yet.
 func (s *stage) newPod(app string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: app, Labels: map[string]string{"app": app}},
@@ -37,7 +37,7 @@ func (s *stage) pod(app string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// createPod makes the pod, and deletes it at the end at once: nobody would say that it has stopped.
+// createPod creates the pod. At the end it deletes the pod without a grace period: no kubelet would stop the pod.
 func (s *stage) createPod(pod *corev1.Pod) {
 	s.t.Helper()
 	if err := s.Client.Create(s.t.Context(), pod); err != nil {
@@ -62,7 +62,7 @@ func labelled(key, value string) func(*corev1.Pod) {
 // optOut keeps all rules from selecting a pod.
 func optOut(p *corev1.Pod) { labelled(v1alpha1.OptOutLabel, v1alpha1.OptOut)(p) }
 
-// gatesOf are the gates of a pod, and noted those that the API server says that rules asked for.
+// gatesOf returns the gates of a pod, and the gates in the annotation that the API server added.
 func gatesOf(pod *corev1.Pod) (gates []string, noted string) {
 	for _, gate := range pod.Spec.ReadinessGates {
 		gates = append(gates, string(gate.ConditionType))
@@ -70,7 +70,7 @@ func gatesOf(pod *corev1.Pod) (gates []string, noted string) {
 	return gates, pod.Annotations[v1alpha1.GatesAnnotation]
 }
 
-// conditionOf is the pod's condition of a type; nil if it has none.
+// conditionOf returns the pod's condition of a type; nil if it has none.
 func conditionOf(pod *corev1.Pod, kind string) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == kind })
 	if i < 0 {
@@ -79,7 +79,7 @@ func conditionOf(pod *corev1.Pod, kind string) *corev1.PodCondition {
 	return &pod.Status.Conditions[i]
 }
 
-// gateOf is how a gate is, e.g. "True AllComponentsReady", or absent.
+// gateOf returns the status and reason of a gate, e.g. "True AllComponentsReady", or absent.
 func gateOf(pod *corev1.Pod, gate string) string {
 	if is := conditionOf(pod, gate); is != nil {
 		return string(is.Status) + " " + is.Reason
@@ -87,7 +87,7 @@ func gateOf(pod *corev1.Pod, gate string) string {
 	return absent
 }
 
-// How gates are.
+// States of gates.
 const (
 	absent     = "absent"
 	allReady   = "True " + v1alpha1.ReasonAllReady
@@ -95,7 +95,7 @@ const (
 	newSandbox = "False " + v1alpha1.ReasonNewSandbox
 )
 
-// get is the pod as it is now.
+// get returns the current pod.
 func (s *stage) get(pod *corev1.Pod) *corev1.Pod {
 	s.t.Helper()
 	got := &corev1.Pod{}
@@ -105,7 +105,7 @@ func (s *stage) get(pod *corev1.Pod) *corev1.Pod {
 	return got
 }
 
-// wantGate waits until the gate is so, and its message says all of this. It returns the pod.
+// wantGate waits until the gate has this state, and its message contains these texts. It returns the pod.
 func (s *stage) wantGate(pod *corev1.Pod, gate, want string, words ...string) *corev1.Pod {
 	s.t.Helper()
 	var got *corev1.Pod
@@ -119,7 +119,7 @@ func (s *stage) wantGate(pod *corev1.Pod, gate, want string, words ...string) *c
 	return got
 }
 
-// complaint is what is wrong with the gate of a pod; nil if nothing is.
+// complaint returns an error if the gate of a pod differs; nil if it does not.
 func complaint(pod *corev1.Pod, gate, want string, words ...string) error {
 	is := gateOf(pod, gate)
 	if is == absent && want == absent {
@@ -136,7 +136,7 @@ func complaint(pod *corev1.Pod, gate, want string, words ...string) error {
 	return nil
 }
 
-// writes counts what agents have written of the pod so far, whatever the answer was.
+// writes counts the requests of agents for the pod so far, including failed ones.
 func (s *stage) writes(pod *corev1.Pod) int {
 	s.t.Helper()
 	count := 0
@@ -148,7 +148,7 @@ func (s *stage) writes(pod *corev1.Pod) int {
 	return count
 }
 
-// wantEvent waits for a warning of this reason about the pod, which says all of this.
+// wantEvent waits for a Warning event of this reason about the pod, which contains these texts.
 func (s *stage) wantEvent(pod *corev1.Pod, reason string, words ...string) {
 	s.t.Helper()
 	var found *eventsv1.Event

@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// programmed is the condition by which the component of a rule says yes unless a test says otherwise.
+// programmed is the condition of a rule's component, unless a test sets another one.
 const programmed = "policy.example.com/programmed"
 
 func byPodCondition(name, kind string) v1alpha1.Component {
@@ -24,8 +24,8 @@ func byFile(name, path string) v1alpha1.Component {
 	return v1alpha1.Component{Name: name, File: &v1alpha1.FileComponent{Path: path}}
 }
 
-// rule selects the pods of the stage's namespaces with the label app: name. It asks for a gate of its
-// own, and its component is a policy engine that sets the condition programmed.
+// rule selects the pods of the stage's namespaces with the label app: name. It has its
+// own gate, and its component is a policy engine that sets the condition programmed.
 func (s *stage) rule(name string, change ...func(*v1alpha1.PodReadinessRule)) *v1alpha1.PodReadinessRule {
 	rule := &v1alpha1.PodReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: s.id + "-" + name},
@@ -68,12 +68,12 @@ func (s *stage) enforce(rules ...*v1alpha1.PodReadinessRule) {
 	}
 }
 
-// inForce says that pods are created with the gate of a rule, whether there are agents or not.
+// inForce reports whether pods are created with the gate of a rule, with or without agents.
 func inForce(rule *v1alpha1.PodReadinessRule) bool { return enforced(rule) || noAgent(rule) }
 
 var enforced = is(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforced)
 
-// is says whether a rule's condition has this status and reason, for the rule as it is now.
+// is reports whether a rule's condition has this status and reason, for the current generation.
 func is(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.PodReadinessRule) bool {
 	return func(rule *v1alpha1.PodReadinessRule) bool {
 		c := meta.FindStatusCondition(rule.Status.Conditions, kind)
@@ -81,7 +81,7 @@ func is(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha
 	}
 }
 
-// counts says whether a rule counts its pods so.
+// counts reports whether the status of a rule has these pod counts.
 func counts(want v1alpha1.PodSummary) func(*v1alpha1.PodReadinessRule) bool {
 	return func(rule *v1alpha1.PodReadinessRule) bool {
 		return rule.Status.Summary != nil && *rule.Status.Summary == want

@@ -30,8 +30,8 @@ func wantClosedFirst(t *testing.T, history func() []string) {
 	})
 }
 
-// What was said of the sandbox before does not count for a new one, be it that all components would say
-// yes again at once.
+// Results about the previous sandbox do not count for a new one, even if all components would be
+// ready again at once.
 func TestANewSandboxClosesTheGateFirst(t *testing.T) {
 	t.Parallel()
 	s, h := newStage(t), newHost(t)
@@ -47,7 +47,7 @@ func TestANewSandboxClosesTheGateFirst(t *testing.T) {
 	}
 }
 
-// openByFile is a pod of the rule whose gate is open, because of a file.
+// openByFile returns a pod of the rule whose gate is open because of a file.
 func (s *stage) openByFile(h host, rule *v1alpha1.PodReadinessRule) *corev1.Pod {
 	s.t.Helper()
 	pod := s.pod("web")
@@ -58,7 +58,7 @@ func (s *stage) openByFile(h host, rule *v1alpha1.PodReadinessRule) *corev1.Pod 
 	return pod
 }
 
-// A component that says no of the new sandbox is heard, although it said yes of the one before, and the
+// A component that is not ready for the new sandbox closes the gate, although it was ready for the previous one and the
 // pod has the same address.
 func TestANewSandboxIsProbedAgain(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestANewSandboxIsProbedAgain(t *testing.T) {
 	s.wantGate(pod, rule.Spec.Gate, allReady)
 }
 
-// Nothing goes False because an agent was restarted, be it that it has asked nobody yet.
+// A restarted agent sets no gate to False, even before it has probed any component.
 func TestARestartedAgentWritesNothing(t *testing.T) {
 	t.Parallel()
 	s, h := newStage(t), newHost(t)
@@ -99,7 +99,7 @@ func TestARestartedAgentWritesNothing(t *testing.T) {
 	}
 }
 
-// What changed while there was no agent is noticed by the next one.
+// A new agent detects changes from before its start.
 func TestASandboxThatChangesWhileTheAgentIsDownIsNoticed(t *testing.T) {
 	t.Parallel()
 	s, h := newStage(t), newHost(t)
@@ -114,8 +114,8 @@ func TestASandboxThatChangesWhileTheAgentIsDownIsNoticed(t *testing.T) {
 	wantClosedFirst(t, history)
 }
 
-// After a boot the status of a pod tells of its old sandbox for a while: what is told does not count
-// until the kubelet tells of a new one.
+// After a boot the status of a pod describes its old sandbox for a while: it does not count
+// until the kubelet reports a new one.
 func TestAfterABootTheGateIsClosedUntilThereIsANewSandbox(t *testing.T) {
 	t.Parallel()
 	if boot.ID() == "" {

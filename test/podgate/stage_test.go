@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// stage is what one test plays on.
+// stage is the namespace, node and rules of one test.
 type stage struct {
 	*testenv.Cluster
 	t *testing.T
@@ -23,13 +23,13 @@ type stage struct {
 	agents  *int
 }
 
-// newStage has a namespace and a node on the shared control plane.
+// newStage creates a namespace and a node on the shared control plane.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	return stageOn(t, cluster(t))
 }
 
-// stageOn is newStage on a control plane of the test's own.
+// stageOn is newStage on the test's own control plane.
 func stageOn(t *testing.T, c *testenv.Cluster) *stage {
 	t.Helper()
 	s := &stage{Cluster: c, t: t, id: testenv.NameOf(t), configs: map[string]*rest.Config{}, agents: new(int)}
@@ -38,24 +38,24 @@ func stageOn(t *testing.T, c *testenv.Cluster) *stage {
 	return s
 }
 
-// in is the stage in a subtest.
+// in returns the stage for a subtest.
 func (s *stage) in(t *testing.T) *stage {
 	same := *s
 	same.t = t
 	return &same
 }
 
-// labels are those that a namespace must have to be selected by the rules of the stage.
+// labels returns the namespace labels that the rules of the stage select.
 func (s *stage) labels() map[string]string { return map[string]string{"stage": s.id} }
 
-// namespace makes a namespace with these labels in which pods can be created.
+// namespace creates a namespace with these labels in which pods can be created.
 func (s *stage) namespace(name string, labels map[string]string) {
 	s.t.Helper()
 	s.Create(s.t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	s.account(name)
 }
 
-// account makes the service account that pods of a namespace have if they say nothing.
+// account creates the default service account of a namespace.
 func (s *stage) account(namespace string) {
 	s.t.Helper()
 	err := s.Client.Create(s.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})
@@ -64,7 +64,7 @@ func (s *stage) account(namespace string) {
 	}
 }
 
-// node makes a node. Its boot is that of this machine, which is also what agents in this process see.
+// node creates a node. It has the boot ID of this machine, which agents in this process read.
 func (s *stage) node(name string) {
 	s.t.Helper()
 	s.Create(s.t, testenv.Node(name, nil, func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot.ID() }))

@@ -17,7 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// later waits until something that is created is younger than the object: times have whole seconds.
+// later waits until a new object gets a later creation time than this one: times have a resolution of one second.
 func (s *stage) later(than client.Object) {
 	s.t.Helper()
 	testenv.Eventually(s.t, "a later second", func(ctx context.Context) error {
@@ -32,7 +32,7 @@ func (s *stage) later(than client.Object) {
 	})
 }
 
-// Everyone can see how many pods of a rule are open and wait, which ones have no gate, and why.
+// The status counts the open and waiting pods of a rule, and lists the pods without a gate with the reason.
 func TestARuleCountsItsPods(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -79,7 +79,7 @@ func TestARuleCountsItsPods(t *testing.T) {
 	}
 }
 
-// wantListed checks that just these pods are listed, on their nodes, and why.
+// wantListed checks that exactly these pods are listed, with their nodes and reasons.
 func wantListed(t *testing.T, listed []v1alpha1.ListedPod, want map[string]v1alpha1.ListedPod) {
 	t.Helper()
 	if len(listed) != len(want) {
@@ -92,7 +92,7 @@ func wantListed(t *testing.T, listed []v1alpha1.ListedPod, want map[string]v1alp
 	}
 }
 
-// The status does not grow with the cluster: what is counted is complete, what is listed is bounded.
+// The status does not grow with the cluster: counts are complete, lists are bounded.
 func TestListsOfPodsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// bareCluster is a control plane of the test's own with everything that an administrator installs, except
+// bareCluster is the test's own control plane with everything that the chart installs, except
 // for a manager.
 func bareCluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
@@ -49,7 +49,7 @@ func startManager(t *testing.T, proxy *testenv.Proxy) *testenv.Process {
 	return p
 }
 
-// A manager that stops in the middle of a sweep gives its lease back, and the next leader repeats the
+// A manager that stops during a sweep releases its lease, and the next leader repeats the
 // sweep: the finalizer of the deleted rule is there until all of its pods are open.
 func TestASweepEndsWithTheManager(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestASweepEndsWithTheManager(t *testing.T) {
 	}
 }
 
-// However many rules are deleted at once, the pods of the cluster are listed once.
+// If several rules are deleted at once, the manager lists the pods of the cluster once.
 func TestRulesThatAreDeletedTogetherShareOneSweep(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -135,7 +135,7 @@ func TestRulesThatAreDeletedTogetherShareOneSweep(t *testing.T) {
 	}
 }
 
-// sweepsOf are the times at which the manager began to list all pods of the cluster.
+// sweepsOf returns the times at which the manager started to list all pods of the cluster.
 func sweepsOf(t *testing.T, c *testenv.Cluster) (began []time.Time) {
 	t.Helper()
 	c.Audited(t, testenv.ManagerUser, func(event *auditv1.Event) {
@@ -146,7 +146,7 @@ func sweepsOf(t *testing.T, c *testenv.Cluster) (began []time.Time) {
 	return began
 }
 
-// A sweep that fails lists all pods again after pauses that grow, opens all other pods, and ends when the
+// A failed sweep lists all pods again with backoff, opens all other pods, and ends when the
 // last pod can be written.
 func TestAFailingSweepIsRepeatedWithGrowingPauses(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (s *stage) held(rule *v1alpha1.PodReadinessRule, name, ip string) *corev1.P
 	return s.wantGate(pod, rule.Spec.Gate, allReady)
 }
 
-// touches is how often the key of a pod was written again.
+// touches returns how often the latch key of a pod was written again.
 func (s *stage) touches(pod *corev1.Pod) int {
 	s.t.Helper()
 	key, ok := latchkey.Parse(s.get(pod).Annotations[v1alpha1.LatchAnnotation])
@@ -44,7 +44,7 @@ func (s *stage) touches(pod *corev1.Pod) int {
 	return key.Touches
 }
 
-// wantTouches waits until the key of a pod was written again so often.
+// wantTouches waits until the latch key of a pod was written again this often.
 func (s *stage) wantTouches(pod *corev1.Pod, atLeast int) {
 	s.t.Helper()
 	testenv.Eventually(s.t, fmt.Sprintf("%d touches of %s", atLeast, pod.Name), func(context.Context) error {

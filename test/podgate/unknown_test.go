@@ -16,10 +16,10 @@ import (
 	"github.com/readygate/readygate/internal/podgate"
 )
 
-// deafness keeps from a client what watches of rules tell, while it is locked.
+// deafness delays the watch events of rules for a client while it is locked.
 type deafness struct{ sync.RWMutex }
 
-// afflict is an option of an agent that hears of rules only while the deafness is not locked.
+// afflict is an option of an agent that gets watch events of rules only while the deafness is not locked.
 func (d *deafness) afflict(o *podgate.Options) {
 	o.RestConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return deafTransport{next, d} })
 }
@@ -43,7 +43,7 @@ type deafBody struct {
 	deafness *deafness
 }
 
-// Read returns what was said when it can be heard.
+// Read returns the data when the deafness is not locked.
 func (d deafBody) Read(into []byte) (int, error) {
 	n, err := d.ReadCloser.Read(into)
 	d.deafness.RLock()
@@ -51,10 +51,10 @@ func (d deafBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// The API server knows a rule before an agent does. A gate whose rule the agent does not know is not
-// one that nobody asks for.
+// The API server has a rule before the cache of an agent has it. The agent must not open a gate
+// because its cache lacks the rule.
 //
-// It is not parallel to others: while an agent has not seen a rule, none is called enforced.
+// It does not run in parallel: while the cache of an agent lacks a rule, no rule is reported as enforced.
 func TestAGateWhoseRuleTheAgentDoesNotKnowYetIsNotOpened(t *testing.T) {
 	s := newStage(t)
 	var deaf deafness

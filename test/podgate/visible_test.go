@@ -11,8 +11,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// A manager that cannot find out whether there are rules for pods logs it, is not ready, and starts with
-// them when it can. Events on pods that the API server refuses are counted, as those on nodes are.
+// A manager that cannot list rules for pods logs the error, is not ready, and starts to reconcile
+// them when it can. It counts rejected events on pods, as on nodes.
 func TestFailedLookupsAndDroppedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	c := bareCluster(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// ownCluster is a control plane of the test's own with all that an administrator installs, and a
+// ownCluster is the test's own control plane with everything that the chart installs, and a
 // manager.
 func ownCluster(t *testing.T) *testenv.Cluster {
 	t.Helper()
@@ -41,7 +41,7 @@ func manage(t *testing.T, c *testenv.Cluster, latch string) {
 	})
 }
 
-// It is the real controllers that make these pods.
+// The controllers of Kubernetes create these pods.
 func TestPodsOfWorkloadsAreCreatedWithTheGate(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -72,7 +72,7 @@ func TestPodsOfWorkloadsAreCreatedWithTheGate(t *testing.T) {
 	}
 }
 
-// workloads are some that make pods, by kind.
+// workloads are objects that create pods, by kind.
 func (s *stage) workloads() map[string]client.Object {
 	meta := func(kind string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: s.id, Name: kind, Labels: map[string]string{"kind": kind, "app": "workload"}}

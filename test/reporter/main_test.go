@@ -1,7 +1,7 @@
-// Package reporter tests reporters, and what limits them, against a real API server and etcd.
+// Package reporter tests reporters, and the policies that limit them, with a real API server and etcd.
 //
-// Tests share one control plane; each has nodes and accounts of its own, so they run side by
-// side.
+// Tests share one control plane; each has its own nodes and accounts, so they run in
+// parallel.
 package reporter_test
 
 import (
@@ -19,5 +19,5 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 // cluster returns the control plane that tests share.
 func cluster(t testing.TB) *testenv.Cluster { return shared.Get(t) }
 
-// nameOf is a name that no other test uses.
+// nameOf returns a name that no other test uses.
 var nameOf = testenv.NameOf

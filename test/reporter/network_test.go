@@ -16,8 +16,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// network is the network of pods of a few nodes, with two Services in front of their
-// reporters: one of those that are ready, one of all. It can be cut.
+// network simulates the pod network of a few nodes, with two Services for their
+// reporters: one for ready reporters, one for all. It can be cut.
 type network struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -27,12 +27,12 @@ type network struct {
 	proxies []*proxy
 }
 
-// proxy is a Service, as the kube-proxy of one node serves it. Where nobody is behind it,
-// connections are refused.
+// proxy is a Service on one node, like kube-proxy. If it has no endpoint,
+// it refuses connections.
 type proxy struct {
 	node, address string
 	onlyReady     bool
-	listener      net.Listener // nil: nobody is behind it
+	listener      net.Listener // nil: no endpoint
 }
 
 func newNetwork(t *testing.T) *network {
@@ -49,8 +49,8 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// held is an address on loopback that nobody gets who asks for any: a socket has it that
-// does not listen, which on Linux keeps nobody away who asks for this one.
+// held is an address on loopback that the system does not assign to other listeners: a bound socket that
+// does not listen reserves it, and on Linux a test can still listen on it.
 func held(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -75,7 +75,7 @@ func held(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
-// join gives a node a pod, whose process need not run yet, and returns the addresses of the
+// join adds a pod on a node, whose process need not run yet, and returns the addresses of the
 // pod and of the Services there.
 func (n *network) join(node string) (pod, ready, everyone string) {
 	n.t.Helper()
@@ -87,12 +87,12 @@ func (n *network) join(node string) (pod, ready, everyone string) {
 	return pod, ready, everyone
 }
 
-// leave takes the pod of a node out of the Services.
+// leave removes the pod of a node from the Services.
 func (n *network) leave(node string) {
 	n.change(func() { delete(n.pods, node) })
 }
 
-// setCut cuts nodes off, or mends it.
+// setCut cuts nodes off, or connects them again.
 func (n *network) setCut(cut bool, nodes ...string) {
 	n.change(func() {
 		for _, node := range nodes {
@@ -101,7 +101,7 @@ func (n *network) setCut(cut bool, nodes ...string) {
 	})
 }
 
-// change changes the network, and lets the Services follow.
+// change changes the network and updates the Services.
 func (n *network) change(how func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,7 +123,7 @@ func (n *network) change(how func()) {
 	}
 }
 
-// behind are the nodes whose pods are behind a Service.
+// behind returns the nodes with an endpoint of a Service.
 func (n *network) behind(p *proxy) []string {
 	var nodes []string
 	for node := range n.pods {
@@ -144,9 +144,9 @@ func (n *network) serve(p *proxy, listener net.Listener) {
 	}
 }
 
-// forward connects to one of those behind a Service, or to nobody if a cut is between.
+// forward connects to an endpoint of a Service, unless the network between the nodes is cut.
 func (n *network) forward(p *proxy, conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // the test is about what is said on it
+	defer conn.Close() //nolint:errcheck // the test checks the data
 	n.mu.Lock()
 	nodes := n.behind(p)
 	if len(nodes) == 0 {
@@ -169,7 +169,7 @@ func (n *network) forward(p *proxy, conn net.Conn) {
 	_, _ = io.Copy(conn, pod)
 }
 
-// probe does what kubelets do: it asks /readyz of every reporter.
+// probe requests /readyz of every reporter, like kubelets.
 func (n *network) probe(ctx context.Context) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for ctx.Err() == nil {

@@ -20,14 +20,14 @@ import (
 
 const podNetworkReady = "example.com/PodNetworkReady"
 
-// outpost is a node on a network of pods, with a reporter.
+// outpost is a node with a reporter on the pod network.
 type outpost struct {
 	*station
 	*testenv.Process
 	config, pod string
 }
 
-// outpost adds a node to the network. Its reporter is not running yet.
+// outpost adds a node to the network. It does not start the reporter.
 func (n *network) outpost(c *testenv.Cluster, node string, holdDown time.Duration) *outpost {
 	n.t.Helper()
 	pod, ready, everyone := n.join(node)
@@ -54,8 +54,8 @@ func (o *outpost) start(t *testing.T) *outpost {
 	return o
 }
 
-// becomes waits for a status and a reason, which is written at once only where the status is
-// another.
+// becomes waits for a status and a reason. Only a change of the status is written
+// immediately.
 func (o *outpost) becomes(t *testing.T, status corev1.ConditionStatus, reason string) {
 	t.Helper()
 	o.eventually(t, podNetworkReady, string(status)+", "+reason, func(c *corev1.NodeCondition) bool {
@@ -65,7 +65,7 @@ func (o *outpost) becomes(t *testing.T, status corev1.ConditionStatus, reason st
 
 var turned = regexp.MustCompile(`(?m)^time=(\S+) .*msg="Condition changed" .*status=(\S+)$`)
 
-// turns are the statuses that the node has had one after the other.
+// turns returns the statuses of the node in order.
 func (o *outpost) turns() []string {
 	var all []string
 	for _, one := range turned.FindAllStringSubmatch(o.Log(), -1) {
@@ -74,7 +74,7 @@ func (o *outpost) turns() []string {
 	return all
 }
 
-// turnedAt is when the node first had a status.
+// turnedAt returns when the node first had a status.
 func (o *outpost) turnedAt(t *testing.T, status string) time.Time {
 	t.Helper()
 	for _, one := range turned.FindAllStringSubmatch(o.Log(), -1) {
@@ -92,7 +92,7 @@ func (o *outpost) turnedAt(t *testing.T, status string) time.Time {
 
 var counted = regexp.MustCompile(`(?m)^node_readiness_reporter_check_duration_seconds_count (\d+)$`)
 
-// checks is how often the reporter has checked so far.
+// checks returns the number of checks of the reporter.
 func (o *outpost) checks(ctx context.Context) (int, error) {
 	_, text, err := testenv.Get(ctx, "http://"+o.pod+"/metrics")
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *outpost) checks(ctx context.Context) (int, error) {
 	return strconv.Atoi(found[1])
 }
 
-// checked waits until the reporter has checked so often again.
+// checked waits for this number of further checks.
 func (o *outpost) checked(t *testing.T, times int) {
 	t.Helper()
 	begin := -1
@@ -135,7 +135,7 @@ func (o *outpost) says(t *testing.T, text string) {
 	})
 }
 
-// A node whose network is cut is found, and the others are not held back by it.
+// A node whose network is cut becomes False, and the other nodes stay True.
 func TestReportersReachEachOther(t *testing.T) {
 	t.Parallel()
 	c, n := cluster(t), newNetwork(t)
@@ -166,8 +166,8 @@ func TestReportersReachEachOther(t *testing.T) {
 	}
 }
 
-// A network that breaks everywhere makes nodes False, one after the other until nobody is
-// ready. That nobody is does not make them True again: only an answer does.
+// If the whole network is cut, the nodes become False one after the other, until no node is
+// ready. They do not become True because no peer is ready: only a response makes them True.
 func TestReportersStayFalseWhileTheWholeNetworkIsCut(t *testing.T) {
 	t.Parallel()
 	c, n := cluster(t), newNetwork(t)
@@ -199,7 +199,7 @@ func TestReportersStayFalseWhileTheWholeNetworkIsCut(t *testing.T) {
 		return nil
 	})
 	for _, o := range all {
-		o.checked(t, 5) // each takes a second where nobody answers, so this is more than the hold-down
+		o.checked(t, 5) // each takes a second without a response, so this is more than the hold-down
 	}
 	found := cutOff()
 	if len(found) < len(all)-1 {
@@ -223,8 +223,8 @@ func TestReportersStayFalseWhileTheWholeNetworkIsCut(t *testing.T) {
 	}
 }
 
-// Nodes that have never been reached count as alone in the end, but not soon: that nobody is
-// ready is no excuse while others are there.
+// Nodes without any response count as the only node after a long wait, not soon: that no peer is
+// ready does not make a node healthy while unready peers exist.
 func TestReportersWaitLongOnANetworkThatIsCutFromTheStart(t *testing.T) {
 	t.Parallel()
 	c, n := cluster(t), newNetwork(t)
@@ -245,7 +245,7 @@ func TestReportersWaitLongOnANetworkThatIsCutFromTheStart(t *testing.T) {
 	}
 }
 
-// With two nodes, one that is switched off is silent at first, and then gone.
+// With two nodes, a node that is switched off does not respond at first, and then leaves the Service.
 func TestReportersAreNotHeldBackByANodeThatIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	c, n := cluster(t), newNetwork(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// newReporter is a reporter of two conditions, with an account in a namespace of its own.
+// newReporter returns a reporter of two conditions, with an account in its own namespace.
 func newReporter(t *testing.T, c *testenv.Cluster, id string) admission.Reporter {
 	t.Helper()
 	r := admission.Reporter{Namespace: id, Account: "cni.reporter", Types: []string{id + "/Ready", id + "/RoutesReady"}}
@@ -33,7 +33,7 @@ func newAccount(t testing.TB, c *testenv.Cluster, namespace, account string) {
 	c.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})
 }
 
-// userOf is who the account is to the API server.
+// userOf returns the user name of the account.
 func userOf(namespace, account string) string {
 	return "system:serviceaccount:" + namespace + ":" + account
 }
@@ -57,13 +57,13 @@ func guideRole(t testing.TB, c *testenv.Cluster, name string) string {
 	return name
 }
 
-// onNode is the account with the token of a pod on the node, as the kubelet mounts it.
+// onNode returns a client of the account with the token of a pod on the node, as the kubelet mounts it.
 func onNode(t *testing.T, c *testenv.Cluster, namespace, account, node string) kubernetes.Interface {
 	t.Helper()
 	return withToken(t, c, c.Token(t, namespace, account, c.Pod(t, namespace, account, node)))
 }
 
-// loose is the account with a token that is bound to no pod.
+// loose returns a client of the account with a token that is not bound to a pod.
 func loose(t *testing.T, c *testenv.Cluster, namespace, account string) kubernetes.Interface {
 	t.Helper()
 	return withToken(t, c, c.Token(t, namespace, account, nil))
@@ -76,7 +76,7 @@ func withToken(t *testing.T, c *testenv.Cluster, token string) kubernetes.Interf
 	return clientOf(t, config)
 }
 
-// as is a user with a certificate.
+// as returns a client of a user with a certificate.
 func as(t *testing.T, c *testenv.Cluster, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	config, err := c.ControlPlane.Config(user, groups...)
@@ -97,7 +97,7 @@ func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return set
 }
 
-// enforce installs a policy and its binding, and waits until the violation is refused.
+// enforce installs a policy and its binding, and waits until the API server rejects the violation.
 func enforce(t *testing.T, c *testenv.Cluster, p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding, violate func(context.Context) error) {
 	t.Helper()
 	c.Create(t, p)
@@ -118,13 +118,13 @@ func limit(t *testing.T, c *testenv.Cluster, r admission.Reporter, api kubernete
 	})
 }
 
-// refusedBy says whether an answer is a refusal by the policy.
+// refusedBy reports whether an error is a rejection by the policy.
 func refusedBy(answer error, p *admissionv1.ValidatingAdmissionPolicy) bool {
 	return apierrors.IsForbidden(answer) && strings.Contains(answer.Error(), "ValidatingAdmissionPolicy '"+p.Name+"'")
 }
 
-// wantAnswer checks that a request has passed if there is no refusal, and else that the policy
-// has refused it in these words.
+// wantAnswer checks that a request was accepted if refusal is empty, and otherwise that the policy
+// rejected it with this text.
 func wantAnswer(t *testing.T, answer error, p *admissionv1.ValidatingAdmissionPolicy, refusal string) {
 	t.Helper()
 	switch {
@@ -135,10 +135,10 @@ func wantAnswer(t *testing.T, answer error, p *admissionv1.ValidatingAdmissionPo
 	}
 }
 
-// second is the error of a call that returns something else too.
+// second returns the error of a call that also returns a value.
 func second[T any](_ T, err error) error { return err }
 
-// patchStatus sends a strategic merge patch of the status, as reporters do.
+// patchStatus sends a strategic merge patch of the status, like reporters.
 func patchStatus(ctx context.Context, api kubernetes.Interface, node, body string, dryRun ...string) (*corev1.Node, error) {
 	return api.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{DryRun: dryRun}, "status")
 }
@@ -162,7 +162,7 @@ func conditionOf(node *corev1.Node, conditionType string) *corev1.NodeCondition 
 	return nil
 }
 
-// busyNode is a node with something of others in what can be changed through its status.
+// busyNode returns a node with values of other writers in everything that its status endpoint can change.
 func busyNode(name, test string) *corev1.Node {
 	node := testenv.Node(name, map[string]string{"example.com/test": test})
 	node.Annotations = map[string]string{"example.com/note": "a"}

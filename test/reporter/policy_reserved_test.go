@@ -77,7 +77,7 @@ func TestOnlyTheReporterTouchesAReservedCondition(t *testing.T) {
 	t.Run("registering", func(t *testing.T) { registersWithoutReserved(t, c, reporter, refusal(own)) })
 }
 
-// registersWithoutReserved: a node is registered, deleted and registered again.
+// registersWithoutReserved registers a node, deletes it and registers it again.
 func registersWithoutReserved(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, refusal string) {
 	id := nameOf(t)
 	fresh := busyNode(id, id)
@@ -97,10 +97,10 @@ func registersWithoutReserved(t *testing.T, c *testenv.Cluster, reporter admissi
 	}
 }
 
-// soakBeats is how often the kubelet reports in the soak, each time in three ways.
+// soakBeats is the number of kubelet reports in the soak, each sent in three ways.
 const soakBeats = 200
 
-// What a kubelet sends all day passes, while the reporter reports on the same node.
+// The API server accepts the requests of a kubelet while the reporter reports on the same node.
 func TestReservedConditionsRejectNoRequestOfKubelets(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -146,7 +146,7 @@ func wantPass(t *testing.T, what string, err error) {
 	}
 }
 
-// beat changes what a kubelet reports with every heartbeat, and now and then.
+// beat changes what a kubelet reports with every heartbeat, and from time to time.
 func beat(node *corev1.Node, i int) {
 	now := metav1.NewTime(time.Unix(int64(1772323200+i), 0))
 	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
@@ -165,7 +165,7 @@ func beat(node *corev1.Node, i int) {
 	}
 }
 
-// patchBeat is what kubelets do: a strategic merge patch of what has changed.
+// patchBeat sends a strategic merge patch of the changes, like kubelets.
 func patchBeat(ctx context.Context, kubelet corev1client.NodeInterface, node *corev1.Node, i int) error {
 	old, err := json.Marshal(node)
 	if err != nil {
@@ -183,14 +183,14 @@ func patchBeat(ctx context.Context, kubelet corev1client.NodeInterface, node *co
 	return second(kubelet.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"))
 }
 
-// replaceByBeat is what old kubelets and controllers do.
+// replaceByBeat replaces the status, like old kubelets and controllers.
 func replaceByBeat(ctx context.Context, kubelet corev1client.NodeInterface, node *corev1.Node, i int) error {
 	beat(node, i)
 	return second(kubelet.UpdateStatus(ctx, node, metav1.UpdateOptions{}))
 }
 
 // The controller manager checks the expressions of validating policies against the types of
-// the resources that they match: it has nothing to say of these.
+// the resources that they match: it reports no warnings for these policies.
 func TestNoPolicyOfAReporterHasATypeWarning(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)

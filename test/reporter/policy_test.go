@@ -54,7 +54,7 @@ func TestALimitedReporterCanReport(t *testing.T) {
 }
 
 // The roles here let the reporter do everything; the policy does not. internal/core/admission tests every field and
-// every change of a condition; these are the ways in which patches reach the API server.
+// every change of a condition; this test covers the kinds of patches.
 func TestAReporterIsLimited(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -69,7 +69,7 @@ func TestAReporterIsLimited(t *testing.T) {
 	t.Run("not where nothing changes", func(t *testing.T) { wantIdle(t, reporter, api, id) })
 	t.Run("to the status of its node", func(t *testing.T) { limitedToTheStatusOfItsNode(t, reporter, api, id) })
 	t.Run("to a token that names a node", func(t *testing.T) { limitedToATokenOfANode(t, c, reporter, id) })
-	t.Run("and nobody else", func(t *testing.T) { nobodyElseIsLimited(t, c, reporter, id) })
+	t.Run("and no other account", func(t *testing.T) { otherAccountsAreNotLimited(t, c, reporter, id) })
 }
 
 func limitedToItsConditions(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, api kubernetes.Interface, id string) {
@@ -106,7 +106,7 @@ func limitedToItsConditions(t *testing.T, c *testenv.Cluster, reporter admission
 	}
 }
 
-// wantIdle checks that patches that the API server itself makes nothing of are not refused.
+// wantIdle checks that the policy does not reject patches that change nothing.
 func wantIdle(t *testing.T, reporter admission.Reporter, api kubernetes.Interface, id string) {
 	before, err := patchStatus(t.Context(), api, id, `{}`)
 	if err != nil {
@@ -189,8 +189,8 @@ func limitedToATokenOfANode(t *testing.T, c *testenv.Cluster, reporter admission
 	}
 }
 
-// nobodyElseIsLimited: the same account name in another namespace is somebody else.
-func nobodyElseIsLimited(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, id string) {
+// otherAccountsAreNotLimited: the same account name in another namespace is another account.
+func otherAccountsAreNotLimited(t *testing.T, c *testenv.Cluster, reporter admission.Reporter, id string) {
 	namesake := newReporter(t, c, nameOf(t))
 	neighbour := reporter
 	neighbour.Account += "-two"
@@ -214,7 +214,7 @@ func nobodyElseIsLimited(t *testing.T, c *testenv.Cluster, reporter admission.Re
 	}
 }
 
-// An account that is shared with a network plugin is held to its node, and to nothing else.
+// The own-node policy limits an account that is shared with a network plugin to its node, and no further.
 func TestSharedAccountIsLimitedToItsNode(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -246,7 +246,7 @@ func TestSharedAccountIsLimitedToItsNode(t *testing.T) {
 		"a label on another":            {label(other), ""},
 		"creating a node":               {second(nodes.Create(ctx, testenv.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), ""},
 		"deleting another":              {nodes.Delete(ctx, other, metav1.DeleteOptions{DryRun: dryRun}), ""},
-		"another's status by somebody":  {second(patchStatus(ctx, clientOf(t, c.Config), other, everything, dryRun...)), ""},
+		"another's status by an admin":  {second(patchStatus(ctx, clientOf(t, c.Config), other, everything, dryRun...)), ""},
 	} {
 		t.Run(name, func(t *testing.T) { wantAnswer(t, tc.answer, held, tc.refusal) })
 	}

@@ -23,7 +23,7 @@ import (
 
 const networkReady = "example.com/NetworkReady"
 
-// endpoint is a component's health endpoint, whose answer a test sets.
+// endpoint is a component's health endpoint, whose response a test sets.
 type endpoint struct {
 	*httptest.Server
 	code atomic.Int32
@@ -65,7 +65,7 @@ func newStationNamed(t testing.TB, c *testenv.Cluster, id string) *station {
 	return s
 }
 
-// newPowerlessStation has an account that may do nothing.
+// newPowerlessStation returns a station whose account has no permissions.
 func newPowerlessStation(t testing.TB, c *testenv.Cluster, id string) *station {
 	t.Helper()
 	s := &station{Cluster: c, node: id, namespace: id, account: "cni-reporter"}
@@ -83,7 +83,7 @@ func (s *station) start(t testing.TB, e *endpoint, env ...string) *testenv.Proce
 	return testenv.StartReporter(t, s.kubeconfig, append([]string{"CONDITION_TYPE=" + networkReady, "CHECK_ENDPOINT=" + e.URL}, env...))
 }
 
-// condition is what the node says, or nil.
+// condition returns the condition of the node; nil if it has none.
 func (s *station) condition(ctx context.Context, conditionType string) (*corev1.NodeCondition, error) {
 	var node corev1.Node
 	if err := s.Client.Get(ctx, types.NamespacedName{Name: s.node}, &node); err != nil {
@@ -92,7 +92,7 @@ func (s *station) condition(ctx context.Context, conditionType string) (*corev1.
 	return conditionOf(&node, conditionType), nil
 }
 
-// eventually waits until the condition is as the check wants it, and returns it.
+// eventually waits until the condition passes the check, and returns it.
 func (s *station) eventually(t testing.TB, conditionType, what string, check func(*corev1.NodeCondition) bool) *corev1.NodeCondition {
 	t.Helper()
 	var found *corev1.NodeCondition
@@ -130,7 +130,7 @@ func TestAReporterReportsItsCheck(t *testing.T) {
 	}
 }
 
-// A change is said at once; what did not change is said again at every heartbeat.
+// A change is written immediately; unchanged conditions are written again at every heartbeat.
 func TestHeartbeatsGoOnAndTransitionsStay(t *testing.T) {
 	t.Parallel()
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
@@ -143,7 +143,7 @@ func TestHeartbeatsGoOnAndTransitionsStay(t *testing.T) {
 	if !beat.LastTransitionTime.Equal(&first.LastTransitionTime) {
 		t.Errorf("the transition moved from %v to %v", first.LastTransitionTime, beat.LastTransitionTime)
 	}
-	// Also over a restart, in which the reporter learns its last word from an empty PATCH.
+	// Also after a restart, at which the reporter reads its last condition with an empty PATCH.
 	p.Kill()
 	s.start(t, e, "HEARTBEAT_PERIOD=1s")
 	first = beat
@@ -177,7 +177,7 @@ func TestAShortFailureDoesNotFlipAReadyNode(t *testing.T) {
 		return nil
 	})
 	if log := p.Log(); !strings.Contains(log, "Check failed; the condition stays True") {
-		t.Errorf("nobody is told of the failure: %s", log)
+		t.Errorf("the failure is not logged: %s", log)
 	}
 	if now, err := s.condition(t.Context(), networkReady); err != nil || now.Status != corev1.ConditionTrue || !now.LastTransitionTime.Equal(&up.LastTransitionTime) {
 		t.Errorf("after a short failure: %+v, %v", now, err)
@@ -234,7 +234,7 @@ func TestConfigurationFileIsReloaded(t *testing.T) {
 	wantMetric(t, p, "node_readiness_reporter_config_valid 0")
 	asked, complaints := e.hits.Load(), strings.Count(p.Log(), "Invalid configuration file")
 	p.Signal(hangup)
-	testenv.Eventually(t, "the complaint again, for whoever asks", func(context.Context) error {
+	testenv.Eventually(t, "the error again after SIGHUP", func(context.Context) error {
 		if n := strings.Count(p.Log(), "Invalid configuration file"); n != complaints+1 {
 			return fmt.Errorf("complained %d times", n)
 		}
@@ -278,7 +278,7 @@ func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)
 	p := s.start(t, e, "METRICS_BIND_ADDRESS="+strings.TrimPrefix(e.URL, "http://"))
 	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
-	testenv.Eventually(t, "a word about the port", func(context.Context) error {
+	testenv.Eventually(t, "an error about the port", func(context.Context) error {
 		if log := p.Log(); !strings.Contains(log, "address already in use") || !strings.Contains(log, "METRICS_BIND_ADDRESS") {
 			return fmt.Errorf("it says %s", log)
 		}
@@ -286,7 +286,7 @@ func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
 	})
 }
 
-// Whoever can reach the port of the metrics cannot make the reporter take the node's memory.
+// Clients of the metrics port cannot make the reporter use up the node's memory.
 func TestConnectionsToTheReporterAreLimited(t *testing.T) {
 	t.Parallel()
 	s, e := newStation(t, cluster(t)), newEndpoint(t, http.StatusOK)

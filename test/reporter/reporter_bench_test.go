@@ -17,7 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// newLargeStation has a node as large as one that has run pods for a while.
+// newLargeStation returns a station with a realistically large node.
 func newLargeStation(b *testing.B, id string) *station {
 	b.Helper()
 	s := newStationNamed(b, cluster(b), id)
@@ -38,7 +38,7 @@ func newLargeStation(b *testing.B, id string) *station {
 	return s
 }
 
-// BenchmarkFootprint is what a reporter with three checks takes over the benchtime. The budgets: binary ≤ 15 MB, resident
+// BenchmarkFootprint measures a reporter with three checks over the benchtime. The budgets: binary ≤ 15 MB, resident
 // memory ≤ 12 MiB, CPU ≤ 1 % of one core.
 func BenchmarkFootprint(b *testing.B) {
 	const interval = time.Second
@@ -79,7 +79,7 @@ func BenchmarkFootprint(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // the length of a pause
 }
 
-// BenchmarkDelay is the time from the first 200 of a component to the condition, of components that become ready at a
+// BenchmarkDelay measures the time from the first 200 of a component to the condition, of components that become ready at a
 // random time after the condition is False. The budget: p99 ≤ 1.2 s.
 func BenchmarkDelay(b *testing.B) {
 	var delays testenv.Distribution

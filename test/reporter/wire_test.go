@@ -20,13 +20,13 @@ import (
 
 const hangup = syscall.SIGHUP
 
-// requests are the reporter's so far.
+// requests returns the requests of the reporter so far.
 func (s *station) requests(t *testing.T) []testenv.Request {
 	t.Helper()
 	return s.Requests(t, userOf(s.namespace, s.account))
 }
 
-// wantOnlyPatches fails if the reporter ever asked for anything but a PATCH of its node's
+// wantOnlyPatches fails if the reporter sent a request other than a PATCH of its node's
 // status.
 func (s *station) wantOnlyPatches(t *testing.T) {
 	t.Helper()
@@ -41,7 +41,7 @@ func (s *station) wantOnlyPatches(t *testing.T) {
 	}
 }
 
-// Whatever happens, a reporter asks for one thing only, and in the end its truth is written.
+// In all failures, a reporter sends only one kind of request, and its latest state is written in the end.
 func TestAReporterOnlyEverPatchesItsNodesStatus(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -74,7 +74,7 @@ func TestAReporterOnlyEverPatchesItsNodesStatus(t *testing.T) {
 	s.wantOnlyPatches(t)
 }
 
-// rotate gives the reporter another token, and ends the old one with its pod.
+// rotate gives the reporter another token, and invalidates the old one by deleting its pod.
 func (s *station) rotate(t *testing.T) {
 	t.Helper()
 	old := s.pod
@@ -97,7 +97,7 @@ func (s *station) remove(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// recreate deletes the node and makes it again, first at once and then after a while.
+// recreate deletes the node and creates it again, first immediately and then after a while.
 func (s *station) recreate(t *testing.T) {
 	t.Helper()
 	for _, wait := range []bool{false, true} {
@@ -124,7 +124,7 @@ func (s *station) recreate(t *testing.T) {
 	}
 }
 
-// A role that comes after the reporter, as in the guides, is enough.
+// The role may be created after the reporter starts, as in the guides.
 func TestAReporterWaitsForItsRole(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -140,7 +140,7 @@ func TestAReporterWaitsForItsRole(t *testing.T) {
 	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
 }
 
-// An account that may be its node, and nothing else, reports as the node.
+// An account that may only impersonate its node reports as the node.
 func TestAReporterMayActAsItsNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -172,8 +172,8 @@ func contains(text string, parts ...string) bool {
 	return true
 }
 
-// A condition that the API server refuses keeps back no other: here one that was added to the
-// file, and not to the policy.
+// A condition that the API server rejects does not block the others: here one that was added to the
+// file but not to the policy.
 func TestARejectedConditionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

@@ -29,7 +29,7 @@ func expect(t testing.TB, got, want podrule.Answer) {
 	}
 }
 
-// asked is what the asker answers by itself: who asks sets no limit.
+// asked runs a probe without a deadline of the caller.
 func asked(t testing.TB, a *probe.Asker, p podrule.Probe) podrule.Answer {
 	t.Helper()
 	answer := make(chan podrule.Answer, 1)
@@ -62,7 +62,7 @@ func listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// refused is an address where nobody listens. The port stays taken, by a socket that does not.
+// refused returns an address that refuses connections. A socket that does not listen reserves the port.
 func refused(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -98,7 +98,7 @@ func dropped(ctx context.Context, network, _ string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
 }
 
-// A rule of a newer version may have kinds that this one does not know.
+// A rule of a newer version may have kinds of components that this version does not support.
 func TestUnknownKindOfProbeFails(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []podrule.Kind{"", "telepathy", podrule.PodCondition} {
@@ -126,7 +126,7 @@ func TestCancelledCallerStartsNoProbe(t *testing.T) {
 	}
 }
 
-// Who gives up while a question is asked does not wait for its end.
+// A cancelled caller does not wait for the end of a probe.
 func TestCancellationEndsARunningProbe(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{}, 1)
@@ -153,7 +153,7 @@ func TestCancellationEndsARunningProbe(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		go func() {
 			<-began
-			cancel(errors.New("nobody wants to know any more"))
+			cancel(errors.New("cancelled by the test"))
 		}()
 		expect(t, asker.Ask(ctx, p), no("the probe was cancelled"))
 	}

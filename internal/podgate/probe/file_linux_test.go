@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Links are those of the host: they lead where they would lead there, and never to the agent's files.
+// Links resolve as on the host, and never to the agent's files.
 func TestLinksAreResolvedInTheRootOfTheHost(t *testing.T) {
 	t.Parallel()
 	outside, host := newHost(t), newHost(t)

@@ -84,7 +84,7 @@ func TestFileProbeChecksExistenceAndContent(t *testing.T) {
 		"one below a file":              {path: "/run/agent/web/x", want: no("the file cannot be read: not a directory")},
 		"the directory":                 {path: "/run/agent/", want: no("not a regular file")},
 		"the directory, for its text":   {path: "/run/agent/", contains: "web", want: no("not a regular file")},
-		"a FIFO nobody writes to":       {path: "/run/agent/fifo", want: no("not a regular file")},
+		"a FIFO without a writer":       {path: "/run/agent/fifo", want: no("not a regular file")},
 		"no path":                       {path: "", want: no("no such file")},
 		"a text that is too long to be": {path: "/run/agent/web", contains: strings.Repeat("x", 200), want: no("the file does not contain " + strings.Repeat("x", 125) + "…")},
 	} {
@@ -119,7 +119,7 @@ func TestUnreadableFileReportsTheReason(t *testing.T) {
 	t.Parallel()
 	denied := &fs.PathError{Op: "open", Path: "/run/agent/web", Err: syscall.EACCES}
 	if got, want := probe.ExplainFile(t.TempDir(), "/run/agent/web", denied), "permission denied; podgate must be able to read the file"; got != want {
-		t.Errorf("the words are %q, want %q", got, want)
+		t.Errorf("the reason is %q, want %q", got, want)
 	}
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a file that also root cannot read")
@@ -127,13 +127,13 @@ func TestUnreadableFileReportsTheReason(t *testing.T) {
 	expect(t, asked(t, &probe.Asker{}, podrule.Probe{Kind: podrule.File, Path: "/proc/self/mem", Contains: "x"}), no("the file cannot be read: input/output error"))
 }
 
-// A root that is not there is as one in which nothing is mounted.
+// A missing root is like a root without mounts.
 func TestARootMayBeMissing(t *testing.T) {
 	t.Parallel()
 	expect(t, host{t, filepath.Join(t.TempDir(), "none")}.ask(t, "/run/agent/web", ""), no("no such directory; check podgate.hostPaths"))
 }
 
-// No more than 64 KiB are looked at, and a value does not end where that ends.
+// Only 64 KiB are read, and a value does not end at that limit.
 func TestOnlyTheBeginningOfAFileIsRead(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 10
@@ -157,7 +157,7 @@ func TestOnlyTheBeginningOfAFileIsRead(t *testing.T) {
 	}
 }
 
-// On a system without a better way, a link may lead to a file beside it, and nowhere else.
+// Without openat2, only relative links inside the root work.
 func TestAFileIsOpenedBelowTheRoot(t *testing.T) {
 	t.Parallel()
 	outside, host := newHost(t), newHost(t)
@@ -179,7 +179,7 @@ func TestAFileIsOpenedBelowTheRoot(t *testing.T) {
 	}
 }
 
-// A file system that is gone does not keep the agent, nor does it take more and more of it.
+// A file system that does not respond blocks neither the agent nor more and more goroutines.
 func TestFileThatHangsIsReadOnlyOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,14 +200,14 @@ func TestFileThatHangsIsReadOnlyOnce(t *testing.T) {
 		expect(t, ask("/dead"), no(hangs))
 		expect(t, ask("/dead"), no(hangs))
 		if begun.Load() != 1 {
-			t.Errorf("it was looked at %d times", begun.Load())
+			t.Errorf("%d checks were started", begun.Load())
 		}
 		expect(t, ask("/good"), yes)
 		for i := range probe.MaxPending {
 			expect(t, ask("/dead/"+strconv.Itoa(i)), no(hangs))
 		}
 		if begun.Load() != probe.MaxPending {
-			t.Errorf("%d looks have not ended", begun.Load())
+			t.Errorf("%d checks have not ended", begun.Load())
 		}
 		close(back)
 		synctest.Wait()

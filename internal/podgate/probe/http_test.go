@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/version"
 )
 
-// got is what a URL answers.
+// got returns the result for a URL.
 func got(t testing.TB, url string) podrule.Answer {
 	t.Helper()
 	return asked(t, &probe.Asker{}, podrule.Probe{Kind: podrule.HTTP, URL: url})
@@ -56,7 +56,7 @@ func TestTheRequestIsAPlainGet(t *testing.T) {
 	}
 }
 
-// Who is sent elsewhere asks nobody there, and also a redirect that leads nowhere is one.
+// The probe does not follow redirects, including invalid ones.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"/next", "http://localhost:1/", "http://192.0.2.1/", "http://[", ""} {
@@ -74,7 +74,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Components make their certificates themselves.
+// Components use self-signed certificates.
 func TestAnyCertificateOfLocalhostIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -119,7 +119,7 @@ func TestHTTPCheckFailsAfterTwoSeconds(t *testing.T) {
 	expect(t, got(t, server.URL), no("no response within 2s"))
 }
 
-// A body is not what is asked for: one without an end, or that does not come, changes nothing.
+// The body does not matter: an endless or missing one changes nothing.
 func TestABodyIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]func(w http.ResponseWriter, r *http.Request){
@@ -181,7 +181,7 @@ func TestNoConnectionIsKept(t *testing.T) {
 	}
 }
 
-// This test is not parallel to others: the environment is that of all.
+// This test does not run in parallel: the environment is shared.
 func TestHTTPProbeUsesNoProxyOfTheEnvironment(t *testing.T) {
 	var times atomic.Int32
 	proxy := web(t, func(http.ResponseWriter, *http.Request) { times.Add(1) })

@@ -23,7 +23,7 @@ func TestConnectionResetCountsAsReached(t *testing.T) {
 	expect(t, asked(t, &probe.Asker{}, at(refused(t))), yes)
 }
 
-// An application that listens sees nothing but the end of a connection, and no reset.
+// An application that listens sees a connection that closes without data and without a reset.
 func TestReachProbeClosesItsConnectionWithoutData(t *testing.T) {
 	t.Parallel()
 	listener := listen(t)
@@ -69,7 +69,7 @@ func TestConnectionTimeoutIsNotReached(t *testing.T) {
 	})
 }
 
-// A pod without an address must not be mistaken for this machine, which does answer.
+// A pod without an address must not be mistaken for this machine, which responds.
 func TestOnlyPodAddressesAreDialed(t *testing.T) {
 	t.Parallel()
 	var times atomic.Int32

@@ -6,7 +6,7 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// A value that is a part of another is not there.
+// A value that is only a part of another value does not match.
 func TestAFileContainsWholeValues(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

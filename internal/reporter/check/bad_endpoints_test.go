@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// bad is an endpoint that no check can rely on.
+// bad is a misbehaving endpoint.
 type bad struct {
 	// spec starts the endpoint and says how it is asked.
 	spec func(t testing.TB) check.Spec
@@ -37,7 +37,7 @@ func atHTTPS(address string, config check.TLS) check.Spec {
 	return check.Spec{HTTP: &check.HTTP{URL: "https://" + address, TLS: config}}
 }
 
-// raw is an endpoint that does as told with each connection.
+// raw is an endpoint that handles each connection with a function.
 func raw(answer func(net.Conn)) func(testing.TB) check.Spec {
 	return func(t testing.TB) check.Spec { t.Helper(); return at(accept(t, answer)) }
 }
@@ -189,9 +189,9 @@ var badEndpoints = map[string]bad{
 		spec: raw(say("\x15\x03\x01\x00\x02\x02\x46")),
 		want: noAnswer("THERE: the response is not HTTP"),
 	},
-	"a name that nobody knows": {
-		spec: func(testing.TB) check.Spec { return at("nobody.invalid:80") },
-		want: noAnswer("THERE: the name nobody.invalid is unknown"),
+	"an unknown name": {
+		spec: func(testing.TB) check.Spec { return at("unknown.invalid:80") },
+		want: noAnswer("THERE: the name unknown.invalid is unknown"),
 	},
 	"a name server that fails": {
 		spec: func(testing.TB) check.Spec { return at("broken.invalid:80") },
@@ -237,7 +237,7 @@ var badEndpoints = map[string]bad{
 		spec: raw(reset),
 		want: noAnswer("THERE: connection closed without a response"),
 	},
-	"one that nobody listens at": {
+	"one that is refused": {
 		spec: func(t testing.TB) check.Spec { return at(refused(t)) },
 		want: noAnswer("THERE: connection refused"),
 	},
@@ -253,7 +253,7 @@ var badEndpoints = map[string]bad{
 	},
 }
 
-// The words of a condition are an interface: each change of a word is a write for each node.
+// The messages of conditions are an interface: each change causes one write per node.
 func TestMessagesOfBadEndpointsAreStable(t *testing.T) {
 	t.Parallel()
 	for name, endpoint := range badEndpoints {
@@ -279,7 +279,7 @@ func TestMessagesOfBadEndpointsAreStable(t *testing.T) {
 	}
 }
 
-// Which of these an endpoint brings about is chance, so they are not left to it.
+// It is a race which of these errors an endpoint causes, so the test uses the errors directly.
 func TestMessagesOfRacingErrorsAreStable(t *testing.T) {
 	t.Parallel()
 	const closed = "connection closed without a response"

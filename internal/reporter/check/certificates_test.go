@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// quiet is for servers whose complaints about clients are what a test asks for.
+// quiet discards the log of servers whose errors a test expects.
 var quiet = log.New(io.Discard, "", 0)
 
 // authority signs certificates.
@@ -42,7 +42,7 @@ func newAuthority(t testing.TB) *authority {
 	return &authority{signed(t, template, template, key, key), key}
 }
 
-// issue is a certificate for a host, valid until then.
+// issue returns a certificate for a host with this expiry.
 func (a *authority) issue(t testing.TB, host string, until time.Time) tls.Certificate {
 	t.Helper()
 	key := newKey(t)
@@ -60,7 +60,7 @@ func (a *authority) issue(t testing.TB, host string, until time.Time) tls.Certif
 	return tls.Certificate{Certificate: [][]byte{signed(t, template, a.certificate, key, a.key).Raw}, PrivateKey: key}
 }
 
-// file is a file with the certificate of the authority.
+// file writes the certificate of the authority to a file.
 func (a *authority) file(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ca.crt")

@@ -11,7 +11,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/cni"
 )
 
-// Whatever a node's CNI configuration is like, the check has a word for it.
+// Every kind of CNI configuration has a reason.
 func TestCNIStatus(t *testing.T) {
 	const yes, no = "#!/bin/sh\nexit 0\n", `#!/bin/sh
 echo '{"cniVersion": "1.1.0", "code": 50, "msg": "the daemon is not up"}'
@@ -47,7 +47,7 @@ exit 1
 	}
 }
 
-// Every failure of the network has a reason that docs/reference/reporter.md explains.
+// docs/reference/reporter.md explains the reason of every network failure.
 func TestEveryFailureOfTheNetworkIsDocumented(t *testing.T) {
 	docs, err := os.ReadFile("../../../docs/reference/reporter.md")
 	if err != nil {

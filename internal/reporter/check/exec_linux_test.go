@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process 1 of a container inherits the dead. This test is not parallel to others: it makes
-// this process such an heir.
+// Process 1 of a container must reap orphans. This test does not run in parallel: it makes
+// this process a subreaper.
 func TestEndedChildrenAreReaped(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Skip(err)

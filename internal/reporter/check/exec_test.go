@@ -52,8 +52,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// family is a script that writes the process id of a grandchild that lives long to a file, and
-// goes on.
+// family returns a script that writes the process ID of a long-lived grandchild to a file, and
+// continues.
 func family(t *testing.T, goesOn string) (spec check.Spec, grandchild func() int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
@@ -71,7 +71,7 @@ func family(t *testing.T, goesOn string) (spec check.Spec, grandchild func() int
 	}
 }
 
-// runs says whether a process is alive; one that is dead and not buried is not.
+// runs reports whether a process is alive; a zombie is not.
 func runs(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -91,17 +91,17 @@ func TestChildrenOfACommandAreKilledToo(t *testing.T) {
 		goesOn string
 		want   check.Observation
 	}{
-		"when its time is over":                {"wait", failed(check.ReasonCommandTimedOut, "sh did not finish within 2s")},
-		"also if it does not want to end":      {"trap '' TERM INT HUP; while :; do sleep 1; done", failed(check.ReasonCommandTimedOut, "sh did not finish within 2s")},
-		"when it fails":                        {"exit 1", unhealthy(check.ReasonCommandFailed, "sh exited with code 1")},
-		"when it succeeds and leaves somebody": {"exit 0", healthy(check.ReasonCommandOK, "sh exited with code 0")},
+		"when its time is over":               {"wait", failed(check.ReasonCommandTimedOut, "sh did not finish within 2s")},
+		"also if it does not want to end":     {"trap '' TERM INT HUP; while :; do sleep 1; done", failed(check.ReasonCommandTimedOut, "sh did not finish within 2s")},
+		"when it fails":                       {"exit 1", unhealthy(check.ReasonCommandFailed, "sh exited with code 1")},
+		"when it succeeds and leaves a child": {"exit 0", healthy(check.ReasonCommandOK, "sh exited with code 0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec, grandchild := family(t, test.goesOn)
 			began := time.Now()
 			expect(t, observed(t, spec, timeout), test.want)
-			// All are killed at once: nobody keeps the output open for the second that is given to it.
+			// All are killed at once: no process keeps the output open until the timeout.
 			if took := time.Since(began); took > timeout+900*time.Millisecond {
 				t.Errorf("it took %v", took)
 			}
@@ -111,7 +111,7 @@ func TestChildrenOfACommandAreKilledToo(t *testing.T) {
 	}
 }
 
-// This test is not parallel to others: it counts the memory of all.
+// This test does not run in parallel: it measures the memory of the process.
 func TestEndlessOutputIsNotKept(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

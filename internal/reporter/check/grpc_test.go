@@ -99,7 +99,7 @@ func TestARealGRPCServer(t *testing.T) {
 	}
 }
 
-// tellsTheSame runs the check so often, at once.
+// tellsTheSame runs the check this often, concurrently.
 func tellsTheSame(t *testing.T, spec check.GRPC, want check.Observation, timeout time.Duration, runs int) {
 	t.Helper()
 	want.Message = strings.Replace(want.Message, "THERE", spec.Address, 1)
@@ -114,7 +114,7 @@ func tellsTheSame(t *testing.T, spec check.GRPC, want check.Observation, timeout
 	}
 }
 
-// reply is an HTTP/2 server that answers with these bytes and this gRPC status.
+// reply is an HTTP/2 server that returns these bytes and this gRPC status.
 func reply(t testing.TB, status string, body []byte) string {
 	return http2(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc")
@@ -210,7 +210,7 @@ func TestBadGRPCServers(t *testing.T) {
 			address: func(t testing.TB) string { return accept(t, reset) },
 			want:    noAnswer("THERE: connection closed without a response"),
 		},
-		"nobody": {
+		"no listener": {
 			address: refused,
 			want:    noAnswer("THERE: connection refused"),
 		},
@@ -218,9 +218,9 @@ func TestBadGRPCServers(t *testing.T) {
 			address: func(testing.TB) string { return "unix:///nowhere/agent.sock" },
 			want:    noAnswer("THERE: no such file"),
 		},
-		"a name that nobody knows": {
-			address: func(testing.TB) string { return "nobody.invalid:80" },
-			want:    noAnswer("THERE: the name nobody.invalid is unknown"),
+		"an unknown name": {
+			address: func(testing.TB) string { return "unknown.invalid:80" },
+			want:    noAnswer("THERE: the name unknown.invalid is unknown"),
 		},
 		"an address of a link that is not there": {
 			address: func(testing.TB) string { return "[fe80::1%nolink0]:80" },

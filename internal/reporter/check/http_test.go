@@ -141,10 +141,10 @@ func TestCertificatesAreVerifiedAsConfigured(t *testing.T) {
 		url string
 		tls check.TLS
 	}{
-		"an authority of the user":   {here.URL, check.TLS{CAFile: ca.file(t)}},
-		"a name of the user":         {named.URL, check.TLS{CAFile: ca.file(t), ServerName: "agent.example"}},
-		"everybody":                  {here.URL, check.TLS{InsecureSkipVerify: true}},
-		"everybody, even if expired": {expired.URL, check.TLS{InsecureSkipVerify: true}},
+		"an authority of the user":      {here.URL, check.TLS{CAFile: ca.file(t)}},
+		"a name of the user":            {named.URL, check.TLS{CAFile: ca.file(t), ServerName: "agent.example"}},
+		"any certificate":               {here.URL, check.TLS{InsecureSkipVerify: true}},
+		"any certificate, even expired": {expired.URL, check.TLS{InsecureSkipVerify: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +184,7 @@ func TestARequestMayGoToASocket(t *testing.T) {
 	expect(t, observed(t, spec, long), noAnswer("http://agent.invalid/ready at "+path+": no such file"))
 }
 
-// This test is not parallel to others: the environment is that of all.
+// This test does not run in parallel: the environment is shared.
 func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	var asked atomic.Int64
 	proxy := web(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })

@@ -9,8 +9,8 @@ import (
 	"github.com/readygate/readygate/internal/reporter/check"
 )
 
-// A reporter runs for months, and the worst endpoint is asked twice a second. This test is not
-// parallel to others: it counts what all of the process has.
+// A reporter runs for months, and checks a failing endpoint twice per second. This test does not
+// run in parallel: it counts the resources of the whole process.
 func TestBadEndpointsLeaveNothingBehind(t *testing.T) {
 	endpoints := map[string]func(testing.TB) check.Spec{
 		"gRPC that hangs": func(t testing.TB) check.Spec {
@@ -53,7 +53,7 @@ func TestBadEndpointsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// askOften runs the check so often, and waits until servers have seen the end of it.
+// askOften runs the check this often, and waits until the servers have closed all connections.
 func askOften(t *testing.T, spec check.Spec, times int) {
 	t.Helper()
 	const timeout = 20 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 )
 
 // TestMain makes names resolve without a network: no test depends on what the name server of
-// this machine says, or on whether it has one.
+// this machine, or on having one.
 func TestMain(m *testing.M) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveNames knows two.invalid, which has two addresses, fails for broken.invalid, does not
-// answer for silent.invalid, and knows no other name.
+// serveNames returns two addresses for two.invalid, fails for broken.invalid, does not
+// respond for silent.invalid, and returns not found for all other names.
 func serveNames(conn net.PacketConn) {
 	buffer := make([]byte, 1500)
 	for {
@@ -96,7 +96,7 @@ func noAnswer(message string) check.Observation {
 	return failed(check.ReasonEndpointConnectionError, message)
 }
 
-// made is the check of a spec that is right.
+// made returns the check of a valid spec.
 func made(t testing.TB, spec check.Spec, env check.Env) check.Check {
 	t.Helper()
 	c, err := check.New(spec, env)
@@ -106,7 +106,7 @@ func made(t testing.TB, spec check.Spec, env check.Env) check.Check {
 	return c
 }
 
-// ran is what one run of the check finds. It must come back soon after its timeout.
+// ran returns the result of one run of the check. It must return soon after its timeout.
 func ran(t testing.TB, c check.Check, timeout time.Duration) check.Observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -119,7 +119,7 @@ func ran(t testing.TB, c check.Check, timeout time.Duration) check.Observation {
 	return got
 }
 
-// observed is what one run of the spec finds.
+// observed returns the result of one run of the spec.
 func observed(t testing.TB, spec check.Spec, timeout time.Duration) check.Observation {
 	t.Helper()
 	return ran(t, made(t, spec, check.Env{Node: "here", Timeout: timeout}), timeout)
@@ -132,7 +132,7 @@ func expect(t testing.TB, got, want check.Observation) {
 	}
 }
 
-// eventually waits until something that the system does in its own time is so.
+// eventually waits until a condition of the system holds.
 func eventually(t testing.TB, what string, isSo func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !isSo(); time.Sleep(2 * time.Millisecond) {

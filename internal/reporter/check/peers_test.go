@@ -25,8 +25,8 @@ const (
 	rude   = "rude"   // one that hangs up: as good as silent, and no test waits for it
 )
 
-// service answers as one of these after the other, and then as the last. Without any, nobody
-// is behind it.
+// service responds like each of these in order, and then like the last one. Without any, it
+// refuses connections.
 func service(t testing.TB, nodes ...string) string {
 	t.Helper()
 	if len(nodes) == 0 {
@@ -54,7 +54,7 @@ func service(t testing.TB, nodes ...string) string {
 	}).Listener.Addr().String()
 }
 
-// What a peers check says. THERE is where peers that are ready are.
+// Results of a peers check. THERE is the address of ready peers.
 var (
 	reached     = healthy(check.ReasonPeerReached, "a reporter on another node responded over the pod network")
 	waits       = unhealthy(check.ReasonNoPeers, "waiting up to 30s for a response from a reporter of another node")
@@ -71,7 +71,7 @@ func said(want check.Observation, there string) check.Observation {
 	return want
 }
 
-// clock is a time that goes on when it is told to.
+// clock is a time that the test advances.
 type clock struct{ now time.Time }
 
 func peers(t testing.TB, spec check.Peers, timeout time.Duration) (check.Check, *clock) {
@@ -82,7 +82,7 @@ func peers(t testing.TB, spec check.Peers, timeout time.Duration) (check.Check, 
 	return c, at
 }
 
-// step is a run of a check, so long after the first one.
+// step is a run of a check, with the time after the first one.
 type step struct {
 	at              time.Duration
 	ready, everyone []string // who is behind the Services
@@ -107,7 +107,7 @@ func TestPeers(t *testing.T) {
 		"one answers after this node":        {{0, nodes{itself, itself, itself, other}, nil, reached}},
 		"one answers at the last try":        {{0, nodes{itself, itself, itself, itself, itself, itself, itself, other}, nil, reached}},
 		"one answers after one that is sick": {{0, nodes{sick, other}, nil, reached}},
-		"one that is not ready answers, and nobody is ready": {
+		"one that is not ready answers, and none is ready": {
 			{0, nil, nodes{other}, reached},
 		},
 		"one that is not ready answers, and those that are ready do not": {
@@ -118,7 +118,7 @@ func TestPeers(t *testing.T) {
 			{0, me, nodes{other}, reached},
 		},
 
-		"nobody is there from the start": {
+		"there is no peer from the start": {
 			{0, nil, nil, waits},
 			{30*time.Second - tick, nil, nil, waits},
 			{30 * time.Second, nil, nil, alone},
@@ -167,7 +167,7 @@ func TestPeers(t *testing.T) {
 			{30 * time.Second, cut, me, alone},
 			{31 * time.Second, me, me, deserted},
 		},
-		"the node cannot reach itself, and is alone": { // it might be somebody else
+		"the node cannot reach itself, and is alone": { // it might be another node
 			{0, nil, cut, waitsLong},
 			{5 * time.Minute, nil, cut, aloneLong},
 		},
@@ -188,7 +188,7 @@ func TestPeers(t *testing.T) {
 			{70*time.Second - tick, meAndCut, meAndCut, unreachable},
 			{70 * time.Second, me, me, deserted},
 			{time.Hour, me, me, deserted},
-			// Silence is counted from anew.
+			// The time without a response starts again.
 			{2 * time.Hour, meAndCut, meAndCut, unreachable},
 			{2*time.Hour + time.Minute - tick, meAndCut, meAndCut, unreachable},
 			{2*time.Hour + time.Minute, nil, meAndCut, deserted},
@@ -200,15 +200,15 @@ func TestPeers(t *testing.T) {
 			step{2 * time.Hour, meAndCut, meAndCut, unreachable},
 			step{3 * time.Hour, nil, cut, broken},
 		),
-		"a network that broke is mended, and a peer that is ready answers": after(lostIt,
+		"a network that failed recovers, and a ready peer answers": after(lostIt,
 			step{time.Hour, nodes{other}, nil, reached},
 			step{2 * time.Hour, nil, nil, deserted},
 		),
-		"a network that broke is mended, and a peer that is not ready answers": after(lostIt,
+		"a network that failed recovers, and an unready peer answers": after(lostIt,
 			step{time.Hour, nil, nodes{rude, itself, other}, reached},
 			step{2 * time.Hour, nil, nil, deserted},
 		),
-		"a network that broke is mended, and breaks again": after(lostIt,
+		"a network that failed recovers, and fails again": after(lostIt,
 			step{time.Hour, nil, nodes{other}, reached},
 			step{2 * time.Hour, meAndCut, meAndCut, unreachable},
 			step{2*time.Hour + time.Second, me, meAndCut, deserted},
@@ -243,7 +243,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// What answers, and what does not, is told by the first words: who is silent may be another
+// The first run shows which addresses respond: a missing response may be from another
 // node.
 func TestPeersAtEachAddress(t *testing.T) {
 	t.Parallel()
@@ -258,13 +258,13 @@ func TestPeersAtEachAddress(t *testing.T) {
 		silent  bool
 	}{
 		"only this node answers": {answering(itself), false},
-		"nobody is there":        {refused, false},
-		"nobody knows the name":  {named("nobody.invalid:80"), false},
-		"this node, and nobody where another was": {func(t testing.TB) string {
+		"no peer":                {refused, false},
+		"unknown name":           {named("unknown.invalid:80"), false},
+		"this node, and no peer where one was": {func(t testing.TB) string {
 			_, port, _ := net.SplitHostPort(service(t, itself))
 			return "two.invalid:" + port
 		}, false},
-		"nobody answers":                       {answering(silent), true},
+		"no response":                          {answering(silent), true},
 		"packets are dropped":                  {blackhole, true},
 		"this node answers, and others do not": {answering(itself, silent), true},
 		"what answers is not a reporter":       {answering(alien), true},
@@ -297,8 +297,8 @@ func TestPeersAtEachAddress(t *testing.T) {
 	}
 }
 
-// Peers that are ready and silent leave time to find one that is not ready, and one that is
-// slow is no worse than one that is not there.
+// Ready peers that do not respond leave time to find an unready one, and a
+// slow peer is no worse than a missing one.
 func TestARunTakesNoLongerThanItsTimeout(t *testing.T) {
 	t.Parallel()
 	const timeout = 3 * time.Second
@@ -371,26 +371,26 @@ func TestWaitForTheFirstPeer(t *testing.T) {
 	expect(t, ran(t, c, long), healthy(check.ReasonNoPeers, "no reporter of another node responded within 0s, so this node counts as the only one"))
 }
 
-// Silence is proof when it has lasted as long as the condition's hold-down, and is not if it
-// was heard once.
+// Missing responses count when they have lasted as long as the condition's hold-down, and not if
+// one response arrived.
 func TestSilenceOfPeersCountsAfterTheHoldDown(t *testing.T) {
 	t.Parallel()
 	for _, holdDown := range []time.Duration{0, time.Second, time.Hour} {
 		c := made(t, check.Spec{Peers: &check.Peers{Ready: "a:1", Everyone: "b:1"}}, check.Env{Node: itself, Timeout: long, HoldDown: holdDown})
 		at := &clock{time.Unix(1e9, 0)}
 		check.SetClock(c, func() time.Time { return at.now })
-		nobody, quiet := refused(t), service(t, rude)
-		check.SetServices(c, service(t, other), nobody)
+		empty, quiet := refused(t), service(t, rude)
+		check.SetServices(c, service(t, other), empty)
 		expect(t, ran(t, c, long), reached)
-		check.SetServices(c, quiet, nobody)
+		check.SetServices(c, quiet, empty)
 		expect(t, ran(t, c, long), said(unreachable, quiet))
-		check.SetServices(c, nobody, nobody)
+		check.SetServices(c, empty, empty)
 		expect(t, ran(t, c, long), deserted)
-		check.SetServices(c, quiet, nobody)
+		check.SetServices(c, quiet, empty)
 		expect(t, ran(t, c, long), said(unreachable, quiet))
 		at.now = at.now.Add(holdDown)
 		expect(t, ran(t, c, long), said(unreachable, quiet))
-		check.SetServices(c, nobody, nobody)
+		check.SetServices(c, empty, empty)
 		expect(t, ran(t, c, long), broken)
 	}
 }
@@ -436,7 +436,7 @@ func TestAServiceIsFoundByItsVariables(t *testing.T) {
 			}
 		}
 	}
-	// The same Service by two names: nobody would answer any more once all nodes are not ready.
+	// The same Service by two names: no peer would respond any more once all nodes are not ready.
 	const same = `, which has the same address as ready: must be another Service, which selects all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`
 	for _, everyone := range []string{"network-reporter", net.JoinHostPort(host, port)} {
 		if _, err := check.New(check.Spec{Peers: &check.Peers{Ready: "network-reporter", Everyone: everyone}}, env); err == nil || err.Error() != `peers.everyone is "`+everyone+`"`+same {
@@ -445,16 +445,16 @@ func TestAServiceIsFoundByItsVariables(t *testing.T) {
 	}
 }
 
-// What the load balancers of this world say when a Service has nobody behind it cannot all be
-// had here.
+// The errors of load balancers for a Service without endpoints cannot all be
+// produced here.
 func TestAMissingEndpointDiffersFromATimeout(t *testing.T) {
 	t.Parallel()
 	dialing := func(err error) error {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
 	}
 	for name, test := range map[string]struct {
-		err    error
-		nobody bool
+		err  error
+		none bool
 	}{
 		"refused":               {dialing(syscall.ECONNREFUSED), true},
 		"not permitted":         {dialing(syscall.EPERM), true},
@@ -464,8 +464,8 @@ func TestAMissingEndpointDiffersFromATimeout(t *testing.T) {
 		"reset":                 {dialing(syscall.ECONNRESET), false},
 		"anything else":         {errors.New("else"), false},
 	} {
-		if got := check.IsNoEndpoint(test.err); got != test.nobody {
-			t.Errorf("%s: nobody is %v", name, got)
+		if got := check.IsNoEndpoint(test.err); got != test.none {
+			t.Errorf("%s: no endpoint is %v", name, got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// accept gives each connection to a function, and closes it when that returns. It is the
+// accept handles each connection with a function, and closes it afterwards. It returns the
 // address of the listener.
 func accept(t testing.TB, answer func(net.Conn)) string {
 	t.Helper()
@@ -75,13 +75,13 @@ func acceptTLS(t testing.TB, config *tls.Config, answer func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// hang reads, and says nothing.
+// hang reads, and writes nothing.
 func hang(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// question reads what a client asks.
+// question reads a request.
 func question(conn net.Conn) { _, _ = conn.Read(make([]byte, 4<<10)) }
 
-// say answers a question with a text.
+// say responds to a request with a text.
 func say(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		question(conn)
@@ -89,7 +89,7 @@ func say(text string) func(net.Conn) {
 	}
 }
 
-// greet says something before it is asked, and then listens.
+// greet writes before the request, and then reads.
 func greet(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		_, _ = io.WriteString(conn, text)
@@ -97,14 +97,14 @@ func greet(text string) func(net.Conn) {
 	}
 }
 
-// reset ends the connection in the hard way.
+// reset resets the connection.
 func reset(conn net.Conn) {
 	question(conn)
 	_ = conn.(*net.TCPConn).SetLinger(0)
 }
 
-// forever answers with a beginning, and then with the same again and again, as long as the
-// client listens; sent counts the bytes.
+// forever writes a text, and then the same text repeatedly, as long as the
+// client reads; sent counts the bytes.
 func forever(beginning, again string, pause time.Duration, sent *atomic.Int64) func(net.Conn) {
 	if pause == 0 {
 		again = string(bytes.Repeat([]byte(again), 1+(32<<10)/len(again)))
@@ -122,7 +122,7 @@ func forever(beginning, again string, pause time.Duration, sent *atomic.Int64) f
 	}
 }
 
-// refused is an address where nobody listens.
+// refused returns an address that refuses connections.
 func refused(t testing.TB) string {
 	t.Helper()
 	// The port stays taken, by a socket that does not listen.
@@ -134,7 +134,7 @@ func refused(t testing.TB) string {
 	return bound(t, socket)
 }
 
-// bound gives the socket an address on this machine.
+// bound binds the socket to an address on this machine.
 func bound(t testing.TB, socket int) string {
 	t.Helper()
 	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
@@ -147,7 +147,7 @@ func bound(t testing.TB, socket int) string {
 	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
-// blackhole is an address that drops packets: a listener whose backlog is full.
+// blackhole returns an address that drops packets: a listener whose backlog is full.
 func blackhole(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -189,7 +189,7 @@ func secure(t testing.TB, certificate tls.Certificate, handler http.HandlerFunc)
 	return server
 }
 
-// ok answers 200.
+// ok returns 200.
 func ok(http.ResponseWriter, *http.Request) {}
 
 // socket is a listener on a path.

@@ -14,7 +14,7 @@ func TestTCP(t *testing.T) {
 		want    func(address string) check.Observation
 		hangs   bool
 	}{
-		"whoever accepts is healthy": {
+		"an accepted connection": {
 			address: func(t testing.TB) string { return accept(t, hang) },
 			want:    func(a string) check.Observation { return answers(a + " accepts connections") },
 		},
@@ -22,7 +22,7 @@ func TestTCP(t *testing.T) {
 			address: func(t testing.TB) string { return accept(t, func(net.Conn) {}) },
 			want:    func(a string) check.Observation { return answers(a + " accepts connections") },
 		},
-		"nobody listens": {
+		"no listener": {
 			address: refused,
 			want:    func(a string) check.Observation { return noAnswer(a + ": connection refused") },
 		},
@@ -31,10 +31,10 @@ func TestTCP(t *testing.T) {
 			want:    func(a string) check.Observation { return noAnswer(a + ": no response within 300ms") },
 			hangs:   true,
 		},
-		"nobody knows the name": {
-			address: func(testing.TB) string { return "nobody.invalid:80" },
+		"unknown name": {
+			address: func(testing.TB) string { return "unknown.invalid:80" },
 			want: func(a string) check.Observation {
-				return noAnswer(a + ": the name nobody.invalid is unknown")
+				return noAnswer(a + ": the name unknown.invalid is unknown")
 			},
 		},
 		"the name server does not answer": {

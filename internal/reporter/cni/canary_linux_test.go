@@ -26,7 +26,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// listen is a port of the host where somebody answers, and one where nobody does.
+// listen returns an open port of the host, and a closed one.
 func listen(t *testing.T) (open, closed string) {
 	t.Helper()
 	for _, port := range []*string{&open, &closed} {
@@ -132,15 +132,15 @@ func TestAFailedCanaryIsRemoved(t *testing.T) {
 		reason cni.Reason
 		says   string
 	}{
-		"nobody has the address of the target": {target: "10.77.0.200", reason: cni.NoAnswer, says: "10.77.0.200 does not respond"},
-		"nobody is at the port of the target":  {target: "10.77.0.200:80", reason: cni.NoAnswer, says: "10.77.0.200:80 does not respond"},
-		"the gateway is gone":                  {edit: []func(_, _ map[string]any){noGateway}, reason: cni.NoAnswer, says: "gateway 10.77.0.1 does not respond"},
-		"all addresses are taken":              {edit: []func(_, _ map[string]any){oneAddress}, taken: true, reason: cni.NotConnected, says: `ADD of plugin "bridge" failed: failed to allocate for range 0: no IP addresses available`},
-		"no address was given":                 {edit: []func(_, _ map[string]any){noAddress}, reason: cni.NotConnected, says: "interface eth0 has no address"},
-		"a plugin fails after another":         {then: on("ADD", says("no, $ID in $NETNS")), reason: cni.NotConnected, says: `ADD of plugin "fake" failed: no, the canary in its namespace`},
-		"a plugin writes no result":            {then: on("ADD", action{Stdout: "junk"}), reason: cni.NotConnected, says: "invalid character"},
-		"a plugin hangs":                       {then: on("ADD", action{Sleep: time.Minute}), reason: cni.NotConnected, says: `ADD of plugin "fake" did not finish in time`},
-		"the host is not known":                {target: "no.such.host.invalid:80", reason: cni.BadTarget, says: "cannot be resolved"},
+		"the target does not exist":        {target: "10.77.0.200", reason: cni.NoAnswer, says: "10.77.0.200 does not respond"},
+		"the port of the target is closed": {target: "10.77.0.200:80", reason: cni.NoAnswer, says: "10.77.0.200:80 does not respond"},
+		"the gateway is gone":              {edit: []func(_, _ map[string]any){noGateway}, reason: cni.NoAnswer, says: "gateway 10.77.0.1 does not respond"},
+		"all addresses are taken":          {edit: []func(_, _ map[string]any){oneAddress}, taken: true, reason: cni.NotConnected, says: `ADD of plugin "bridge" failed: failed to allocate for range 0: no IP addresses available`},
+		"no address was given":             {edit: []func(_, _ map[string]any){noAddress}, reason: cni.NotConnected, says: "interface eth0 has no address"},
+		"a plugin fails after another":     {then: on("ADD", says("no, $ID in $NETNS")), reason: cni.NotConnected, says: `ADD of plugin "fake" failed: no, the canary in its namespace`},
+		"a plugin writes no result":        {then: on("ADD", action{Stdout: "junk"}), reason: cni.NotConnected, says: "invalid character"},
+		"a plugin hangs":                   {then: on("ADD", action{Sleep: time.Minute}), reason: cni.NotConnected, says: `ADD of plugin "fake" did not finish in time`},
+		"the host is not known":            {target: "no.such.host.invalid:80", reason: cni.BadTarget, says: "cannot be resolved"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestWithoutPermissionTheErrorNamesTheCapability(t *testing.T) {
 	}
 }
 
-// withoutCapability runs the canary in a process that lacks one, and says what it said.
+// withoutCapability runs the canary in a process that lacks a capability, and returns its output.
 func withoutCapability(t *testing.T, c *cni.Canary, capability uintptr) (string, error) {
 	t.Helper()
 	cmd := process(t, c)

@@ -80,7 +80,7 @@ func TestABadFirstFileIsNamed(t *testing.T) {
 	}
 }
 
-// shorten is the directory by a name that leaves room in a text.
+// shorten returns a short path of the directory.
 func shorten(t *testing.T, dir string) string {
 	t.Helper()
 	parent, err := os.MkdirTemp("/tmp", "cni")

@@ -2,7 +2,7 @@ package cni
 
 import "context"
 
-// Sweep takes back what killed runs left, as Run does before it begins.
+// Sweep removes the canaries of killed runs, like Run.
 func (c *Canary) Sweep(ctx context.Context) error {
 	s, err := openState(ctx, c.stateDir())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const fakeName = "fake"
 
-// fake is the configuration of the plugin "fake": what it does for each verb.
+// fake is the configuration of the plugin "fake": an action per verb.
 type fake struct {
 	Type string            `json:"type"`
 	Log  string            `json:"log,omitempty"` // gets a line when a verb begins and one when it ends
@@ -37,7 +37,7 @@ type action struct {
 	Exit       int           `json:"exit,omitempty"`
 }
 
-// fakePlugin is the plugin. By default it succeeds and hands on what plugins before it gave.
+// fakePlugin is the plugin. By default it succeeds and returns the result of the previous plugins.
 func fakePlugin() int {
 	var conf struct {
 		fake
@@ -77,7 +77,7 @@ func fakePlugin() int {
 	return do.Exit
 }
 
-// fill puts in what differs from run to run.
+// fill inserts the values that differ per run.
 func fill(text string) string {
 	return strings.NewReplacer("$ID", os.Getenv("CNI_CONTAINERID"), "$NETNS", os.Getenv("CNI_NETNS"),
 		"$PID", strconv.Itoa(os.Getpid()), "$NOW", time.Now().Format(time.RFC3339Nano), "$NANOS", strconv.Itoa(time.Now().Nanosecond()),
@@ -95,7 +95,7 @@ func note(file, line string) {
 	}
 }
 
-// plugins are those of a node that has the plugin "fake" and no configuration yet.
+// plugins returns the plugins of a node with the plugin "fake" and no configuration.
 func plugins(t *testing.T) cni.Plugins {
 	t.Helper()
 	p := cni.Plugins{ConfDir: t.TempDir(), BinDirs: []string{t.TempDir()}}
@@ -126,7 +126,7 @@ func list(t *testing.T, version string, plugins ...any) string {
 	return string(text)
 }
 
-// on is a fake that does this for the verb.
+// on returns a fake with this action for the verb.
 func on(verb string, do action) fake {
 	return fake{Type: fakeName, Do: map[string]action{verb: do}}
 }

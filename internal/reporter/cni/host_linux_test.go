@@ -21,11 +21,11 @@ import (
 	"github.com/readygate/readygate/internal/reporter/cni"
 )
 
-// hostEnv says that this process is on the scratch host.
+// hostEnv is set in processes on the scratch host.
 const hostEnv = "READYGATE_TEST_HOST"
 
-// onScratchHost runs the tests with a network and mounts of their own, where that is possible:
-// whatever goes wrong, nothing is left on the machine.
+// onScratchHost runs the tests in their own network and mount namespaces if possible:
+// a failed test leaves nothing on the machine.
 func onScratchHost(m *testing.M) int {
 	if os.Getenv(hostEnv) != "" || os.Geteuid() != 0 {
 		return m.Run()
@@ -45,7 +45,7 @@ func onScratchHost(m *testing.M) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// runCanary runs one canary, and says when it begins and how it ended.
+// runCanary runs one canary, and prints its start and its result.
 func runCanary(text string) int {
 	var c cni.Canary
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -63,7 +63,7 @@ func runCanary(text string) int {
 	return 0
 }
 
-// process is a process that will run the canary; not yet started.
+// process returns a process that runs the canary, not started yet.
 func process(t *testing.T, c *cni.Canary) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -75,7 +75,7 @@ func process(t *testing.T, c *cni.Canary) *exec.Cmd {
 	return cmd
 }
 
-// network is a real one, of the plugins bridge and host-local, on the scratch host.
+// network is a network of the plugins bridge and host-local on the scratch host.
 type network struct {
 	cni.Plugins
 	dataDir string
@@ -117,14 +117,14 @@ func newNetwork(t *testing.T) network {
 	return n
 }
 
-// canary is one for a network of these plugins.
+// canary returns a canary for a network of these plugins.
 func (n network) canary(t *testing.T, plugins ...any) *cni.Canary {
 	t.Helper()
 	write(t, n.ConfDir, "10.conflist", list(t, "1.0.0", plugins...))
 	return &cni.Canary{Plugins: n.Plugins, StateDir: t.TempDir()}
 }
 
-// nothingLeft looks at all that a canary uses: mounts, interfaces, addresses, files, processes.
+// nothingLeft checks everything that a canary uses: mounts, interfaces, addresses, files, processes.
 func (n network) nothingLeft(t *testing.T, c *cni.Canary) {
 	t.Helper()
 	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err != nil || bytes.Contains(mounts, []byte(c.StateDir)) {
@@ -167,7 +167,7 @@ func eventually(t *testing.T, otherwise string, ok func() bool) {
 	}
 }
 
-// dies looks that the process whose number is in the file ends.
+// dies waits until the process whose PID is in the file has ended.
 func dies(t *testing.T, file string) {
 	t.Helper()
 	pid := pidIn(t, file)
@@ -177,7 +177,7 @@ func dies(t *testing.T, file string) {
 	})
 }
 
-// kill ends the process whose number is in the file.
+// kill kills the process whose PID is in the file.
 func kill(t *testing.T, file string) {
 	t.Helper()
 	if err := unix.Kill(pidIn(t, file), unix.SIGKILL); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/readygate/readygate/internal/reporter/cni"
 )
 
-// killedAfter runs the canary in a process, and kills it so long after it began; never if that
-// is negative. It says how long the process lived.
+// killedAfter runs the canary in a process, and kills it after this time; never if it
+// is negative. It returns how long the process ran.
 func killedAfter(t *testing.T, c *cni.Canary, wait time.Duration) time.Duration {
 	t.Helper()
 	cmd := process(t, c)
@@ -148,8 +148,8 @@ func TestAnInvalidRecordIsNamed(t *testing.T) {
 	}
 }
 
-// The next run takes back what a killed one left also where the configuration is gone: as
-// after a reboot, before the network add-on has written it anew.
+// The next run removes the canary of a killed run also without a configuration, as
+// after a reboot, before the network add-on has written it again.
 func TestLeftoversAreRemovedWithoutAConfiguration(t *testing.T) {
 	n := newNetwork(t)
 	trigger := filepath.Join(t.TempDir(), "trigger")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The test binary has three parts to play beside the tests: the plugin "fake"; a process that
-// runs one canary, to be killed; and, as root on Linux, a machine of its own around the tests.
+// The test binary also runs as: the plugin "fake"; a process that
+// runs one canary, to be killed; and, as root on Linux, a scratch host for the tests.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("CNI_COMMAND") != "" && filepath.Base(os.Args[0]) == fakeName:
@@ -21,5 +21,5 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// canaryEnv holds the canary, as JSON, that a process of its own is to run.
+// canaryEnv contains the canary, as JSON, that a process runs.
 const canaryEnv = "READYGATE_TEST_CANARY"

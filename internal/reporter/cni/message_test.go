@@ -8,7 +8,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/cni"
 )
 
-// What plugins say, with what differs each time; and what is left of it.
+// Messages of plugins with parts that differ each time, and the stable results.
 func TestTheSameFailureHasTheSameText(t *testing.T) {
 	cases := map[string]struct{ says, want string }{
 		"a connection":   {`Get "https://127.0.0.1:6443/": dial tcp 127.0.0.1:$PORT->127.0.0.1:6443: connect: connection refused`, `Get "https://127.0.0.1:6443/": dial tcp 127.0.0.1->127.0.0.1:6443: connect: connection refused`},

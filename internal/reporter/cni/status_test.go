@@ -13,7 +13,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/cni"
 )
 
-// refused is the failure that an error must be.
+// refused checks that an error is this failure.
 func refused(t *testing.T, err error, reason cni.Reason, parts ...string) {
 	t.Helper()
 	var failed *cni.Error

@@ -2,7 +2,7 @@ package nodestatus_test
 
 import "testing"
 
-// What a PATCH costs on a connection that is open, and on a new one: both sides of it are in
+// The cost of a PATCH on an open connection and on a new one: client and server are in
 // this process.
 func BenchmarkTouch(b *testing.B) {
 	s := newAPIServer(b, answer(`{"metadata": {"uid": "u"}}`))

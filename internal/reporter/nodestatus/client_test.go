@@ -21,7 +21,7 @@ import (
 	"github.com/readygate/readygate/internal/reporter/nodestatus"
 )
 
-// apiServer is a server that remembers the last request, with a client for it.
+// apiServer is a server that records the last request, with a client for it.
 type apiServer struct {
 	*httptest.Server
 	request *http.Request
@@ -119,7 +119,7 @@ func TestATokenThatWasRotatedIsUsed(t *testing.T) {
 	}
 }
 
-// A token file that is empty for a moment does not make the reporter nobody.
+// With an empty token file the reporter sends no anonymous request.
 func TestAnEmptyTokenIsNotSent(t *testing.T) {
 	s := newAPIServer(t, answer("{}"))
 	client := s.client(t)
@@ -129,7 +129,7 @@ func TestAnEmptyTokenIsNotSent(t *testing.T) {
 	}
 }
 
-// Authorities that were replaced are read again when the connection fails.
+// A replaced CA file is read again when the connection fails.
 func TestAuthoritiesThatWereRotatedAreUsed(t *testing.T) {
 	s := newAPIServer(t, answer("{}"))
 	right, err := os.ReadFile(filepath.Join(s.dir, "ca.crt"))
@@ -139,7 +139,7 @@ func TestAuthoritiesThatWereRotatedAreUsed(t *testing.T) {
 	s.write(t, "ca.crt", otherAuthority(t))
 	client := s.client(t)
 	if _, err := client.Learn(t.Context()); err == nil {
-		t.Fatal("it believes anybody")
+		t.Fatal("it accepts a certificate of another authority")
 	}
 	s.write(t, "ca.crt", string(right))
 	if _, err := client.Learn(t.Context()); err != nil {
@@ -235,7 +235,7 @@ func TestTheErrorOutsideOfAPodNamesTheFlag(t *testing.T) {
 	}
 }
 
-// An API server that closed an idle connection costs nobody an error.
+// A connection that the API server closed while idle causes no error.
 func TestAClosedConnectionIsReplaced(t *testing.T) {
 	s := newAPIServer(t, answer("{}"))
 	client := s.client(t)
@@ -247,7 +247,7 @@ func TestAClosedConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// otherAuthority is a certificate that nobody uses.
+// otherAuthority is an unused CA certificate.
 func otherAuthority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
