@@ -47,7 +47,7 @@ func TestKubectlGetShowsTheStateOfARule(t *testing.T) {
 	}
 }
 
-// cells are the cells of a line of kubectl's under its header; an empty cell counts.
+// cells returns the cells of a line of kubectl's table, including empty cells.
 func cells(header, line string) []string {
 	var starts []int
 	for i := range header {
@@ -110,20 +110,20 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 	t.Parallel()
 	k := cluster(t).Kubectl(t)
 	for field, words := range map[string][]string{
-		"nrr":                              {"nodes like these keep this taint until", "enforcementMode: bootstrap-only"},
-		"nrr.spec":                         {"cannot be changed later", "conditions", "nodeSelector", "-required-"},
+		"nrr":                              {"keeps a taint on the selected nodes until", "enforcementMode: bootstrap-only"},
+		"nrr.spec":                         {"are immutable", "conditions", "nodeSelector", "-required-"},
 		"nrr.spec.conditions":              {"1 to 32", "Immutable", "requiredStatus"},
-		"nrr.spec.conditionPolicy":         {"allOf (meant when absent)", "ENUM: allOf anyOf"},
+		"nrr.spec.conditionPolicy":         {"Absent means allOf", "ENUM: allOf anyOf"},
 		"nrr.spec.enforcementMode":         {"first release is final", "ENUM: bootstrap-only continuous"},
 		"nrr.spec.taint.key":               {"readiness.k8s.io/NetworkReady", "startup-taint.cluster-autoscaler.kubernetes.io"},
 		"nrr.spec.taint.effect":            {"NoExecute also evicts", "Prefer NoSchedule"},
 		"nrr.spec.nodeSelector":            {"must not be empty", "kubernetes.io/os: linux"},
-		"nrr.spec.dryRun":                  {"no node is touched", "Absent means false"},
+		"nrr.spec.dryRun":                  {"changes no node", "Absent means false"},
 		"nrr.status.summary":               {"held", "number of selected nodes that the rule"},
 		"nrr.status.conditions":            {"Accepted", "Enforced"},
-		"nrr.status.dryRunResults.summary": {"in a sentence"},
+		"nrr.status.dryRunResults.summary": {"in one sentence"},
 	} {
-		testenv.Eventually(t, "kubectl explain "+field, func(ctx context.Context) error { // the schema is published a little later
+		testenv.Eventually(t, "kubectl explain "+field, func(ctx context.Context) error { // the API server publishes the schema with a delay
 			out, err := k.Try(ctx, "explain", field)
 			if err != nil {
 				return err
@@ -157,7 +157,7 @@ func TestKubectlDescribeShowsEvents(t *testing.T) {
 	wantLine(t, k.Run(t, "events", "--for", "node/"+id), "Normal", v1alpha1.EventTaintAdded, testenv.TaintKey(id))
 }
 
-// wantLine checks that one line has all the words.
+// wantLine checks that one line contains all the words.
 func wantLine(t *testing.T, out string, words ...string) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -168,8 +168,8 @@ func wantLine(t *testing.T, out string, words ...string) {
 	t.Errorf("no line has all of %q:\n%s", words, out)
 }
 
-// TestKubectlHasTextForEveryField walks all definitions: each field is described, and the
-// text starts with the name that a user writes.
+// TestKubectlHasTextForEveryField checks all definitions: each field has a description, which starts with its JSON
+// name.
 func TestKubectlHasTextForEveryField(t *testing.T) {
 	names, err := crds.Files.ReadDir(".")
 	if err != nil {
@@ -186,7 +186,7 @@ func TestKubectlHasTextForEveryField(t *testing.T) {
 		}
 		for _, version := range crd.Spec.Versions {
 			root := version.Schema.OpenAPIV3Schema
-			for _, field := range []string{"apiVersion", "kind", "metadata"} { // Kubernetes' own
+			for _, field := range []string{"apiVersion", "kind", "metadata"} { // fields of Kubernetes
 				delete(root.Properties, field)
 			}
 			described(t, crd.Spec.Names.Kind, root)
@@ -203,7 +203,7 @@ func described(t *testing.T, path string, schema *apiextensionsv1.JSONSchemaProp
 			t.Errorf("the description of %s.%s does not start with its name: %q", path, name, field.Description)
 		}
 		if len(strings.Fields(field.Description)) < 4 {
-			t.Errorf("%s.%s is described in less than four words: %q", path, name, field.Description)
+			t.Errorf("the description of %s.%s has less than four words: %q", path, name, field.Description)
 		}
 		described(t, path+"."+name, &field)
 	}

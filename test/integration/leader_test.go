@@ -25,8 +25,8 @@ import (
 
 var elect = []string{"--leader-elect", "--leader-election-namespace", testenv.ManagerNamespace}
 
-// Two managers, with conditions flipping all the time: at any time one of them writes, after
-// a clean stop the other takes over soon, and after a crash when the lease has run out.
+// Two managers run while conditions change continuously. At any time only one of them writes. After a clean stop the other
+// one takes over soon, and after a crash when the lease has expired.
 func TestNeverTwoWriters(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -59,14 +59,14 @@ func TestNeverTwoWriters(t *testing.T) {
 	writesAgain(t, c, testenv.ManagerUser)
 
 	if got, want := writers(t, c), []string{testenv.ManagerUser, testenv.SecondManagerUser, testenv.ManagerUser}; !slices.Equal(got, want) {
-		t.Errorf("writers took turns as %v, want %v", got, want)
+		t.Errorf("the sequence of writers is %v, want %v", got, want)
 	}
 	if gap := firstWrite(t, c, testenv.SecondManagerUser).Sub(stopped); gap > 10*time.Second {
 		t.Errorf("no leader for %v after a clean stop: the lease was not released", gap)
 	}
 }
 
-// nodeWrites are the PATCHes of nodes by both managers, in the order in which they came.
+// nodeWrites returns the PATCHes of nodes by both managers, in the order of arrival.
 func nodeWrites(t *testing.T, c *testenv.Cluster) []testenv.Request {
 	t.Helper()
 	requests := slices.Concat(c.Requests(t, testenv.ManagerUser), c.Requests(t, testenv.SecondManagerUser))
@@ -75,7 +75,7 @@ func nodeWrites(t *testing.T, c *testenv.Cluster) []testenv.Request {
 	return requests
 }
 
-// writers are the managers in the order of their turns.
+// writers returns the managers in the order in which they wrote.
 func writers(t *testing.T, c *testenv.Cluster) []string {
 	t.Helper()
 	var users []string
@@ -95,7 +95,7 @@ func firstWrite(t *testing.T, c *testenv.Cluster, user string) time.Time {
 	return time.Time{}
 }
 
-// writesAgain waits until the user has written from now on.
+// writesAgain waits for a new write of the user.
 func writesAgain(t *testing.T, c *testenv.Cluster, user string) {
 	t.Helper()
 	from := time.Now()
@@ -107,7 +107,7 @@ func writesAgain(t *testing.T, c *testenv.Cluster, user string) {
 	})
 }
 
-// ready waits until the manager says that it is ready.
+// ready waits until /readyz of the manager returns 200.
 func ready(t *testing.T, p *testenv.Process) {
 	t.Helper()
 	testenv.Eventually(t, "readyz", func(ctx context.Context) error {
@@ -118,7 +118,7 @@ func ready(t *testing.T, p *testenv.Process) {
 	})
 }
 
-// get is what a manager answers; 0 and the error if it does not.
+// get returns the response of a manager, or 0 and the error.
 func get(ctx context.Context, address, path string) (int, string) {
 	code, body, err := testenv.Get(ctx, "http://"+address+path)
 	if err != nil {
@@ -127,8 +127,8 @@ func get(ctx context.Context, address, path string) (int, string) {
 	return code, body
 }
 
-// Another controller of this API is active in its own namespace: we wait, say so, write
-// nothing, and take over when it has stopped.
+// While another controller of this API is active in its own namespace, the manager waits, reports this, and changes no
+// node. It takes over when the other controller has stopped.
 func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"with leader election": elect, "without": nil} {
@@ -142,7 +142,7 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 			c.Create(t, testenv.Node("waiting", testenv.Pool(rule.Name)))
 			stopOther := runOther(t, c)
 			p := c.StartProcess(t, testenv.ManagerUser, args...)
-			testenv.Eventually(t, "the manager to say that it waits", func(context.Context) error {
+			testenv.Eventually(t, "the log that the manager waits", func(context.Context) error {
 				if !strings.Contains(p.Log(), "nrr-system/"+v1alpha1.LeaseName) {
 					return errors.New(p.Log())
 				}
@@ -199,10 +199,10 @@ func runOther(t *testing.T, c *testenv.Cluster) func() {
 	}
 }
 
-// notReady checks that the manager lives, says why it is not ready, and stays so.
+// notReady checks that the manager is alive, reports why it is not ready, and stays not ready.
 func notReady(t *testing.T, p *testenv.Process, check, word string) {
 	t.Helper()
-	testenv.Eventually(t, "a manager that lives and says why it is not ready", func(ctx context.Context) error {
+	testenv.Eventually(t, "a manager that is alive and reports why it is not ready", func(ctx context.Context) error {
 		if code, body := get(ctx, p.Health, "/healthz"); code != http.StatusOK {
 			return fmt.Errorf("healthz: %d %s", code, body)
 		}
@@ -218,7 +218,7 @@ func notReady(t *testing.T, p *testenv.Process, check, word string) {
 	}
 }
 
-// A manager that cannot read nodes lives and is not ready; when it may, it is.
+// A manager that cannot read nodes is alive but not ready. It becomes ready when it has the right to read nodes.
 func TestReadyOnlyWhenCachesAreSynced(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -247,21 +247,21 @@ func TestAMissingCRDIsReported(t *testing.T) {
 	if err := c.Client.DeleteAllOf(t.Context(), crdObject()); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, "the CRD to be gone", func(ctx context.Context) error {
+	testenv.Eventually(t, "deletion of the CRD", func(ctx context.Context) error {
 		if err := c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}); err == nil {
-			return errors.New("still there")
+			return errors.New("it is still served")
 		}
 		return nil
 	})
 	p := c.StartProcess(t, testenv.ManagerUser)
 	<-p.Done()
 	if !strings.Contains(p.Log(), "install the CRD") {
-		t.Errorf("the message does not say what to do:\n%s", p.Log())
+		t.Errorf("the error does not contain the next step:\n%s", p.Log())
 	}
 }
 
-// A manager that is stopped while it writes something else than a node hears what became of it too,
-// and so can give its lease back: who comes next need not wait until it has run out.
+// A manager that is stopped during a write waits for the response, also if the write is not to a node. It then releases
+// its lease, so that the next leader does not have to wait until the lease expires.
 func TestAStopWaitsForAWriteThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -287,12 +287,12 @@ func TestAStopWaitsForAWriteThatIsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
-		t.Errorf("%s has not given its lease back:\n%s", holder, manager.Log())
+		t.Errorf("%s has not released its lease:\n%s", holder, manager.Log())
 	}
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
 		t.Fatal(err)
 	}
 	if rule.Status.ObservedGeneration != rule.Generation {
-		t.Error("the status was cut off")
+		t.Error("the status write was canceled")
 	}
 }

@@ -20,9 +20,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// TestManifestsOfTheGuides plays both CNI guides with their rules word for word. They have
-// the same name and taint, so one after the other; no other test uses the label
-// node-role.kubernetes.io/worker.
+// TestManifestsOfTheGuides runs both CNI guides with their unchanged rules. The rules have the same name and taint, so
+// the guides run one after the other. No other test uses the label node-role.kubernetes.io/worker.
 func TestManifestsOfTheGuides(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -33,14 +32,14 @@ func TestManifestsOfTheGuides(t *testing.T) {
 	} {
 		t.Run(guide.name, func(t *testing.T) {
 			file := filepath.Join(testenv.Root(), "examples", "cni-readiness", guide.file)
-			playGuide(t, c, k, file, guide.condition, id+"-"+guide.name)
+			followGuide(t, c, k, file, guide.condition, id+"-"+guide.name)
 		})
 	}
 }
 
-// playGuide is the guide's section "Verification": a new node has the taint until the
-// condition is True, and stays free then.
-func playGuide(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file, condition, node string) {
+// followGuide runs the guide's section "Verification": a new node has the taint until the condition is True, and none
+// after that.
+func followGuide(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file, condition, node string) {
 	const name = "network-readiness-rule"
 	k.Run(t, "apply", "-f", file)
 	remove(t, c, name)
@@ -53,24 +52,24 @@ func playGuide(t *testing.T, c *testenv.Cluster, k *testenv.Kubectl, file, condi
 		t.Errorf("kubectl does not show the taint of the guide:\n%s", taints)
 	}
 	c.SetCondition(t, node, condition, corev1.ConditionFalse)
-	c.EventuallyRule(t, name, "aware of the report", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, name, "the reported condition in its status", func(r *v1alpha1.NodeReadinessRule) bool {
 		return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionFalse
 	})
 	c.EventuallyNode(t, node, "still held", carries(rule))
 	c.SetCondition(t, node, condition, corev1.ConditionTrue)
-	c.EventuallyNode(t, node, "released for good", func(n *corev1.Node) bool {
+	c.EventuallyNode(t, node, "released", func(n *corev1.Node) bool {
 		return free(rule)(n) && n.Annotations[completedKey(rule)] == `{"rule-name":"network-readiness-rule"}`
 	})
 
 	k.Run(t, "delete", "-f", file, "--timeout=90s")
-	c.EventuallyNode(t, node, "without a trace of the rule", func(n *corev1.Node) bool {
+	c.EventuallyNode(t, node, "without taint and records of the rule", func(n *corev1.Node) bool {
 		_, completed := n.Annotations[completedKey(rule)]
 		return free(rule)(n) && !completed
 	})
 }
 
-// TestManifestsOfUsersApplyUnchanged: what users have written for this API is
-// accepted by kubectl's strict validation, comes back as it was sent, and is accepted.
+// TestManifestsOfUsersApplyUnchanged: typical manifests of users pass kubectl's strict validation, are stored unchanged,
+// and are accepted.
 func TestManifestsOfUsersApplyUnchanged(t *testing.T) {
 	for name, manifest := range wild {
 		t.Run(name, func(t *testing.T) {
@@ -87,11 +86,11 @@ func TestManifestsOfUsersApplyUnchanged(t *testing.T) {
 			}
 			remove(t, c, sent.GetName())
 			if out := k.Run(t, "apply", "-f", file); !strings.HasSuffix(out, "created\n") {
-				t.Errorf("kubectl says %q", out)
+				t.Errorf("kubectl prints %q", out)
 			}
 			c.EventuallyRule(t, sent.GetName(), "accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted))
 			if out := k.Run(t, "apply", "-f", file); !strings.HasSuffix(out, "unchanged\n") {
-				t.Errorf("kubectl says %q the second time", out)
+				t.Errorf("kubectl prints %q the second time", out)
 			}
 			k.Run(t, "apply", "--server-side", "--force-conflicts", "-f", file)
 			kubectlReplace(t, k, file)
@@ -100,8 +99,8 @@ func TestManifestsOfUsersApplyUnchanged(t *testing.T) {
 	}
 }
 
-// kubectlReplace runs kubectl replace, which must succeed. It reads and writes and does not try again by
-// itself, and the manager may write the status in between.
+// kubectlReplace runs kubectl replace until it succeeds. kubectl reads and then writes without a retry, and the manager
+// may write the status in between.
 func kubectlReplace(t testing.TB, k *testenv.Kubectl, file string) {
 	t.Helper()
 	isConflict := func(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
@@ -114,7 +113,7 @@ func kubectlReplace(t testing.TB, k *testenv.Kubectl, file string) {
 	}
 }
 
-// wantSpec checks that the stored spec is what was sent: nothing defaulted, nothing dropped.
+// wantSpec checks that the stored spec equals the manifest: no field is defaulted or dropped.
 func wantSpec(t *testing.T, c *testenv.Cluster, sent *unstructured.Unstructured) {
 	t.Helper()
 	stored := &unstructured.Unstructured{}
@@ -127,7 +126,7 @@ func wantSpec(t *testing.T, c *testenv.Cluster, sent *unstructured.Unstructured)
 	}
 }
 
-// TestManifestsOfUsersUseEveryField: together they speak of all that exists.
+// TestManifestsOfUsersUseEveryField: together the manifests use every field and enum value.
 func TestManifestsOfUsersUseEveryField(t *testing.T) {
 	var all []string
 	for _, manifest := range wild {
@@ -143,13 +142,13 @@ func TestManifestsOfUsersUseEveryField(t *testing.T) {
 	}
 	for _, want := range everyLeaf {
 		if !slices.Contains(all, want) {
-			t.Errorf("no manifest says %s", want)
+			t.Errorf("no manifest uses %s", want)
 		}
 	}
 }
 
-// leaves are the paths of an object with their values, as in ".spec.dryRun=true"; the value
-// is left out where users choose it freely.
+// leaves returns the paths of an object with their values, as in ".spec.dryRun=true". It leaves out values that users
+// choose freely.
 func leaves(path string, value any) []string {
 	var found []string
 	switch value := value.(type) {
