@@ -42,7 +42,7 @@ func TestTheManagerWorksWithoutRulesForPods(t *testing.T) {
 	s.enforce(rule, holds)
 	lone := s.wantRule(rule, "not enforced where no agent lives, pods or not", noAgent)
 	if message := meta.FindStatusCondition(lone.Status.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(message, "no podgate agent is live on any node") || !strings.Contains(message, "podgate.enabled=true") {
-		t.Errorf("of a cluster without agents the rule says %q", message)
+		t.Errorf("without agents the message of the rule is %q", message)
 	}
 	s.startAgent()
 	s.wantRule(rule, "enforced", enforced)

@@ -102,7 +102,7 @@ func (s *stage) wantReport(a *agent, what string, check func(agents.Report) bool
 			return fmt.Errorf("the lease is of %s", holder)
 		}
 		if !check(agents.ReportOf(lease)) {
-			return fmt.Errorf("it says %s", lease.Annotations[agents.ReportAnnotation])
+			return fmt.Errorf("the report is %s", lease.Annotations[agents.ReportAnnotation])
 		}
 		return nil
 	})
@@ -174,6 +174,6 @@ func TestAnAgentThatCannotListenEnds(t *testing.T) {
 		}
 	})
 	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
-		t.Errorf("it says %v, and not that %s is taken", err, taken.Addr())
+		t.Errorf("the error is %v, want that %s is in use", err, taken.Addr())
 	}
 }

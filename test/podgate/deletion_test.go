@@ -138,7 +138,7 @@ func TestAPodThatIsNoLongerSelectedIsOpened(t *testing.T) {
 	for pod, gate := range map[*corev1.Pod]string{first: byRule.Spec.Gate, second: byLabel.Spec.Gate} {
 		s.wantOpenForGood(pod, gate, v1alpha1.ReasonNotSelected)
 		if message := conditionOf(s.get(pod), gate).Message; !strings.Contains(message, "no PodReadinessRule selects the pod any more") {
-			t.Errorf("it says %q", message)
+			t.Errorf("the message is %q", message)
 		}
 	}
 }

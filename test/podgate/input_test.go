@@ -99,7 +99,7 @@ func TestTheManagerRejectsAPodRule(t *testing.T) {
 	t.Cleanup(func() { _ = s.Client.Delete(context.Background(), rule) })
 	got := s.wantRule(rule, "not accepted", is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalid))
 	if message := got.Status.Conditions[0].Message; !strings.Contains(message, "spec.podSelector") || !strings.Contains(message, "not a key") {
-		t.Errorf("it does not say what is wrong: %s", message)
+		t.Errorf("the message does not name the error: %s", message)
 	}
 	s.wantRule(rule, "not enforced", is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted))
 }

@@ -126,11 +126,11 @@ func complaint(pod *corev1.Pod, gate, want string, words ...string) error {
 		return nil
 	}
 	if is != want {
-		return fmt.Errorf("it is %s, want %s: conditions %+v, annotations %v", is, want, pod.Status.Conditions, pod.Annotations)
+		return fmt.Errorf("the gate is %s, want %s: conditions %+v, annotations %v", is, want, pod.Status.Conditions, pod.Annotations)
 	}
 	for _, word := range words {
 		if message := conditionOf(pod, gate).Message; !strings.Contains(message, word) {
-			return fmt.Errorf("it says %q, and not %q", message, word)
+			return fmt.Errorf("the message is %q, want %q in it", message, word)
 		}
 	}
 	return nil
@@ -166,7 +166,7 @@ func (s *stage) wantEvent(pod *corev1.Pod, reason string, words ...string) {
 	}
 	for _, word := range words {
 		if !strings.Contains(found.Note, word) {
-			s.t.Errorf("%s does not say %q: %s", reason, word, found.Note)
+			s.t.Errorf("event %s lacks %q: %s", reason, word, found.Note)
 		}
 	}
 }

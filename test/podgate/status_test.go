@@ -72,10 +72,10 @@ func TestARuleCountsItsPods(t *testing.T) {
 		"relabelled": {Node: s.id, Why: "the pod was created without the gate"},
 	})
 	if first := got.Status.WaitingPods[0]; first.Name != waiting.Name || first.Since == nil {
-		t.Errorf("first is %+v, and not who waits for longest", first)
+		t.Errorf("first is %+v, want the pod that waits longest", first)
 	}
 	if generation := got.Status.ObservedGeneration; generation != got.Generation {
-		t.Errorf("the status speaks of generation %d", generation)
+		t.Errorf("observedGeneration is %d", generation)
 	}
 }
 

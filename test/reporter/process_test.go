@@ -98,7 +98,7 @@ func (s *station) eventually(t testing.TB, conditionType, what string, check fun
 	var found *corev1.NodeCondition
 	testenv.Eventually(t, conditionType+": "+what, func(ctx context.Context) (err error) {
 		if found, err = s.condition(ctx, conditionType); err == nil && (found == nil || !check(found)) {
-			err = fmt.Errorf("it is %+v", found)
+			err = fmt.Errorf("the condition is %+v", found)
 		}
 		return err
 	})
@@ -115,12 +115,12 @@ func TestAReporterReportsItsCheck(t *testing.T) {
 	p := s.start(t, e, "CHECK_INTERVAL=100ms", "NODE_NAME="+s.node)
 	down := s.eventually(t, networkReady, "False", is(corev1.ConditionFalse))
 	if down.Reason != "EndpointNotReady" || down.Message != e.URL+" returned 503" {
-		t.Errorf("it says %s: %s", down.Reason, down.Message)
+		t.Errorf("the condition is %s: %s", down.Reason, down.Message)
 	}
 	e.answer(http.StatusOK)
 	up := s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
 	if up.Reason != "EndpointOK" || up.LastTransitionTime.Before(&down.LastTransitionTime) {
-		t.Errorf("it says %+v", up)
+		t.Errorf("the condition is %+v", up)
 	}
 	if code := p.Terminate(); code != 0 {
 		t.Errorf("it ends with %d", code)
@@ -227,7 +227,7 @@ func TestConfigurationFileIsReloaded(t *testing.T) {
 	p.Signal(hangup)
 	testenv.Eventually(t, "a complaint", func(context.Context) error {
 		if !strings.Contains(p.Log(), `checks[1].interval is 1, must be a duration in`) {
-			return fmt.Errorf("it says %s", p.Log())
+			return fmt.Errorf("the log is %s", p.Log())
 		}
 		return nil
 	})
@@ -280,7 +280,7 @@ func TestATakenPortIsReportedAndNothingElseStops(t *testing.T) {
 	s.eventually(t, networkReady, "True", is(corev1.ConditionTrue))
 	testenv.Eventually(t, "an error about the port", func(context.Context) error {
 		if log := p.Log(); !strings.Contains(log, "address already in use") || !strings.Contains(log, "METRICS_BIND_ADDRESS") {
-			return fmt.Errorf("it says %s", log)
+			return fmt.Errorf("the log is %s", log)
 		}
 		return nil
 	})

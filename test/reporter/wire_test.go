@@ -132,7 +132,7 @@ func TestAReporterWaitsForItsRole(t *testing.T) {
 	p := s.start(t, newEndpoint(t, http.StatusOK))
 	testenv.Eventually(t, "a hint about the role", func(context.Context) error {
 		if log := p.Log(); !contains(log, "nodes/status", "the API server returned 403") {
-			return fmt.Errorf("it says %s", log)
+			return fmt.Errorf("the log is %s", log)
 		}
 		return nil
 	})
@@ -157,7 +157,7 @@ func TestAReporterMayActAsItsNode(t *testing.T) {
 	q := s.start(t, newEndpoint(t, http.StatusServiceUnavailable))
 	testenv.Eventually(t, "a refusal", func(context.Context) error {
 		if log := q.Log(); !contains(log, "the API server returned 403") {
-			return fmt.Errorf("it says %s", log)
+			return fmt.Errorf("the log is %s", log)
 		}
 		return nil
 	})
@@ -200,6 +200,6 @@ checks:
 		t.Errorf("the other is %+v, %v", forgotten, err)
 	}
 	if log := p.Log(); !contains(log, "example.com/Forgotten", "an admission policy rejects the write") {
-		t.Errorf("it says %s", log)
+		t.Errorf("the log is %s", log)
 	}
 }
