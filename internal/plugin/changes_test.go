@@ -21,7 +21,7 @@ func isReleased(name string) view.Node {
 
 func nodesOf(nodes ...view.Node) live.Delta { return live.Delta{Nodes: nodes} }
 
-// step is a delta, and the lines it makes.
+// step is a delta with its expected lines.
 type step struct {
 	delta live.Delta
 	want  []string

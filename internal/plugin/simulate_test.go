@@ -10,8 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin"
 )
 
-// A dump of nodes is from when most of them were last heard of: one whose clock is ahead does not make
-// all others silent.
+// The time of a dump is the last heartbeat of most nodes: one node whose clock is ahead does not make all others stale.
 func TestTimeOfADumpIgnoresAHeartbeatThatIsAhead(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {

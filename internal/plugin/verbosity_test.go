@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin"
 )
 
-// logged is what reaches standard error of what the client logs after a command has begun.
+// logged returns what the client's log writes to standard error after a command has started.
 func logged(t *testing.T, args ...string) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))

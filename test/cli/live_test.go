@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// start starts the plugin; lines of its output come one by one until it ends.
+// start starts the plugin, and returns a channel with the lines of its output.
 func (u user) start(t *testing.T, args ...string) (lines <-chan string, interrupt func() error) {
 	t.Helper()
 	cmd := u.command(t, filepath.Join(plugin, "kubectl-readiness"), args...)

@@ -21,7 +21,7 @@ type chromium struct {
 
 var browser chromium
 
-// binary is the browser's: READYGATE_CHROMIUM, else the first one on PATH.
+// binary returns the path of the browser: READYGATE_CHROMIUM, else the first one on PATH.
 func binary() (string, error) {
 	if path := os.Getenv("READYGATE_CHROMIUM"); path != "" {
 		return exec.LookPath(path)

@@ -115,7 +115,7 @@ func (p *opened) run(statements string) {
 	value[bool](p, "(() => { "+statements+"; return true; })()")
 }
 
-// value is what an expression is in the page.
+// value evaluates an expression in the page.
 func value[T any](p *opened, expression string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))

@@ -15,7 +15,7 @@ import (
 
 const network = "example.com/NetworkReady"
 
-// crowd is a fleet of so many nodes; each tenth is held.
+// crowd returns a fleet of this size. Every tenth node is held.
 func crowd(size int) (*live.Fleet, []machine) {
 	start := time.Now().Add(-time.Hour)
 	machines := make([]machine, size)
@@ -33,7 +33,7 @@ func crowd(size int) (*live.Fleet, []machine) {
 	return fleet, machines
 }
 
-// spent is what the page cost so far, in seconds of the browser.
+// spent returns the time that the browser has spent on the page so far, in seconds.
 func (p *opened) spent() map[string]float64 {
 	p.t.Helper()
 	metrics, err := chromedp.Call(p.ctx, performance.GetMetrics, cdp.Empty{})
@@ -54,7 +54,7 @@ func (p *opened) logSpent(what string, before, after map[string]float64) {
 		after["Nodes"], after["JSHeapUsedSize"]/(1<<20))
 }
 
-// Times are logged, for people; what is asserted is why they are small.
+// Times are logged only. The test asserts the numbers of changed elements, which keep them small.
 func TestFiveThousandNodesStaySmooth(t *testing.T) {
 	fleet, machines := crowd(5000)
 	p := open(t, serve(t, dashboard.Options{Fleet: fleet}), 1280, 800, send(performance.Enable, performance.EnableParams{}))

@@ -17,8 +17,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// scene is a fleet of 300 nodes in the middle of a day: pools that grow, a GPU driver that is
-// slow, an agent that has died somewhere. It is always the same one.
+// scene is a fleet of 300 nodes with growing pools, a slow GPU driver and a failed agent. It is deterministic.
 type scene struct {
 	fleet  *live.Fleet
 	random *rand.Rand
@@ -27,7 +26,7 @@ type scene struct {
 	left   []arrival
 }
 
-// arrival is a node that joins at a moment of the scene, and what becomes of it.
+// arrival is a node that joins during the scene, and the time until it is ready.
 type arrival struct {
 	name         string
 	after, takes time.Duration
@@ -70,12 +69,12 @@ func newScene() *scene {
 
 func (s *scene) now() time.Time { return time.Now().Add(-time.Duration(s.behind.Load())) }
 
-// takes is a time around so many seconds, with a long tail.
+// takes returns a random time around this number of seconds, with a long tail.
 func (s *scene) takes(around float64) time.Duration {
 	return time.Duration(around * (0.5 + s.random.ExpFloat64()*0.6) * float64(time.Second))
 }
 
-// advance lets time of the scene pass, and shows what happened meanwhile.
+// advance advances the time of the scene and updates the fleet.
 func (s *scene) advance(by time.Duration) {
 	s.behind.Add(-int64(by))
 	at := s.now().Sub(s.start)
@@ -91,7 +90,7 @@ func (s *scene) advance(by time.Duration) {
 	s.left = waiting
 }
 
-// join shows a node as it is now.
+// join adds a node with its current state.
 func (s *scene) join(a arrival) {
 	created := s.start.Add(a.after)
 	ready := !a.stuck && !s.now().Before(created.Add(a.takes))

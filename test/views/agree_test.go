@@ -214,7 +214,7 @@ func (a *askers) agreeOn(ctx context.Context, t *testing.T, c *testenv.Cluster, 
 	return nil
 }
 
-// holdersOf are the rules that hold the node, each with what it misses.
+// holdersOf returns the rules that hold the node, each with its unmet requirements.
 func holdersOf(explanation view.Explanation) map[string]string {
 	holders := map[string]string{}
 	for _, chapter := range explanation.Chapters {

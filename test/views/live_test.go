@@ -35,7 +35,7 @@ func source(t *testing.T, c *testenv.Cluster, user string, groups ...string) *li
 
 const administrators = "system:masters"
 
-// nextLine waits until a node's line is as wanted, and returns all deltas on the way.
+// nextLine waits for a matching delta, and returns all deltas until then.
 func nextLine(t *testing.T, follower *live.Follower, what string, wanted func(live.Delta) bool) []live.Delta {
 	t.Helper()
 	var seen []live.Delta
@@ -116,7 +116,7 @@ func TestAFleetIsFollowed(t *testing.T) {
 	}
 }
 
-// Heartbeats are most changes of nodes.
+// Most updates of nodes are heartbeats.
 func TestHeartbeatCausesNoChange(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -146,7 +146,7 @@ func TestHeartbeatCausesNoChange(t *testing.T) {
 	}
 }
 
-// readOnly may read rules and nodes, and nothing else.
+// readOnly may only read rules and nodes.
 func readOnly(t *testing.T, c *testenv.Cluster, user string) {
 	t.Helper()
 	read := []string{"get", "list", "watch"}

@@ -22,7 +22,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// watchLines runs watch where there is no terminal; its lines come one by one.
+// watchLines runs watch without a terminal, and returns a channel with its lines.
 func watchLines(t *testing.T, c *testenv.Cluster, args ...string) <-chan string {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

@@ -78,7 +78,7 @@ type received struct {
 		Until                  int64
 	}
 	Gone     []string
-	Pods     []toldPod
+	Pods     []receivedPod
 	PodsGone []string
 	PodRules *int
 	Cluster  *struct {
@@ -87,8 +87,8 @@ type received struct {
 	}
 }
 
-// toldPod is a pod that waits.
-type toldPod struct {
+// receivedPod is a waiting pod of a message.
+type receivedPod struct {
 	Namespace, Name, Node, Gate, For string
 	Since, Due                       int64
 }

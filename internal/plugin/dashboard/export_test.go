@@ -21,7 +21,7 @@ func (s *Server) SetAfter(after func(time.Duration) <-chan time.Time) { s.after 
 // Streams is how many pages are open.
 func (s *Server) Streams() int { return len(s.streams) }
 
-// History is a history to feed by hand.
+// History is a history without a server.
 type History struct{ history }
 
 // Add keeps how many nodes were held and released, and how many of them a rule named "rule" held.
@@ -29,7 +29,7 @@ func (h *History) Add(at time.Time, held, released int) {
 	h.add(sample{at: at, all: counts{Held: held, Released: released}, rules: map[string]counts{"rule": {Held: held}}})
 }
 
-// Points are as the page gets them.
+// Points are the points that the page receives.
 func (h *History) Points(rule string) [][4]int64 {
 	var points [][4]int64
 	for _, p := range h.points(rule) {

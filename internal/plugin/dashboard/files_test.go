@@ -46,7 +46,7 @@ func TestEveryFileIsServedWithItsType(t *testing.T) {
 	}
 }
 
-// The content policy would stop it in the browser; here it does not get that far.
+// The content security policy would also block these in the browser.
 func TestNoTextCanBecomeMarkup(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|srcdoc|eval\(|new Function|setAttribute\("(style|on)|javascript:| on[a-z]+="| style="|<script>|<style`)
 	sources(t, func(name, text string) {

@@ -60,7 +60,7 @@ func TestStreamSendsPodsThatWait(t *testing.T) {
 	if first.PodRules == nil || *first.PodRules != 1 || len(first.Pods) != 1 {
 		t.Fatalf("first: %+v", first)
 	}
-	want := toldPod{Namespace: "shop", Name: "waits", Node: "w-1", Gate: podv1alpha1.DefaultGate, For: "policy (no)", Since: noon.Add(-time.Minute).Unix(), Due: noon.Add(time.Minute).Unix()}
+	want := receivedPod{Namespace: "shop", Name: "waits", Node: "w-1", Gate: podv1alpha1.DefaultGate, For: "policy (no)", Since: noon.Add(-time.Minute).Unix(), Due: noon.Add(time.Minute).Unix()}
 	if first.Pods[0] != want {
 		t.Errorf("got %+v, want %+v", first.Pods[0], want)
 	}

@@ -109,7 +109,7 @@ func TestChangesDuringAPauseAreOneMessage(t *testing.T) {
 	<-pausing // it pauses again: no changes were left
 }
 
-// stuck is a page that reads nothing.
+// stuck is a page that does not read.
 type stuck struct {
 	*httptest.ResponseRecorder
 	writing  chan struct{}

@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// took is a node with rules that were content so long after its creation.
+// took returns a node whose rules' requirements were met this long after its creation.
 func took(seconds map[string]int) view.Node {
 	n := view.Node{Created: noon}
 	for rule, s := range seconds {

@@ -22,7 +22,7 @@ func asJSON(t *testing.T, manifest string) string {
 	return string(data)
 }
 
-// item is a manifest as an item of a list, without the lines that begin with these words.
+// item returns a manifest as an item of a list, without the lines that start with these words.
 func item(manifest string, without ...string) string {
 	var kept []string
 	for line := range strings.SplitSeq(strings.TrimSpace(manifest), "\n") {
@@ -100,7 +100,7 @@ func TestATemplateIsAnError(t *testing.T) {
 	}
 }
 
-// bombs are short texts that mean gigabytes.
+// bombs are short texts that expand to gigabytes.
 func bombs() map[string]string {
 	large := strings.Repeat("x", 1<<20)
 	nested := []string{"a0: &a0 [" + large + "]\n"}

@@ -48,7 +48,7 @@ func TestEveryExampleLints(t *testing.T) {
 	}
 }
 
-// Rules in the README and the guides are copied by people: they have no errors either.
+// Rules in the README and the guides have no errors either, because users copy them.
 func TestEveryRuleInTheDocsLints(t *testing.T) {
 	pages, err := filepath.Glob("../../../docs/*/*.md")
 	if err != nil {

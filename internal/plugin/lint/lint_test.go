@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// rule is a manifest that nothing is wrong with, and the replacements that a case is about.
+// rule returns a valid manifest with the replacements of a case.
 func rule(replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(`apiVersion: readiness.node.x-k8s.io/v1alpha1
 kind: NodeReadinessRule
@@ -41,7 +41,7 @@ func check(t *testing.T, files ...string) *lint.Report {
 	return report
 }
 
-// lines are the findings but infos, one a line: severity, file, object, field and message.
+// lines returns the findings of at least this severity, one per line: severity, file, object, field and message.
 func lines(report *lint.Report, least lint.Severity) []string {
 	var all []string
 	for _, f := range report.Findings {
@@ -53,7 +53,7 @@ func lines(report *lint.Report, least lint.Severity) []string {
 	return all
 }
 
-// expect fails unless there is exactly one finding a want, each with all words of it.
+// expect fails unless there is exactly one finding per want, with all its words.
 func expect(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {

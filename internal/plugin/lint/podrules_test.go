@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// podRule is a rule of pods that nothing is wrong with, and the replacements that a case is about.
+// podRule returns a valid PodReadinessRule with the replacements of a case.
 func podRule(replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(`apiVersion: readygate.dev/v1alpha1
 kind: PodReadinessRule

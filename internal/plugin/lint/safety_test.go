@@ -7,7 +7,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// aged is a rule that believes its condition for two minutes.
+// aged returns a rule whose condition has a maxAge of two minutes.
 func aged() string { return rule(`requiredStatus: "True"`, "requiredStatus: \"True\"\n    maxAge: 2m") }
 
 const beating = `apiVersion: apps/v1
@@ -62,7 +62,7 @@ func TestDependenciesAreChecked(t *testing.T) {
 	expect(t, lines(check(t, on("a", "b"), on("b", "a")), lint.Warning), "error | b.yaml | NodeReadinessRule/b | spec.dependsOn … a cycle (b → a → b)")
 }
 
-// What Kubernetes itself writes has a pace of its own.
+// Conditions that Kubernetes writes have their own heartbeat period.
 func TestMaxAgeOfKubernetesConditionsIsAWarning(t *testing.T) {
 	of := func(conditionType, age string) string {
 		return rule("bootstrap-only", "continuous", "example.com/NetworkReady", conditionType, `requiredStatus: "True"`, "requiredStatus: \"True\"\n    maxAge: "+age)

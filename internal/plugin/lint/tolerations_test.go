@@ -6,7 +6,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/lint"
 )
 
-// What the API server will add to a DaemonSet is not missing in its file.
+// A toleration that the API server adds to a DaemonSet is not missing in its file.
 func TestAddedTolerationsAreConsidered(t *testing.T) {
 	const reporter = "\n---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: it, namespace: agents, labels: {component: network}}\n" +
 		`spec: {template: {spec: {containers: [{name: c, image: "x:1", env: [{name: CONDITION_TYPE, value: example.com/NetworkReady}]}]}}}` + "\n"

@@ -21,7 +21,7 @@ data:
   other: "no: ["
 `
 
-// daemonSet has this pod.
+// daemonSet returns a DaemonSet with this pod.
 func daemonSet(pod string) string {
 	return "\n---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: it, namespace: kube-system}\nspec: {template: {spec: " + pod + "}}\n"
 }

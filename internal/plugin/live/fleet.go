@@ -87,7 +87,7 @@ func (f *Fleet) Put(objects ...client.Object) {
 		case *corev1.Namespace:
 			f.putNamespace(o)
 		case *corev1.Pod:
-			f.lookAtGates(podKey(o), o)
+			f.evaluateGates(podKey(o), o)
 			f.countWaiting(podKey(o), o.Spec.NodeName == "" && o.Status.Phase != corev1.PodSucceeded && o.Status.Phase != corev1.PodFailed)
 		}
 	}
@@ -109,7 +109,7 @@ func (f *Fleet) Drop(objects ...client.Object) {
 			f.rereadGates()
 		case *corev1.Namespace:
 			delete(f.gates.namespaces, o.Name)
-			f.lookAgain(o.Name)
+			f.reevaluate(o.Name)
 		case *corev1.Pod:
 			f.forgetGates(podKey(o))
 			f.countWaiting(podKey(o), false)

@@ -37,7 +37,7 @@ func (f *Fleet) putNamespace(namespace *corev1.Namespace) {
 	before, seen := f.gates.namespaces[namespace.Name]
 	f.gates.namespaces[namespace.Name] = known(namespace.Labels)
 	if !seen || !maps.Equal(before, namespace.Labels) {
-		f.lookAgain(namespace.Name)
+		f.reevaluate(namespace.Name)
 	}
 }
 
@@ -50,20 +50,20 @@ func (f *Fleet) rereadGates() {
 	}
 	f.gates.book = view.NewPodBook(slices.Collect(maps.Values(f.gates.rules)))
 	f.notify(func(c *changes) { c.podRules = true })
-	f.lookAgain("")
+	f.reevaluate("")
 }
 
-// lookAgain evaluates the pods of a namespace again; all pods if it is empty.
-func (f *Fleet) lookAgain(namespace string) {
+// reevaluate evaluates the pods of a namespace again; all pods if it is empty.
+func (f *Fleet) reevaluate(namespace string) {
 	for key, pod := range f.gates.pods {
 		if namespace == "" || pod.Namespace == namespace {
-			f.lookAtGates(key, pod)
+			f.evaluateGates(key, pod)
 		}
 	}
 }
 
-// lookAtGates keeps a pod with a closed gate and its row, and drops a pod without one.
-func (f *Fleet) lookAtGates(key string, pod *corev1.Pod) {
+// evaluateGates keeps a pod with a closed gate and its row, and drops a pod without one.
+func (f *Fleet) evaluateGates(key string, pod *corev1.Pod) {
 	switch {
 	case f.gates == nil:
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// hostile clears the screen, sets the title, rings, goes back, turns the direction and forges
-// a line; once in 7 bits, once in 8.
+// hostile clears the screen, sets the title, rings the bell, moves the cursor back, changes the reading direction and
+// forges a line, with 7-bit and 8-bit control characters.
 const hostile = "x\x1b[2J\x1b]0;owned\x07\x08\r\nforged line\t\u009b31m\u202e\u2028\x7f\x9b"
 
 // fill puts the hostile text into every string of a value, and one element into every list.
@@ -47,7 +47,7 @@ func filled[T any]() T {
 	return value
 }
 
-// Every text of a cluster or a file goes through here, so none may steer the terminal.
+// All text of a cluster or a file passes this package, so none of it may control the terminal.
 func TestHostileTextsArePrintedWithoutControlCharacters(t *testing.T) {
 	report := &lint.Report{Findings: []lint.Finding{filled[lint.Finding]()}}
 	for name, lines := range map[string]print.Lines{

@@ -70,7 +70,7 @@ path is NoAgent: no agent opens gates
 	}
 }
 
-// Rules of pods alone are no reason to say that there are none; what could not be seen may say anything.
+// With PodReadinessRules only, the output does not claim that there are no rules. Errors are untrusted text.
 func TestStatus(t *testing.T) {
 	pods := []view.PodRule{{Name: "path", Gate: "a.b/path", Standing: "Enforced", Created: ago(5)}}
 	compare(t, print.Status(nil, pods, []string{"rules: \x1b[2J"}, false, noon), `

@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
-// guarded are nodes of rules that are kept from doing harm, one in each way.
+// guarded are nodes with an active safety field, one node per field.
 var guarded = []view.Node{
 	{
 		Name: "w-1", Created: ago(60), State: noderule.Held, Since: ago(20), Settled: true,

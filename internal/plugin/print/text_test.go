@@ -18,7 +18,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(minutes int) time.Time { return noon.Add(-time.Duration(minutes) * time.Minute) }
 
-// compare fails unless the lines are the text, whose first and last line ends are left out.
+// compare fails unless the lines equal the text without its first and last line break.
 func compare(t *testing.T, got print.Lines, want string) {
 	t.Helper()
 	if joined := strings.Join(got, "\n"); joined != strings.Trim(want, "\n") {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// emulator is as much of a terminal as a Screen needs: what a reader would see.
+// emulator emulates the parts of a terminal that a Screen uses.
 type emulator struct {
 	columns int
 	rows    [][]rune
@@ -20,7 +20,7 @@ func newEmulator(columns int) *emulator { return &emulator{columns: columns, row
 
 var sequence = regexp.MustCompile(`^\x1b\[([?0-9;]*)([A-Za-z])`)
 
-// Write takes what a program prints.
+// Write processes the output of a program.
 func (e *emulator) Write(data []byte) (int, error) {
 	e.writes++
 	text := string(data)
@@ -57,8 +57,8 @@ func (e *emulator) obey(arguments, command string) {
 	}
 }
 
-// clear empties the row from the cursor on, which never is beyond the last column: there it
-// waits for what comes, to wrap or to write over what it stands on.
+// clear clears the row from the cursor on. The cursor is never beyond the last column: the next character wraps, or
+// overwrites the last column.
 func (e *emulator) clear() {
 	e.rows[e.y] = e.rows[e.y][:min(e.x, e.columns-1, len(e.rows[e.y]))]
 }

@@ -1,6 +1,6 @@
 package terminal
 
-// Resize makes the screen think that the terminal has this size.
+// Resize sets the size that the screen assumes.
 func (s *Screen) Resize(columns, rows int) {
 	s.size = func() (int, int) { return columns, rows }
 }

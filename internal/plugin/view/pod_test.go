@@ -25,7 +25,7 @@ var running = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 
 func holds(r *podv1alpha1.PodReadinessRule) { r.Spec.StartHold = true }
 
-// asALine is a line in words: state, since when, and what for.
+// asALine formats a row: state, since when, and what for.
 func asALine(p view.Pod) string {
 	text := string(p.State)
 	if p.Late {
@@ -137,7 +137,7 @@ func TestPodsAreCountedAndOrdered(t *testing.T) {
 	}
 }
 
-// What an agent wrote is read as it was meant, whatever components say.
+// The message of an agent is parsed correctly, whatever the reasons of components contain.
 func TestComponentResultsAreReadFromTheGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules  []*podv1alpha1.PodReadinessRule

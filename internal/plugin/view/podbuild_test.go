@@ -73,7 +73,7 @@ func ofPods(app podv1alpha1.LabelValue) podRuleOption {
 
 type podOption func(*corev1.Pod)
 
-// web is a pod with the default gate, which rules asked for. It has had its sandbox for a minute.
+// web returns a pod with the default gate of a rule. It has had its sandbox for a minute.
 func web(options ...podOption) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -177,7 +177,7 @@ func stands(status metav1.ConditionStatus, reason, message string) podRuleOption
 
 func podRules(all ...*podv1alpha1.PodReadinessRule) []*podv1alpha1.PodReadinessRule { return all }
 
-// agent writes the pod as an agent does that hears these answers.
+// agent writes the pod's conditions as an agent does that gets these answers.
 func agent(t *testing.T, p *corev1.Pod, place view.Place, rules []*podv1alpha1.PodReadinessRule, answer podrule.Answer) {
 	t.Helper()
 	subject := &podrule.Subject{Pod: p, Namespace: place.Namespace, Node: podrule.Node{Conditions: place.Node.Status.Conditions, BootID: "b1"}}

@@ -86,8 +86,8 @@ func genRules(t *rapid.T) []*v1alpha1.NodeReadinessRule {
 	return all
 }
 
-// The manager counts with readiness.Summarize; lines and tallies must say the same, in whatever
-// order lines came and went.
+// The manager counts with noderule.Summarize. Rows and tallies must give the same numbers, in whatever order rows are
+// added and removed.
 func TestTalliesAgreeWithTheCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := genRules(t)
@@ -161,7 +161,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// A rule that is called enforced by its status is not while nodes are not as it wants them.
+// A rule whose status is Enforced is shown as Progressing while nodes still have to change.
 func TestTheStandingOfARuleIsThatOfItsNodes(t *testing.T) {
 	book := view.NewBook(rules(rule("a")))
 	for want, node := range map[string]*corev1.Node{v1alpha1.ReasonProgressing: worker("w"), v1alpha1.ReasonEnforced: worker("w", says("a", True))} {

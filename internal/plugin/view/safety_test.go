@@ -140,7 +140,7 @@ func TestAdviceNamesTheFirstCause(t *testing.T) {
 	}
 }
 
-// What is blocked by a condition is held because of it: the manager's metric counts the same.
+// A node is blocked by a condition only if it is held because of it, as in the manager's metric.
 func TestNodesThatAreNotHeldAreNotBlocked(t *testing.T) {
 	r := rule("a", younger, limit(0), func(r *v1alpha1.NodeReadinessRule) { r.Status.LimitedNodes = []string{"w"} })
 	book, tally := view.NewBook(rules(r)), view.Tally{}

@@ -1,6 +1,6 @@
 // The explanation of one node or pod, in a side panel: the same as `kubectl readiness why`.
 
-import { tellPod } from "./podexplanation.js";
+import { showPod } from "./podexplanation.js";
 import { clock, duration, el, stateNames, withCommand, write } from "./text.js";
 
 const refresh = 10000; // milliseconds: the server computes the ages in sentences
@@ -32,7 +32,7 @@ export class Explanation {
       in: (change) => change.nodes.includes(name) || change.gone.includes(name),
       state: () => this.#fleet.nodes.get(name)?.state,
       say: (state) => (state ? `now ${stateNames[state]}` : "gone"),
-      tell: (explanation) => this.#tell(explanation),
+      show: (explanation) => this.#show(explanation),
       closed,
     });
   }
@@ -46,7 +46,7 @@ export class Explanation {
       in: (change) => change.pods.includes(key),
       state: () => this.#fleet.pods.has(key),
       say: (waits) => (waits ? "waiting for its network" : "no longer waiting"),
-      tell: (explanation) => tellPod(explanation, (at) => this.#time(at)),
+      show: (explanation) => showPod(explanation, (at) => this.#time(at)),
       closed,
     });
   }
@@ -98,15 +98,15 @@ export class Explanation {
       const text = await answer.text();
       if (request.signal.aborted || text === this.#shown) return;
       this.#shown = text;
-      const told = JSON.parse(text);
-      this.#body.replaceChildren(...(answer.ok ? subject.tell(told) : [el("p", { class: "problem foreign" }, told.error)]));
+      const content = JSON.parse(text);
+      this.#body.replaceChildren(...(answer.ok ? subject.show(content) : [el("p", { class: "problem foreign" }, content.error)]));
     } catch (error) {
       if (request.signal.aborted || this.#shown) return; // keep the previous explanation
       this.#body.replaceChildren(el("p", { class: "problem" }, `The explanation could not be loaded: ${error.message}. The page retries.`));
     }
   }
 
-  #tell(explanation) {
+  #show(explanation) {
     return [
       el("p", { class: "headline foreign", "data-state": explanation.state }, explanation.headline),
       ...this.#section("What to do", (explanation.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),

@@ -4,8 +4,8 @@ import { el, withCommand } from "./text.js";
 
 const states = { Waiting: "Held", Open: "Released" }; // the colours of nodes
 
-// tellPod returns the elements of the explanation. The function time returns the element of a past time.
-export function tellPod(explanation, time) {
+// showPod returns the elements of the explanation. The function time returns the element of a past time.
+export function showPod(explanation, time) {
   return [
     el("p", { class: "headline foreign", "data-state": states[explanation.state] ?? "NotSelected" }, explanation.headline),
     ...section("What to do", (explanation.next ?? []).map((text) => el("li", { class: "foreign" }, ...withCommand(text))), "ol"),
