@@ -49,7 +49,7 @@ func TestPodsOfADeadAgentAreOpenedOrReported(t *testing.T) {
 		s.sandbox(pod, "127.0.10.1", longAgo())
 	}
 	gone := "True " + v1alpha1.ReasonAgentGone
-	s.wantGate(opened, opens.Spec.Gate, gone, "no live podgate agent", "the deadline of rule "+opens.Name+" is over")
+	s.wantGate(opened, opens.Spec.Gate, gone, "no live podgate agent", "the deadline of rule "+opens.Name+" has passed")
 	s.wantOpenForGood(opened, opens.Spec.Gate, v1alpha1.ReasonAgentGone)
 	s.wantEvent(opened, v1alpha1.EventOpened, "no live podgate agent", opens.Name)
 
