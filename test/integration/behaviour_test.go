@@ -10,8 +10,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// TestBehaviour shows that plans become writes and events. TestPlanBehaviour in internal/core/noderule has every
-// combination of mode, requirements and taint.
+// TestBehaviour tests that the manager applies plans and emits their events. TestPlanBehaviour in
+// internal/core/noderule tests all combinations of mode, requirements and taint.
 func TestBehaviour(t *testing.T) {
 	const (
 		met   = corev1.ConditionTrue
@@ -59,7 +59,7 @@ func TestBehaviour(t *testing.T) {
 			}
 			c.CreateNode(t, node, tc.status)
 
-			got := c.EventuallyNode(t, id, "as the table says", func(n *corev1.Node) bool {
+			got := c.EventuallyNode(t, id, "as in the test case", func(n *corev1.Node) bool {
 				_, completed := n.Annotations[completedKey(rule)]
 				return testenv.HasTaint(n, rule.Spec.Taint.Key) == tc.wantTaint && completed == tc.wantCompleted &&
 					owned(n, rule) == tc.wantTaint
@@ -86,7 +86,7 @@ func TestBootstrapOnlyStopsAtTheFirstRelease(t *testing.T) {
 	c.EventuallyNode(t, id, "released", free(rule))
 
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionFalse)
-	c.EventuallyRule(t, id, "aware of the change", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, id, "evaluated after the change", func(r *v1alpha1.NodeReadinessRule) bool {
 		return len(r.Status.NodeEvaluations) == 1 && r.Status.NodeEvaluations[0].ConditionResults[0].CurrentStatus == corev1.ConditionFalse
 	})
 	c.EventuallyNode(t, id, "still released", free(rule))
@@ -144,23 +144,23 @@ func TestTwoRulesShareANode(t *testing.T) {
 	c.EventuallyNode(t, id, "released", free(storage))
 }
 
-// completedKey is the annotation that remembers a bootstrap-only rule's release.
+// completedKey returns the key of the completion record of a bootstrap-only rule.
 func completedKey(rule client.Object) string {
 	return v1alpha1.CompletedPrefix + string(rule.GetUID())
 }
 
-// owned says whether the node carries the rule's record.
+// owned reports whether the node has the ownership record of the rule.
 func owned(node *corev1.Node, rule client.Object) bool {
 	_, ok := node.Annotations[v1alpha1.HoldPrefix+string(rule.GetUID())]
 	return ok
 }
 
-// held says whether the rule holds the node, with its record.
+// held reports whether the node has the taint and the ownership record of the rule.
 func held(rule *v1alpha1.NodeReadinessRule) func(*corev1.Node) bool {
 	return func(n *corev1.Node) bool { return testenv.HasTaint(n, rule.Spec.Taint.Key) && owned(n, rule) }
 }
 
-// free says whether nothing of the rule's holds the node.
+// free reports whether the node has neither the taint nor the ownership record of the rule.
 func free(rule *v1alpha1.NodeReadinessRule) func(*corev1.Node) bool {
 	return func(n *corev1.Node) bool { return !testenv.HasTaint(n, rule.Spec.Taint.Key) && !owned(n, rule) }
 }

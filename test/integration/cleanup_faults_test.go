@@ -25,7 +25,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// A manager that cannot be stopped, because nobody reaches it, has a lease that runs out.
+// The lease of a manager that is unreachable, and so cannot be stopped, expires.
 func TestCleanupWaitsForAnUnreachableManager(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
@@ -37,7 +37,7 @@ func TestCleanupWaitsForAnUnreachableManager(t *testing.T) {
 	wantPermitted(t, u.Cluster)
 }
 
-// A manager that goes on leading is not fought: it is named, and nothing is changed.
+// If a manager continues to lead, the cleanup names it and changes nothing.
 func TestCleanupChangesNothingWhileAManagerLeads(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
@@ -49,8 +49,7 @@ func TestCleanupChangesNothingWhileAManagerLeads(t *testing.T) {
 	u.wantEnforced(t)
 }
 
-// A manager without a lease cannot be seen, but what it does can: what is taken off comes back.
-// It is not fought for long, and the end is not called a success.
+// The cleanup cannot detect a manager without a lease, but it detects that removed taints are restored. It then fails.
 func TestCleanupReportsAnotherWriter(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
@@ -77,8 +76,8 @@ func TestCleanupReportsAnotherWriter(t *testing.T) {
 	wantUninstalled(t, u.Cluster)
 }
 
-// Another controller enforces the rules, and lives: nodes and rules are its. Only what is ours
-// alone goes.
+// A live controller enforces the rules, and owns nodes and rules. The cleanup removes only what belongs to Readygate
+// alone.
 func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
@@ -94,15 +93,15 @@ func TestCleanupLeavesRulesToAControllerThatEnforcesThem(t *testing.T) {
 	wantUninstalled(t, c)
 	for name, rule := range map[string]*v1alpha1.NodeReadinessRule{"created": u.always, "busy": u.always, "adopted": u.once} {
 		if node := now(t, c, name); !testenv.HasTaint(node, rule.Spec.Taint.Key) || owned(node, rule) {
-			t.Errorf("%s must keep its taint and lose our record: %v %v", name, node.Spec.Taints, node.Annotations)
+			t.Errorf("%s must keep its taint and lose Readygate's record: %v %v", name, node.Spec.Taints, node.Annotations)
 		}
 	}
 	completed := now(t, c, "completed")
 	if completed.Annotations[completedKey(u.once)] == "" || len(completed.Status.Conditions) != 1 {
-		t.Errorf("something that the other controller needs is gone: %v %v", completed.Annotations, completed.Status.Conditions)
+		t.Errorf("a record or a condition that the other controller needs is gone: %v %v", completed.Annotations, completed.Status.Conditions)
 	}
 	for _, rule := range []string{"always", "once"} {
-		c.EventuallyRule(t, rule, "enforced by the other", func(r *v1alpha1.NodeReadinessRule) bool {
+		c.EventuallyRule(t, rule, "enforced by the other controller", func(r *v1alpha1.NodeReadinessRule) bool {
 			return slices.Contains(r.Finalizers, v1alpha1.Finalizer) && r.DeletionTimestamp.IsZero() && testenv.Enforced(r) &&
 				meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionSoleController) == nil
 		})
@@ -123,7 +122,7 @@ func setByAWaitingManager(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeR
 	}
 }
 
-// Killed where it hurts, and run again: the end is the same.
+// A cleanup that is killed at any point and run again has the same result.
 func TestCleanupCanBeKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	const nodes = 300
@@ -140,7 +139,7 @@ func TestCleanupCanBeKilledAnywhere(t *testing.T) {
 
 	p := startCleanup(t, c)
 	gone(t, c, admission.TaintNewNodesBinding())
-	p.Kill() // before it has settled
+	p.Kill() // before the policies have settled
 	p = startCleanup(t, c)
 	testenv.Eventually(t, "the first nodes to be clean", func(context.Context) error {
 		if n := holds(t, c, rule); n == nodes {
@@ -158,7 +157,7 @@ func TestCleanupCanBeKilledAnywhere(t *testing.T) {
 	wantSaid(t, cleanUp(t, c, 0), "Removed: nothing")
 }
 
-// holds counts the nodes that carry anything of the rule's.
+// holds counts the nodes that have the taint or the ownership record of the rule.
 func holds(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) int {
 	t.Helper()
 	var list corev1.NodeList
@@ -168,8 +167,8 @@ func holds(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) i
 	return len(slices.DeleteFunc(list.Items, func(n corev1.Node) bool { return free(rule)(&n) }))
 }
 
-// What is refused is named, rules then keep their finalizers, and a run after the mend is
-// complete. So is a rule that somebody else's finalizer keeps.
+// The cleanup names rejected writes, and rules then keep their finalizers. A run after the fix is complete. The cleanup
+// also names a rule with the finalizer of another controller.
 func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
@@ -180,7 +179,7 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 		c.Create(t, obj)
 	}
 	as := c.As(t, admission.CleanupUser)
-	testenv.Eventually(t, "the refusal", func(ctx context.Context) error {
+	testenv.Eventually(t, "the rejection", func(ctx context.Context) error {
 		if err := as.Patch(ctx, testenv.Node("created", nil), client.RawPatch("application/json-patch+json", []byte(`[]`)), client.DryRunAll); err == nil {
 			return errors.New("none yet")
 		}
@@ -204,7 +203,7 @@ func TestCleanupNamesWhatItCannotDo(t *testing.T) {
 	wantUninstalled(t, c)
 }
 
-// handsOff is a policy of somebody else that refuses the user every change of a node.
+// handsOff is a policy that rejects all changes of a node by the user.
 func handsOff(node, user string) []client.Object {
 	name := metav1.ObjectMeta{Name: "hands-off"}
 	return []client.Object{&admissionv1.ValidatingAdmissionPolicy{
@@ -225,8 +224,8 @@ func handsOff(node, user string) []client.Object {
 	}}
 }
 
-// Without the CRD there are no rules, and what they left is swept; without the API of mutating policies
-// there is nothing to wait for. Not in parallel: the environment says which binaries are started.
+// Without the CRD there are no rules, and the cleanup removes their leftovers. Without the API of mutating policies it
+// does not wait for the settle time. Not in parallel: environment variables select the binaries.
 func TestCleanupNeedsNeitherTheCRDNorMutatingPolicies(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
@@ -252,18 +251,17 @@ func TestCleanupNeedsNeitherTheCRDNorMutatingPolicies(t *testing.T) {
 	start := time.Now()
 	said := cleanUp(t, c, 0, "--rules=delete", "--policy-settle-time=1m")
 	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %v: there was nothing to settle", took)
+		t.Errorf("took %v, must not wait for the settle time", took)
 	}
 	wantSaid(t, said, "the cluster does not serve MutatingAdmissionPolicy", "taints: 1", "ownership records: 1", "completion records: 1")
 	node := now(t, c, "left")
 	if !testenv.HasTaint(node, "example.com/foreign") || testenv.HasTaint(node, "readiness.k8s.io/left") || len(node.Annotations) != 1 || node.Annotations["example.com/note"] != "a" {
-		t.Errorf("want what is foreign, and nothing else: %v %v", node.Spec.Taints, node.Annotations)
+		t.Errorf("want only foreign taints and annotations: %v %v", node.Spec.Taints, node.Annotations)
 	}
 	wantPermitted(t, c)
 }
 
-// The account that uninstalls may do what it needs (every other test runs with its role) and none
-// of this.
+// The role of the cleanup allows what the cleanup needs, as the other tests show, and denies these requests.
 func TestCleanupsRoleDeniesUnneededAccess(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -277,15 +275,15 @@ func TestCleanupsRoleDeniesUnneededAccess(t *testing.T) {
 		"deleting rules all at once":       {Verb: "deletecollection", Group: rules, Resource: "nodereadinessrules"},
 		"deleting the CRD":                 {Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: v1alpha1.CRDName},
 		"deleting another policy":          {Verb: "delete", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: "other"},
-		"deleting its own limit":           {Verb: "delete", Group: admissionGroup, Resource: "validatingadmissionpolicybindings", Name: admission.CleanupName},
+		"deleting its own policy":          {Verb: "delete", Group: admissionGroup, Resource: "validatingadmissionpolicybindings", Name: admission.CleanupName},
 		"writing the policy for new nodes": {Verb: "update", Group: admissionGroup, Resource: "mutatingadmissionpolicies", Name: admission.TaintNewNodesName},
 		"creating policies":                {Verb: "create", Group: admissionGroup, Resource: "mutatingadmissionpolicies"},
 		"changing the manager":             {Verb: "patch", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
 		"deleting the manager":             {Verb: "delete", Group: "apps", Resource: "deployments", Namespace: own, Name: admission.ManagerAccount},
 		"stopping another Deployment":      {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: own, Name: "other"},
-		"stopping one elsewhere":           {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: admission.ManagerAccount},
+		"stopping a manager elsewhere":     {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "kube-system", Name: admission.ManagerAccount},
 		"deleting DaemonSets elsewhere":    {Verb: "delete", Group: "apps", Resource: "daemonsets", Namespace: "kube-system"},
-		"making DaemonSets":                {Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: own},
+		"creating DaemonSets":              {Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: own},
 		"deleting pods":                    {Verb: "delete", Resource: "pods", Namespace: own},
 		"writing pods":                     {Verb: "patch", Resource: "pods", Namespace: "default"},
 		"reading secrets":                  {Verb: "get", Resource: "secrets", Namespace: own},

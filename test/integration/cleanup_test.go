@@ -30,8 +30,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// permitCleanup grants the account that uninstalls what its generated role says, and nothing
-// else.
+// permitCleanup binds the account of the cleanup to its generated role only.
 func permitCleanup(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testenv.Root(), "charts", "readygate", "files", "cleanup-role.yaml"))
@@ -55,7 +54,7 @@ func permitCleanup(t *testing.T, c *testenv.Cluster) {
 	}
 }
 
-// startCleanup runs the command as the account that uninstalls.
+// startCleanup runs the command with the account of the cleanup.
 func startCleanup(t *testing.T, c *testenv.Cluster, args ...string) *testenv.Process {
 	t.Helper()
 	config, err := c.ControlPlane.Config(admission.CleanupUser, "system:serviceaccounts", "system:authenticated")
@@ -70,7 +69,7 @@ func startCleanup(t *testing.T, c *testenv.Cluster, args ...string) *testenv.Pro
 		"--namespace", testenv.ManagerNamespace, "--policy-settle-time=1s"}, args...)...)
 }
 
-// cleanUp runs the command to its end, which must be as wanted, and returns what it printed.
+// cleanUp runs the command, checks its exit code, and returns its output.
 func cleanUp(t *testing.T, c *testenv.Cluster, code int, args ...string) string {
 	t.Helper()
 	return endsWith(t, startCleanup(t, c, args...), code)
@@ -89,12 +88,12 @@ func wantSaid(t *testing.T, said string, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if !strings.Contains(said, word) {
-			t.Errorf("it does not say %q:\n%s", word, said)
+			t.Errorf("the output does not contain %q:\n%s", word, said)
 		}
 	}
 }
 
-// cleanupWrites are the writes of the account that uninstalls, but for its lease.
+// cleanupWrites returns the writes of the cleanup's account, except those of its lease.
 func cleanupWrites(t *testing.T, c *testenv.Cluster) []testenv.Request {
 	t.Helper()
 	return slices.DeleteFunc(c.Requests(t, admission.CleanupUser), func(r testenv.Request) bool { return !r.IsWrite() || r.Resource == "leases" })
@@ -118,7 +117,7 @@ func wantAbsent(t *testing.T, c *testenv.Cluster, obj client.Object) {
 	}
 }
 
-// wantUninstalled checks that nothing is left that makes or keeps a hold.
+// wantUninstalled checks that the policies, their bindings, the list of rule taints and the lease are removed.
 func wantUninstalled(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	wantAbsent(t, c, admission.TaintNewNodesPolicy())
@@ -138,8 +137,8 @@ func now(t *testing.T, c *testenv.Cluster, node string) *corev1.Node {
 	return &obj
 }
 
-// inUse is a cluster in which a manager enforces rules of both modes, with nodes in every
-// state, and with something of others wherever there can be.
+// inUse is a cluster in which a manager enforces rules of both modes, with nodes in all states, and with foreign
+// taints, annotations, conditions and finalizers.
 type inUse struct {
 	*testenv.Cluster
 	always, once *v1alpha1.NodeReadinessRule
@@ -154,7 +153,7 @@ func newInUse(t *testing.T) *inUse {
 	u := &inUse{Cluster: c, manager: c.StartProcess(t, testenv.ManagerUser, append(elect, "--policy-settle-time=1s")...)}
 	u.always = testenv.Rule("always", func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/keep"} })
 	u.once = testenv.Rule("once", testenv.BootstrapOnly)
-	t.Cleanup(func() { // others' finalizer would keep it
+	t.Cleanup(func() { // its foreign finalizer would keep it
 		_ = c.Client.Patch(context.Background(), u.always, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	createCovered(t, c, u.always)
@@ -174,8 +173,7 @@ func newInUse(t *testing.T) *inUse {
 
 const strangeUID = "00000000-1111-2222-3333-444444444444"
 
-// leaveRecords leaves on a node what a rule that no longer exists put there. A manager must not
-// run any more: it would sweep it.
+// leaveRecords adds the leftovers of a deleted rule to a node. No manager may run: it would remove them.
 func (u *inUse) leaveRecords(t *testing.T) {
 	t.Helper()
 	enter(t, u.Cluster, strangeUID, "readiness.k8s.io/gone")
@@ -187,21 +185,21 @@ func (u *inUse) leaveRecords(t *testing.T) {
 	})
 }
 
-// wantEnforced waits until every node is as the rules want it.
+// wantEnforced waits until all nodes are as the rules require.
 func (u *inUse) wantEnforced(t *testing.T) {
 	t.Helper()
 	for node, check := range map[string]func(*corev1.Node) bool{
 		"busy": held(u.always), "created": held(u.always), "adopted": held(u.once), "released": free(u.always),
 		"completed": func(n *corev1.Node) bool { return free(u.once)(n) && n.Annotations[completedKey(u.once)] != "" },
 	} {
-		u.EventuallyNode(t, node, "as the rules want it", check)
+		u.EventuallyNode(t, node, "as the rules require", check)
 	}
 	for _, rule := range []*v1alpha1.NodeReadinessRule{u.always, u.once} {
 		u.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 	}
 }
 
-// wantWithdrawn checks what is left on nodes and rules when rules are kept.
+// wantWithdrawn checks nodes and rules after a cleanup that keeps rules.
 func (u *inUse) wantWithdrawn(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"busy", "created", "adopted", "released", "completed"} {
@@ -216,41 +214,40 @@ func (u *inUse) wantWithdrawn(t *testing.T) {
 		}
 	}
 	if now(t, u.Cluster, "completed").Annotations[completedKey(u.once)] == "" {
-		t.Error("the completion record of a rule that stays is gone: its node would be held again")
+		t.Error("the completion record of a kept rule is gone: its node would be held again")
 	}
 	u.wantForeign(t)
 	for _, rule := range []*v1alpha1.NodeReadinessRule{u.always, u.once} {
 		got := u.EventuallyRule(t, rule.Name, "there", func(*v1alpha1.NodeReadinessRule) bool { return true })
 		if slices.Contains(got.Finalizers, v1alpha1.Finalizer) || got.Status.Summary != nil || got.Status.ObservedGeneration != 0 ||
 			len(got.Status.AppliedNodes)+len(got.Status.NodeEvaluations) > 0 || meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionEnforced) != nil {
-			t.Errorf("rule %s still looks enforced: %v %+v", rule.Name, got.Finalizers, got.Status)
+			t.Errorf("rule %s still reports that it is enforced: %v %+v", rule.Name, got.Finalizers, got.Status)
 		}
 	}
 }
 
-// wantForeign checks that what was never ours is as it was.
+// wantForeign checks that foreign taints, annotations and finalizers are unchanged.
 func (u *inUse) wantForeign(t *testing.T) {
 	t.Helper()
 	busy := now(t, u.Cluster, "busy")
 	if busy.Annotations["example.com/note"] != "a" || len(busy.Spec.Taints) < 3 || busy.Spec.Taints[0].Key != "example.com/first" ||
 		busy.Spec.Taints[1].Key != "readiness.k8s.io/network" || busy.Spec.Taints[2].Key != "example.com/second" {
-		t.Errorf("something of others is lost: %v %v", busy.Annotations, busy.Spec.Taints)
+		t.Errorf("a foreign annotation or taint is lost: %v %v", busy.Annotations, busy.Spec.Taints)
 	}
 	if !testenv.HasTaint(now(t, u.Cluster, "never-ours"), "readiness.k8s.io/never-ours") {
-		t.Error("a taint that was never ours is gone")
+		t.Error("a foreign taint is gone")
 	}
 }
 
-// Uninstalled with rules present: nothing hangs, nothing of ours is left, nothing of others is
-// lost, rules stay; a second run finds nothing to do; and a manager that is installed again ends
-// where the first one was.
+// A cleanup with rules does not hang, leaves nothing of Readygate except the rules, and changes nothing that belongs to
+// other clients. A second run changes nothing. A manager that is installed again restores the first state.
 func TestCleanupRemovesEverythingExceptRules(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	c := u.Cluster
 	deployment := deploy(t, c, testenv.ManagerNamespace, admission.ManagerAccount)
 	reviewed := metav1.Condition{Type: "example.com/Reviewed", Status: metav1.ConditionTrue, Reason: "Yes", LastTransitionTime: metav1.Now()}
-	testenv.Eventually(t, "a condition of somebody else", func(ctx context.Context) error {
+	testenv.Eventually(t, "a condition of another client", func(ctx context.Context) error {
 		var rule v1alpha1.NodeReadinessRule
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(u.always), &rule); err != nil {
 			return err
@@ -283,7 +280,7 @@ func TestCleanupRemovesEverythingExceptRules(t *testing.T) {
 	wantUninstalled(t, c)
 	got := u.EventuallyRule(t, "always", "there", func(*v1alpha1.NodeReadinessRule) bool { return true })
 	if !slices.Equal(got.Finalizers, []string{"example.com/keep"}) || !meta.IsStatusConditionTrue(got.Status.Conditions, reviewed.Type) || got.Status.TakenOverAt == nil {
-		t.Errorf("something of others, or the memory of the rule, is lost: %v %+v", got.Finalizers, got.Status)
+		t.Errorf("a foreign finalizer or condition, or takenOverAt, is lost: %v %+v", got.Finalizers, got.Status)
 	}
 	wantPermitted(t, c)
 	wantLimited(t, c)
@@ -298,12 +295,12 @@ func TestCleanupRemovesEverythingExceptRules(t *testing.T) {
 		c.Create(t, obj)
 	}
 	c.StartProcess(t, testenv.ManagerUser, append(elect, "--policy-settle-time=1s")...)
-	c.SetCondition(t, "completed", testenv.Condition, corev1.ConditionFalse) // must not hold it again
+	c.SetCondition(t, "completed", testenv.Condition, corev1.ConditionFalse) // must not hold the node again
 	u.wantEnforced(t)
 	u.wantForeign(t)
 }
 
-// wantLimited checks that the account could not have done more to nodes than it did.
+// wantLimited checks that the policy limits the account of the cleanup on nodes.
 func wantLimited(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	as := c.As(t, admission.CleanupUser, "system:serviceaccounts", "system:authenticated")
@@ -325,16 +322,16 @@ func wantLimited(t *testing.T, c *testenv.Cluster) {
 	}
 }
 
-// With --rules=delete nothing stays: no rule, no completion record; and with --conditions no word
-// of a reporter. Reporters are gone first, others' DaemonSets stay. The clean-up knows what a rule put on
-// nodes even if the rule has no finalizer and is not in the list of rule taints.
+// With --rules=delete no rule and no completion record stays, and with --conditions no condition of a reporter. The
+// cleanup deletes the reporters first, and no other DaemonSets. It removes the taint of a rule also if the rule has no
+// finalizer and is not in the list of rule taints.
 func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 	t.Parallel()
 	u := newInUse(t)
 	c := u.Cluster
 	u.manager.Terminate()
 	u.leaveRecords(t)
-	c.Patch(t, u.always, func() { u.always.Finalizers = nil }) // it is gone as soon as it is deleted
+	c.Patch(t, u.always, func() { u.always.Finalizers = nil }) // so that it is removed immediately
 	list := ruleTaints()
 	c.Patch(t, list, func() { delete(list.Data, string(u.always.UID)) })
 	c.SetCondition(t, "released", "Ready", corev1.ConditionTrue)
@@ -363,7 +360,7 @@ func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 		t.Errorf("rules are left: %v, %v", rules.Items, err)
 	}
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
-		t.Errorf("somebody else's DaemonSet: %v", err)
+		t.Errorf("the DaemonSet of another component: %v", err)
 	}
 	for _, name := range []string{"created", "adopted", "completed", "released"} {
 		if node := now(t, c, name); !clean(node) {
@@ -371,7 +368,7 @@ func TestCleanupDeletesRulesReportersAndConditions(t *testing.T) {
 		}
 	}
 	if conditions := now(t, c, "released").Status.Conditions; len(conditions) != 1 || conditions[0].Type != "Ready" {
-		t.Errorf("conditions are %v, want Ready alone", conditions)
+		t.Errorf("conditions are %v, want only Ready", conditions)
 	}
 	u.wantForeign(t)
 	wantUninstalled(t, c)

@@ -29,11 +29,11 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// These tests run a reconciler by hand against a real API server without a manager, and let
-// somebody else write exactly between its decision and its PATCH.
+// These tests call a reconciler directly, with a real API server and without a manager. Another client writes exactly
+// between the decision and the PATCH.
 
-// raced reconciles the node once, with the writer coming in between, and returns how many
-// PATCHes were sent and what came of it.
+// raced reconciles the node once, and calls the writer before the first PATCH. It returns the number of PATCHes and the
+// resulting node.
 func raced(t *testing.T, c *testenv.Cluster, name string, writer func()) (int, *corev1.Node) {
 	t.Helper()
 	patches := 0
@@ -55,7 +55,7 @@ func raced(t *testing.T, c *testenv.Cluster, name string, writer func()) (int, *
 	return patches, &node
 }
 
-// reconcilerWith is a reconciler that writes with one client and knows the rules of another.
+// reconcilerWith returns a reconciler that writes with one client and reads rules with another.
 func reconcilerWith(c *testenv.Cluster, writer client.Client, rules client.Reader) *nodecontroller.Reconciler {
 	return &nodecontroller.Reconciler{
 		Client: writer, Live: c.Client, Rules: rulecache.New(rules), Failures: &nodecontroller.Failures{},
@@ -73,7 +73,7 @@ func TestConflicts(t *testing.T) {
 	c.Create(t, rule)
 	foreign := corev1.Taint{Key: "example.com/foreign", Effect: corev1.TaintEffectNoExecute}
 
-	t.Run("a decision is not retried but made again", func(t *testing.T) {
+	t.Run("the reconciler decides again after a conflict", func(t *testing.T) {
 		node := testenv.Node("again", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
@@ -81,10 +81,10 @@ func TestConflicts(t *testing.T) {
 			c.Patch(t, node, func() { node.Spec.Taints = append(node.Spec.Taints, foreign) })
 		})
 		if patches != 1 || testenv.HasTaint(got, rule.Spec.Taint.Key) {
-			t.Errorf("%d patches, taints %v: the node was ready when its taints had changed", patches, got.Spec.Taints)
+			t.Errorf("%d patches, taints %v: the condition was True when the taints had changed", patches, got.Spec.Taints)
 		}
 	})
-	t.Run("a foreign taint that comes in between survives", func(t *testing.T) {
+	t.Run("a foreign taint that is added in between stays", func(t *testing.T) {
 		node := testenv.Node("taint", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
@@ -94,7 +94,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%d patches, taints %v", patches, got.Spec.Taints)
 		}
 	})
-	t.Run("an annotations map that comes in between survives", func(t *testing.T) {
+	t.Run("an annotations map that is created in between stays", func(t *testing.T) {
 		node := testenv.Node("annotations", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
@@ -104,7 +104,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%d patches, annotations %v", patches, got.Annotations)
 		}
 	})
-	t.Run("an annotations map that goes in between is no obstacle", func(t *testing.T) {
+	t.Run("an annotations map that is removed in between is no obstacle", func(t *testing.T) {
 		node := testenv.Node("unannotated", testenv.Pool(rule.Name))
 		node.Annotations = map[string]string{"example.com/a": "1"}
 		c.Create(t, node)
@@ -115,7 +115,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%d patches, taints %v", patches, got.Spec.Taints)
 		}
 	})
-	t.Run("a heartbeat or a label that comes in between is no conflict", func(t *testing.T) {
+	t.Run("a heartbeat or a label in between is no conflict", func(t *testing.T) {
 		node := testenv.Node("heartbeat", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches, got := raced(t, c, node.Name, func() {
@@ -126,7 +126,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%d patches, taints %v", patches, got.Spec.Taints)
 		}
 	})
-	t.Run("a node made again in between is not touched by the old decision", func(t *testing.T) {
+	t.Run("the old decision does not change a node that is recreated in between", func(t *testing.T) {
 		node := testenv.Node("recreated", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		_, got := raced(t, c, node.Name, func() {
@@ -148,10 +148,10 @@ func TestConflicts(t *testing.T) {
 			}
 		})
 		if got.UID != "" {
-			t.Errorf("the node is back: %v", got)
+			t.Errorf("the node exists: %v", got)
 		}
 	})
-	t.Run("the same patch refused again is a refusal, whatever its code", func(t *testing.T) {
+	t.Run("a second conflict of the same patch is a rejection", func(t *testing.T) {
 		node := testenv.Node("refused", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		patches := 0
@@ -164,13 +164,13 @@ func TestConflicts(t *testing.T) {
 		reconciler := reconcilerWith(c, refusing, c.Client)
 		result, err := reconciler.Reconcile(t.Context(), requestFor(node))
 		if err != nil || result.RequeueAfter == 0 || patches != 2 {
-			t.Errorf("%v, %v after %d patches: want a pause after 2", result, err, patches)
+			t.Errorf("%v, %v after %d patches: want a backoff after 2", result, err, patches)
 		}
 		if failure, ok := reconciler.Failures.Of(rule.Name)[node.Name]; !ok || !strings.Contains(failure.Message, "a webhook says no") {
-			t.Errorf("the failure is not shown: %v", failure)
+			t.Errorf("the failure is not recorded: %v", failure)
 		}
 	})
-	t.Run("errors of the server that last are shown", func(t *testing.T) {
+	t.Run("repeated server errors are recorded", func(t *testing.T) {
 		node := testenv.Node("failing", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		failing := interceptor.NewClient(c.Client, interceptor.Funcs{
@@ -182,11 +182,11 @@ func TestConflicts(t *testing.T) {
 		for try := 1; try <= 5; try++ {
 			_, err := reconciler.Reconcile(t.Context(), requestFor(node))
 			if shown := len(reconciler.Failures.Of(rule.Name)) > 0; shown != (try == 5) || (err == nil) != shown {
-				t.Errorf("try %d: %v, shown: %v", try, err, shown)
+				t.Errorf("attempt %d: %v, recorded: %v", try, err, shown)
 			}
 		}
 	})
-	t.Run("nothing is swept on the word of a cache that is behind", func(t *testing.T) {
+	t.Run("a stale cache does not cause a sweep", func(t *testing.T) {
 		node := testenv.Node("behind", testenv.Pool(rule.Name))
 		c.Create(t, node)
 		if _, err := reconcilerWith(c, c.Client, c.Client).Reconcile(t.Context(), requestFor(node)); err != nil {
@@ -196,7 +196,7 @@ func TestConflicts(t *testing.T) {
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
 		})
 		if _, err := reconcilerWith(c, c.Client, forgetful).Reconcile(t.Context(), requestFor(node)); err == nil {
-			t.Error("no complaint")
+			t.Error("no error")
 		}
 		c.EventuallyNode(t, node.Name, "still held", held(rule))
 	})

@@ -20,12 +20,12 @@ func crdObject() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{}
 }
 
-// The API server's audit log says what the manager cost.
+// The test counts the manager's requests in the audit log of the API server.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
 	const nodes = 40
-	// Two rules on the same nodes: one change of a node is still one PATCH.
+	// Two rules select the same nodes: one change of a node still costs one PATCH.
 	rules := []*v1alpha1.NodeReadinessRule{testenv.Rule("cost-a"), testenv.Rule("cost-b")}
 	for _, rule := range rules {
 		rule.Spec.NodeSelector = testenv.Rule("cost").Spec.NodeSelector
@@ -60,7 +60,7 @@ func TestCost(t *testing.T) {
 			t.Errorf("%d event writes for %d changes of nodes, by %d rules", got, nodes, len(rules))
 		}
 		if got := cost["get nodes"] + cost["list nodes"]; got != 0 {
-			t.Errorf("%d reads of nodes past the cache", got)
+			t.Errorf("%d reads of nodes from the API server", got)
 		}
 		t.Logf("requests: %v", cost)
 	})
@@ -70,27 +70,27 @@ func TestCost(t *testing.T) {
 			if request.Subresource != "status" || request.Verb != "patch" {
 				continue
 			}
-			// Measured where they arrive: allow for a slow one before a fast one.
+			// Measured at the API server: a delayed request may precede a fast one.
 			if gap := request.At.Sub(last[request.Name]); gap < statusGap {
 				t.Errorf("status of %s written after %v", request.Name, gap)
 			}
 			last[request.Name] = request.At
 		}
 	})
-	t.Run("a quiet minute costs no write but leases", func(t *testing.T) {
+	t.Run("a quiet minute costs only writes of leases", func(t *testing.T) {
 		before, reconciles := count(t, c), reconciled(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		noise(ctx, t, c, nodes)
 		cost := count(t, c).since(before)
 		for what, n := range cost {
-			// A watch lasts for minutes: at most one of each kind ends by itself.
+			// A watch lasts for minutes: at most one per kind ends in this time.
 			if !strings.HasSuffix(what, " leases") && (!strings.HasPrefix(what, "watch ") || n > 1) {
 				t.Errorf("%d × %s", n, what)
 			}
 		}
 		if now := reconciled(t, p); now != reconciles {
-			t.Errorf("what no rule names caused work: reconciles %s before, %s after", reconciles, now)
+			t.Errorf("changes that concern no rule caused reconciles: %s before, %s after", reconciles, now)
 		}
 		t.Logf("requests: %v", cost)
 	})
@@ -100,8 +100,7 @@ const statusGap = 500 * time.Millisecond
 
 func costNode(i int) string { return fmt.Sprintf("cost-%02d", i) }
 
-// noise is what goes on in a quiet cluster: heartbeats, and labels, taints, annotations and
-// conditions that no rule names.
+// noise writes as in a quiet cluster: heartbeats, and labels, taints, annotations and conditions that no rule names.
 func noise(ctx context.Context, t *testing.T, c *testenv.Cluster, nodes int) {
 	t.Helper()
 	writes := 0
@@ -154,7 +153,7 @@ func (r requests) since(before requests) requests {
 
 var reconcileTotal = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*\} \d+$`)
 
-// reconciled is the count of reconciles of each controller, from the manager's own metrics.
+// reconciled returns the number of reconciles per controller, from the manager's metrics.
 func reconciled(t *testing.T, p *testenv.Process) string {
 	t.Helper()
 	_, body := get(t.Context(), p.Metrics, "/metrics")

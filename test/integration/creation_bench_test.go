@@ -18,14 +18,12 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// creationsARound is how many nodes are created through each API server before the number of
-// rules changes.
+// creationsARound is the number of nodes that are created through each API server before the number of rules changes.
 const creationsARound = 150
 
-// BenchmarkNodeCreation says how much longer the creation of a node takes with so many rules in
-// the policy than without the policy, if a rule holds it and if none does. Each creation goes through one API
-// server that has the policy and one that does not, in turn, so that what else the machine does
-// hits both.
+// BenchmarkNodeCreation measures how much longer the creation of a node takes with the policy than without it, for
+// several numbers of rules, for a node that a rule holds and for one that no rule holds. Creations alternate between an
+// API server with the policy and one without, so that other load on the machine affects both.
 func BenchmarkNodeCreation(b *testing.B) {
 	c := testenv.StartCluster(b)
 	if err := c.InstallPolicies(b.Context()); err != nil {
@@ -54,7 +52,7 @@ func (c *creationBench) compare(b *testing.B, pool string) {
 	b.ReportMetric(float64(median(without).Microseconds())/1000, "ms-without")
 	b.ReportMetric(float64(median(with).Microseconds())/1000, "ms-with")
 	b.ReportMetric(float64(median(with))/float64(median(without)), "ratio")
-	b.ReportMetric(0, "ns/op") // of many creations: of no interest
+	b.ReportMetric(0, "ns/op") // of many creations, so not useful
 }
 
 type creationBench struct {
@@ -63,7 +61,7 @@ type creationBench struct {
 	created       int
 }
 
-// install writes a policy of so many rules, as the manager does.
+// install writes a policy with this number of rules, as the manager does.
 func (c *creationBench) install(n int) {
 	var rules []*v1alpha1.NodeReadinessRule
 	for i := range n {
@@ -82,8 +80,7 @@ func (c *creationBench) install(n int) {
 	}
 }
 
-// warmUp warms up both API servers, and ends when the policy is in force: what the last rule
-// selects is held, and through one of them only.
+// warmUp warms up both API servers, and returns when exactly one of them enforces the policy for the last rule.
 func (c *creationBench) warmUp(rules int) {
 	last := fmt.Sprintf("rule-%d", rules-1)
 	testenv.Eventually(c.b, "the policy to be in force", func(context.Context) error {
@@ -95,18 +92,18 @@ func (c *creationBench) warmUp(rules int) {
 		return nil
 	})
 	if testenv.HasTaint(c.node(c.without, last), testenv.TaintKey(last)) {
-		c.b.Fatal("both API servers have the policy")
+		c.b.Fatal("both API servers enforce the policy")
 	}
 }
 
-// time is how long it takes to create a node of the pool.
+// time returns how long the creation of a node of the pool takes.
 func (c *creationBench) time(through client.Client, pool string) time.Duration {
 	start := time.Now()
 	c.node(through, pool)
 	return time.Since(start)
 }
 
-// node is a new node that looks like one that a kubelet registers.
+// node returns a new node as a kubelet registers it.
 func (c *creationBench) node(through client.Client, pool string) *corev1.Node {
 	c.created++
 	node := testenv.Node(fmt.Sprintf("node-%d", c.created), testenv.Pool(pool))

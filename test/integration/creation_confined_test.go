@@ -23,7 +23,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Through the policy for new nodes a holder of the manager's token reaches nodes, and no other kind of object.
+// With the policy readygate-taint-new-nodes, a holder of the manager's token can change nodes, and no other kind of
+// object.
 func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -32,7 +33,7 @@ func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	}
 	rule := testenv.Rule("confined")
 	c.Create(t, rule)
-	t.Run("the manager may write that one text", func(t *testing.T) { testTheManagerMayWriteOneText(t, c) })
+	t.Run("the manager may write only the policy", func(t *testing.T) { testTheManagerMayWriteOneText(t, c) })
 	victims := newVictims(t, c)
 	for _, text := range hostileTexts() {
 		t.Run(text.name, func(t *testing.T) {
@@ -45,16 +46,16 @@ func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a manager that starts puts its own text back", func(t *testing.T) {
+	t.Run("a manager that starts restores the policy", func(t *testing.T) {
 		c.StartProcess(t, testenv.ManagerUser)
 		c.EventuallyRule(t, rule.Name, "covered", covered)
 		wantCreated(t, c, rule, "confined")
 	})
-	t.Run("without the binding a text could reach all: this test can fail", func(t *testing.T) {
+	t.Run("without the binding the policy applies to all objects: this test can fail", func(t *testing.T) {
 		hostileTexts()[0].write(t, c)
 		binding := admission.TaintNewNodesBinding()
 		c.Patch(t, binding, func() { binding.Spec.MatchResources = nil })
-		testenv.Eventually(t, "something else to be reached", func(ctx context.Context) error {
+		testenv.Eventually(t, "another object to be changed", func(ctx context.Context) error {
 			if victims["config maps"](ctx) == nil {
 				return errors.New("not yet")
 			}
@@ -63,9 +64,8 @@ func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	})
 }
 
-// What docs/reference/policies.md documents as the power of the manager's account is shown here, with a token of it:
-// through the policy for new nodes labels and spec of a node, and its status at creation; through the policy for new pods
-// every field of a new pod.
+// docs/reference/policies.md documents what a holder of the manager's token can change: with the policy for new nodes,
+// labels and spec of a node, and its status at creation; with the policy for new pods, all fields of a new pod.
 func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -145,7 +145,7 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 	})
 }
 
-// testTheManagerMayWriteOneText asks for everything as a dry run: who may do it is the same.
+// testTheManagerMayWriteOneText sends all requests as a dry run: the authorization is the same.
 func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 	ctx, as := t.Context(), c.As(t, testenv.ManagerUser)
 	mutating, mutatingBinding := admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()
@@ -173,8 +173,8 @@ func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 		}
 	}
 	wantForbidden(t, "updating another policy", as.Update(ctx, other, client.DryRunAll))
-	// A kind that the API server does not know, or not yet as with rules after its start, would
-	// be refused to everything that the text matches, whatever the binding says.
+	// With params of a kind that the API server does not serve, or not yet, as for rules after its start, it would reject
+	// all requests that the policy matches, whatever the binding contains.
 	for _, kind := range []admissionv1.ParamKind{
 		{APIVersion: "v1", Kind: "Secret"},
 		{APIVersion: "example.com/v1", Kind: "Unknown"},
@@ -187,7 +187,7 @@ func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 		}
 	}
 	if err := as.Update(ctx, mutating, client.DryRunAll); err != nil {
-		t.Errorf("writing the text: %v", err)
+		t.Errorf("writing the policy: %v", err)
 	}
 }
 
@@ -198,18 +198,19 @@ func wantForbidden(t *testing.T, what string, err error) {
 	}
 }
 
-// mark is the annotation that a hostile text leaves on whatever it reaches.
+// mark is the annotation that a hostile policy adds to objects.
 const mark = "example.com/hostile"
 
-// hostileText is a text of the policy for new nodes that would change or refuse everything.
+// hostileText is a version of the policy for new nodes that would change or reject all objects.
 type hostileText struct {
 	name string
-	// refuses says that it refuses; else it leaves its name as the mark.
+	// refuses is true if it rejects requests; otherwise it sets the mark to its name.
 	refuses bool
 	change  func(*admissionv1.MutatingAdmissionPolicySpec)
 }
 
-// hostileTexts come one after the other; two that refuse could not be told apart.
+// hostileTexts are applied in this order. Two that reject must not follow each other: the test could not distinguish
+// them.
 func hostileTexts() []hostileText {
 	const fails = "string(1 / (request.operation.size() - request.operation.size()))"
 	marks := func(as string) string {
@@ -237,13 +238,13 @@ func hostileTexts() []hostileText {
 				Expression: `Object{metadata: Object.metadata{annotations: {"` + mark + `": "a merge that marks"}}}`,
 			}}}
 		}},
-		{name: "params that are not there", refuses: true, change: reads(`[JSONPatch{op: "add", path: params.metadata.name, value: "yes"}]`)},
-		{name: "params that nobody reads", change: reads(marks("params that nobody reads"))},
+		{name: "params that do not exist", refuses: true, change: reads(`[JSONPatch{op: "add", path: params.metadata.name, value: "yes"}]`)},
+		{name: "unused params", change: reads(marks("unused params"))},
 		{name: "a patch that fails", refuses: true, change: patches(`[JSONPatch{op: "add", path: "/metadata/annotations", value: ` + fails + `}]`)},
 	}
 }
 
-// write makes it the text of the policy, as the manager would, for all that there is.
+// write writes the policy as the manager can, with matchConstraints for all resources.
 func (h hostileText) write(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
 	obj := admission.TaintNewNodesPolicy()
@@ -260,10 +261,10 @@ func (h hostileText) write(t *testing.T, c *testenv.Cluster) {
 	}
 }
 
-// eventuallyInForce waits until it reaches nodes.
+// eventuallyInForce waits until the policy applies to nodes.
 func (h hostileText) eventuallyInForce(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	testenv.Eventually(t, "a node to be reached", func(ctx context.Context) error {
+	testenv.Eventually(t, "the policy to apply to a node", func(ctx context.Context) error {
 		node := testenv.Node("probe", nil)
 		err := c.Client.Create(ctx, node, client.DryRunAll)
 		if h.refuses && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) || !h.refuses && node.Annotations[mark] == h.name {
@@ -273,8 +274,7 @@ func (h hostileText) eventuallyInForce(t *testing.T, c *testenv.Cluster) {
 	})
 }
 
-// newVictims are writes of all kinds of things, by name. They complain if the policy can be
-// seen in the answer.
+// newVictims returns writes of many kinds of objects, by name. A write returns an error if the policy applies to it.
 func newVictims(t *testing.T, c *testenv.Cluster) map[string]func(context.Context) error {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "victim"}
@@ -313,7 +313,7 @@ func newVictims(t *testing.T, c *testenv.Cluster) map[string]func(context.Contex
 	return victims
 }
 
-// statusVictim makes the object now, and writes its status later.
+// statusVictim creates the object, and returns a write of its status.
 func statusVictim(t *testing.T, c *testenv.Cluster, obj client.Object) func(context.Context) error {
 	t.Helper()
 	c.Create(t, obj)
@@ -326,7 +326,7 @@ func statusVictim(t *testing.T, c *testenv.Cluster, obj client.Object) func(cont
 
 type patcher func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
 
-// patchVictim gives the object another label, each time a new one.
+// patchVictim sets another label of the object at each call.
 func patchVictim(ctx context.Context, c *testenv.Cluster, obj client.Object, patch patcher) error {
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
@@ -339,7 +339,7 @@ func patchVictim(ctx context.Context, c *testenv.Cluster, obj client.Object, pat
 	return unmarked(obj)
 }
 
-// unmarked complains if the policy has reached the object.
+// unmarked returns an error if the policy has changed the object.
 func unmarked(obj client.Object) error {
 	if obj.GetAnnotations()[mark] != "" {
 		return fmt.Errorf("%T: marked", obj)
