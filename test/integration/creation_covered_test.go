@@ -24,29 +24,29 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// uncovered says whether the rule says that new nodes are not tainted at creation, for this reason.
+// uncovered reports whether the condition TaintedAtCreation of the rule is False with this reason.
 func uncovered(reason string) func(*v1alpha1.NodeReadinessRule) bool {
 	return testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionFalse, reason)
 }
 
-// wantReason waits until the rule says why new nodes are not tainted at creation, with all these words.
+// wantReason waits until TaintedAtCreation is False with this reason, and checks that its message has these words.
 func wantReason(t *testing.T, c *testenv.Cluster, rule, reason string, words ...string) {
 	t.Helper()
 	got := c.EventuallyRule(t, rule, reason, uncovered(reason))
 	message := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionTaintedAtCreation).Message
 	for _, word := range words {
 		if !strings.Contains(message, word) {
-			t.Errorf("%s does not say %q: %s", reason, word, message)
+			t.Errorf("the message of %s does not contain %q: %s", reason, word, message)
 		}
 	}
 }
 
-// coveredSince is since when the condition TaintedAtCreation says what it says.
+// coveredSince returns the last transition time of the condition TaintedAtCreation.
 func coveredSince(rule *v1alpha1.NodeReadinessRule) time.Time {
 	return meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionTaintedAtCreation).LastTransitionTime.Time
 }
 
-// wantCreated creates a node that the rule selects and wants the answer itself to be tainted.
+// wantCreated creates a node that the rule selects, and checks that the response has the taint.
 func wantCreated(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, name string) {
 	t.Helper()
 	node := testenv.Node(name, testenv.Pool(rule.Name))
@@ -56,7 +56,7 @@ func wantCreated(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessR
 	}
 }
 
-// eventuallyCreatedFree waits until the API server no longer puts the rule's taint on.
+// eventuallyCreatedFree waits until the API server no longer adds the rule's taint to new nodes.
 func eventuallyCreatedFree(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	testenv.Eventually(t, "a node to be created without the taint", func(ctx context.Context) error {
@@ -68,8 +68,8 @@ func eventuallyCreatedFree(t *testing.T, c *testenv.Cluster, rule *v1alpha1.Node
 	})
 }
 
-// Whatever is missing or not ours, the rule says it, nodes are held all the same, a moment
-// later; and when it is mended, a node is created with the taint from when the rule says so.
+// If the policy or its binding is missing or foreign, the rule reports it, and the manager holds new nodes shortly after
+// their creation. After the fix, nodes are created with the taint once TaintedAtCreation is True.
 func TestTaintedAtCreationReportsWhyItIsFalse(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -97,28 +97,28 @@ func TestTaintedAtCreationReportsWhyItIsFalse(t *testing.T) {
 				eventuallyCreatedFree(t, c, rule)
 			}
 			c.Create(t, testenv.Node(node, testenv.Pool(rule.Name)))
-			c.EventuallyNode(t, node, "held all the same", func(n *corev1.Node) bool { return holdOf(n, rule) == hold })
-			mended := time.Now()
-			tc.mends(t, c)
+			c.EventuallyNode(t, node, "still held", func(n *corev1.Node) bool { return holdOf(n, rule) == hold })
+			fixed := time.Now()
+			tc.fixes(t, c)
 			got := c.EventuallyRule(t, rule.Name, "covered again", covered)
 			wantCreated(t, c, rule, node+"-created")
-			if settled := coveredSince(got).Add(time.Second).Sub(mended); settled < settles { // whole seconds
-				t.Errorf("called covered %v after it was mended", settled-time.Second)
+			if settled := coveredSince(got).Add(time.Second).Sub(fixed); settled < settles { // whole seconds
+				t.Errorf("TaintedAtCreation is True %v after the fix", settled-time.Second)
 			}
 		})
 	}
-	t.Run("a foreign policy is left alone", func(t *testing.T) { testAForeignPolicyIsLeftAlone(t, c) })
+	t.Run("the manager does not change a foreign policy", func(t *testing.T) { testAForeignPolicyIsLeftAlone(t, c) })
 	t.Run("the manager may not write", func(t *testing.T) { testTheManagerMayNotWrite(t, c) })
-	t.Run("a label that comes later", func(t *testing.T) { testALabelThatComesLater(t, c) })
+	t.Run("a label that is set later", func(t *testing.T) { testALabelThatComesLater(t, c) })
 	t.Run("no room", func(t *testing.T) { testNoRoom(t, c) })
 }
 
 // breakage is a way to change the policy or its binding while the manager runs, and back.
 type breakage struct {
 	name, reason string
-	// off says that the API server puts no taint on any more.
+	// off is true if the API server adds no taint any more.
 	off           bool
-	breaks, mends func(*testing.T, *testenv.Cluster)
+	breaks, fixes func(*testing.T, *testenv.Cluster)
 }
 
 func breaks() []breakage {
@@ -140,7 +140,7 @@ func breaks() []breakage {
 	}
 	return []breakage{
 		{"the policy is deleted", v1alpha1.ReasonPolicyMissing, true, swapped(admission.TaintNewNodesPolicy(), nil), swapped(admission.TaintNewNodesPolicy(), admission.TaintNewNodesPolicy())},
-		{"the policy is somebody else's", v1alpha1.ReasonPolicyForeign, false, labelled("theirs"), labelled(admission.PartOf)},
+		{"the policy is foreign", v1alpha1.ReasonPolicyForeign, false, labelled("theirs"), labelled(admission.PartOf)},
 		{"the binding is deleted", v1alpha1.ReasonBindingMissing, true, swapped(admission.TaintNewNodesBinding(), nil), swapped(admission.TaintNewNodesBinding(), admission.TaintNewNodesBinding())},
 		{"the binding is widened", v1alpha1.ReasonBindingForeign, false, rebound(func(s *admissionv1.MutatingAdmissionPolicyBindingSpec) {
 			s.MatchResources.ResourceRules[0].Resources = []string{"*"}
@@ -154,7 +154,7 @@ func breaks() []breakage {
 	}
 }
 
-// replaceObject deletes what there is and creates the other one, nothing if it is nil.
+// replaceObject deletes the old object and creates the other one, unless it is nil.
 func replaceObject(t *testing.T, c *testenv.Cluster, old, other client.Object) {
 	t.Helper()
 	if err := c.Client.Delete(t.Context(), old); client.IgnoreNotFound(err) != nil {
@@ -168,7 +168,7 @@ func replaceObject(t *testing.T, c *testenv.Cluster, old, other client.Object) {
 	}
 }
 
-// A policy of that name without our label stays as it is, whatever rules come and go.
+// The manager never changes a policy of this name without Readygate's label.
 func testAForeignPolicyIsLeftAlone(t *testing.T, c *testenv.Cluster) {
 	theirs := admission.TaintNewNodesPolicy()
 	theirs.Labels = nil
@@ -186,13 +186,13 @@ func testAForeignPolicyIsLeftAlone(t *testing.T, c *testenv.Cluster) {
 		t.Fatal(err)
 	}
 	if now.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("it was written: %v", now.ManagedFields)
+		t.Errorf("the policy was written: %v", now.ManagedFields)
 	}
 	replaceObject(t, c, theirs, admission.TaintNewNodesPolicy())
 }
 
-// Without the right to write the policy, a new rule is not covered and a deleted one stays,
-// and both say why. Nobody has to tell the manager that it may write again.
+// Without the permission to write the policy, a new rule is not covered and a deleted one stays, and both report why. The
+// manager retries, so it uses a restored permission without an event.
 func testTheManagerMayNotWrite(t *testing.T, c *testenv.Cluster) {
 	before, during := testenv.Rule("refused-before"), testenv.Rule("refused-during")
 	createCovered(t, c, before)
@@ -209,21 +209,21 @@ func testTheManagerMayNotWrite(t *testing.T, c *testenv.Cluster) {
 	if err := c.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	c.EventuallyRule(t, before.Name, "waits, and says what for", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, before.Name, "waiting, with the reason", func(r *v1alpha1.NodeReadinessRule) bool {
 		enforced := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
 		return enforced != nil && strings.Contains(enforced.Message, "rejected the request to write the policy")
 	})
 	c.Patch(t, role, func() { role.Rules = rights })
-	mended := time.Now()
+	fixed := time.Now()
 	c.EventuallyRule(t, during.Name, "covered", covered)
 	gone(t, c, before)
-	if took := time.Since(mended); took > 30*time.Second {
-		t.Errorf("it took %v until the manager tried again", took)
+	if took := time.Since(fixed); took > 30*time.Second {
+		t.Errorf("the manager retried after %v", took)
 	}
 }
 
-// The guide selects by a label that no kubelet may set. The rule says so, with the flag that
-// helps, and the node is tainted in the request that sets the label.
+// The guide selects by a label that kubelets may not set. The rule reports this, with the kubelet flag, and a node gets
+// the taint in the request that sets the label.
 func testALabelThatComesLater(t *testing.T, c *testenv.Cluster) {
 	data, err := os.ReadFile(filepath.Join(testenv.Root(), "examples", "cni-readiness", "network-readiness-rule.yaml"))
 	if err != nil {
@@ -237,7 +237,7 @@ func testALabelThatComesLater(t *testing.T, c *testenv.Cluster) {
 	wantReason(t, c, name, v1alpha1.ReasonLabelNotSetByKubelet, "node-role.kubernetes.io/worker",
 		"--register-with-taints=readiness.k8s.io/NetworkReady=pending:NoSchedule")
 	rule := ruleOf(t, c, name)
-	testenv.Eventually(t, "the label to be enough", func(context.Context) error { // nothing says when the policy has settled
+	testenv.Eventually(t, "a request with the label to add the taint", func(context.Context) error { // no condition shows when the policy has settled
 		node := testenv.Node("later-"+string(uuid.NewUUID()), nil)
 		c.Create(t, node)
 		c.Patch(t, node, func() { node.Labels = map[string]string{"node-role.kubernetes.io/worker": ""} })
@@ -248,8 +248,8 @@ func testALabelThatComesLater(t *testing.T, c *testenv.Cluster) {
 	})
 }
 
-// A rule that is too long never fits. One that does not fit beside older ones does when one
-// of those is gone.
+// A rule that is too long never fits into the policy. A rule without room after older ones fits when one of those is
+// deleted.
 func testNoRoom(t *testing.T, c *testenv.Cluster) {
 	long := func(name string, values int) *v1alpha1.NodeReadinessRule {
 		return testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
@@ -286,7 +286,7 @@ func testNoRoom(t *testing.T, c *testenv.Cluster) {
 	wantCreated(t, c, last, "last")
 }
 
-// A preview is not covered, nor is a rule in conflict; both are when that has changed.
+// A rule in dry run or in conflict is not covered until that changes.
 func TestTaintedAtCreationIsTrueOnlyForEnforcedRules(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -310,7 +310,7 @@ func TestTaintedAtCreationIsTrueOnlyForEnforcedRules(t *testing.T) {
 	}
 	c.Patch(t, younger, func() { younger.Spec.DryRun = true })
 	wantReason(t, c, younger.Name, v1alpha1.ReasonDryRun)
-	testenv.Eventually(t, "a policy without the preview", func(ctx context.Context) error {
+	testenv.Eventually(t, "a policy without the rule in dry run", func(ctx context.Context) error {
 		obj := admission.TaintNewNodesPolicy()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
@@ -322,13 +322,13 @@ func TestTaintedAtCreationIsTrueOnlyForEnforcedRules(t *testing.T) {
 	})
 }
 
-// withoutTheAPI takes MutatingAdmissionPolicy away from an API server: as in a Kubernetes
-// that does not have it yet, there is neither the resource nor the plugin.
+// withoutTheAPI starts an API server without MutatingAdmissionPolicy: as in an older Kubernetes version, it has neither
+// the resource nor the admission plugin.
 const withoutTheAPI = "--disable-admission-plugins=MutatingAdmissionPolicy " +
 	"--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false"
 
-// Without the API all works but the taint at creation; and after the cluster is upgraded, that also. Not in
-// parallel: the environment says which binaries are started.
+// Without the API only the taint at creation does not work, and after an upgrade of the cluster it does. Not in
+// parallel: environment variables select the binaries.
 func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 	setFlags := scriptedAPIServer(t)
 	setFlags(withoutTheAPI)
@@ -354,7 +354,7 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 	}
 	gone(t, c, deleted)
 	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("deleting a rule took %v: nothing was to be waited for", took)
+		t.Errorf("deleting a rule took %v, must not wait for the settle time", took)
 	}
 	c.EventuallyNode(t, deleted.Name, "free", free(deleted))
 
@@ -363,12 +363,12 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 	for _, obj := range []client.Object{admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()} {
 		c.Create(t, obj)
 	}
-	createCovered(t, c, testenv.Rule("api-later")) // asks at once, not only in a minute
+	createCovered(t, c, testenv.Rule("api-later")) // looks up the API at once, not only after a minute
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 	wantCreated(t, c, rule, "api-created")
 }
 
-// scriptedAPIServer lets API servers of this test get flags that are set before their start.
+// scriptedAPIServer returns a function that sets flags for the API servers that this test starts later.
 func scriptedAPIServer(t *testing.T) func(flags string) {
 	t.Helper()
 	binaries, dir := testenv.Binaries(), t.TempDir()
@@ -378,7 +378,7 @@ func scriptedAPIServer(t *testing.T) func(flags string) {
 	t.Setenv("KUBEBUILDER_ASSETS", dir)
 	return func(flags string) {
 		script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" %s\n", filepath.Join(binaries, "kube-apiserver"), flags)
-		if err := os.WriteFile(filepath.Join(dir, "kube-apiserver"), []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(filepath.Join(dir, "kube-apiserver"), []byte(script), 0o700); err != nil { //nolint:gosec // executable
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// settleTime is how long the manager waits by default.
+// settleTime is the default of --policy-settle-time.
 const settleTime = 5 * time.Second
 
 const (
@@ -28,7 +28,7 @@ const (
 	isSettling = "False " + v1alpha1.ReasonProgressing
 )
 
-// diary is all that the condition TaintedAtCreation of a rule has said since it was opened.
+// diary has all statuses and reasons of the condition TaintedAtCreation of a rule since it was opened.
 type diary struct {
 	rule string
 
@@ -36,7 +36,7 @@ type diary struct {
 	said []string
 }
 
-// keepDiary sees every write of the rule's status until the test ends.
+// keepDiary records each write of the rule's status until the test ends.
 func keepDiary(t *testing.T, c *testenv.Cluster, rule string) *diary {
 	t.Helper()
 	d := &diary{rule: rule}
@@ -66,25 +66,25 @@ func (d *diary) write(rule *v1alpha1.NodeReadinessRule) {
 	d.said = slices.Compact(append(d.said, fmt.Sprintf("%s %s", condition.Status, condition.Reason)))
 }
 
-// want waits until the diary ends like this, and wants that to be all that it says.
+// want waits until the diary ends with these entries, and checks that it has no others.
 func (d *diary) want(t *testing.T, entries ...string) {
 	t.Helper()
 	testenv.Eventually(t, d.rule+": "+entries[len(entries)-1], func(context.Context) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if len(d.said) < len(entries) || d.said[len(d.said)-1] != entries[len(entries)-1] {
-			return fmt.Errorf("said %v", d.said)
+			return fmt.Errorf("entries %v", d.said)
 		}
 		return nil
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.Equal(d.said, entries) {
-		t.Errorf("%s said %v, want %v", d.rule, d.said, entries)
+		t.Errorf("%s: entries %v, want %v", d.rule, d.said, entries)
 	}
 }
 
-// policyWrites are the times at which the manager began to write the policy.
+// policyWrites returns the times at which the manager began to write the policy.
 func policyWrites(t *testing.T, c *testenv.Cluster) []time.Time {
 	t.Helper()
 	var times []time.Time
@@ -96,18 +96,18 @@ func policyWrites(t *testing.T, c *testenv.Cluster) []time.Time {
 	return times
 }
 
-// wantSettled wants the rule to be called covered no earlier than the settle time after the
-// last write of the policy. Conditions tell whole seconds.
+// wantSettled checks that the rule is covered no earlier than the settle time after the last write of the policy. Times
+// of conditions have whole seconds.
 func wantSettled(t *testing.T, c *testenv.Cluster, rule string) {
 	t.Helper()
 	writes := policyWrites(t, c)
 	since := coveredSince(ruleOf(t, c, rule))
 	if settled := since.Add(time.Second).Sub(writes[len(writes)-1]); settled < settleTime {
-		t.Errorf("%s is called covered %v after the policy was written", rule, settled-time.Second)
+		t.Errorf("%s is covered %v after the policy was written", rule, settled-time.Second)
 	}
 }
 
-// The life of two rules with one manager after another, as the settle time shows in it.
+// Two rules are created and deleted under two successive managers.
 func TestTaintedAtCreationAndDeletionWaitForTheSettleTime(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -123,18 +123,18 @@ func TestTaintedAtCreationAndDeletionWaitForTheSettleTime(t *testing.T) {
 	wantSettled(t, c, a.Name)
 	diaryOfA.want(t, said...)
 
-	// Another rule does not unsettle it.
+	// Another rule does not restart its settle time.
 	createCovered(t, c, b)
 	wantSettled(t, c, b.Name)
 	diaryOfB.want(t, said...)
 	diaryOfA.want(t, said...)
 
-	// Nor does a new manager, which finds nothing to write.
+	// A new manager, which does not write the policy, does not restart it either.
 	written := len(policyWrites(t, c))
 	manager.Kill()
 	c.Create(t, testenv.Node("settle", testenv.Pool(a.Name)))
 	c.StartProcess(t, testenv.ManagerUser)
-	c.EventuallyRule(t, a.Name, "looked at by the new manager", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.Summary.Held == 1 })
+	c.EventuallyRule(t, a.Name, "reconciled by the new manager", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.Summary.Held == 1 })
 	diaryOfA.want(t, said...)
 	diaryOfB.want(t, said...)
 	if n := len(policyWrites(t, c)); n > written {
@@ -142,7 +142,7 @@ func TestTaintedAtCreationAndDeletionWaitForTheSettleTime(t *testing.T) {
 	}
 
 	for i, edit := range policyEdits(a) {
-		t.Run("an edit of "+edit.of+" is put back", func(t *testing.T) {
+		t.Run("an edit of "+edit.of+" is reverted", func(t *testing.T) {
 			wantPutBack(t, c, edit.change)
 			said = append(said, isSettling, isCovered)
 			diaryOfA.want(t, said...)
@@ -158,7 +158,7 @@ type policyEdit struct {
 	change func(*admissionv1.MutatingAdmissionPolicySpec)
 }
 
-// policyEdits change what the policy does to nodes of the rule, in all its parts.
+// policyEdits returns edits of all parts of the policy that change its effect on nodes of the rule.
 func policyEdits(rule *v1alpha1.NodeReadinessRule) []policyEdit {
 	return []policyEdit{
 		{"the rule", func(s *admissionv1.MutatingAdmissionPolicySpec) {
@@ -176,7 +176,7 @@ func policyEdits(rule *v1alpha1.NodeReadinessRule) []policyEdit {
 	}
 }
 
-// wantPutBack edits the policy and waits until it says what it said before.
+// wantPutBack edits the policy and waits until the edit is reverted.
 func wantPutBack(t *testing.T, c *testenv.Cluster, change func(*admissionv1.MutatingAdmissionPolicySpec)) {
 	t.Helper()
 	obj := admission.TaintNewNodesPolicy()
@@ -192,19 +192,19 @@ func wantPutBack(t *testing.T, c *testenv.Cluster, change func(*admissionv1.Muta
 	if err := c.Client.Update(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, "the policy to be put back", func(ctx context.Context) error {
+	testenv.Eventually(t, "the edit to be reverted", func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, key, obj); err != nil {
 			return err
 		}
 		if !admission.ReadTaintNewNodes(&obj.Spec).Equal(before) {
-			return fmt.Errorf("it says %+v", obj.Spec)
+			return fmt.Errorf("the spec is %+v", obj.Spec)
 		}
 		return nil
 	})
 }
 
-// Nodes join all the time, tainted by an API server that does not know of the deletion yet.
-// The rule stays for as long, and when it goes, nothing of it is left.
+// Nodes join continuously, and an API server with the old policy adds the taint. The rule stays for as long, and when
+// it is removed, all nodes are clean.
 func testADeletedRuleSettles(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	taintNewNodes := joinUntil(t, c.Client, rule, "settle-deleted", func() {
 		if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -221,15 +221,15 @@ func testADeletedRuleSettles(t *testing.T, c *testenv.Cluster, rule *v1alpha1.No
 		}
 	}
 	if waited := dropped.Sub(taken); waited < settleTime {
-		t.Errorf("the finalizer went %v after the rule was taken out of the policy", waited)
+		t.Errorf("the finalizer was removed %v after the rule was removed from the policy", waited)
 	}
 	if taintNewNodes.held == 0 || taintNewNodes.free == 0 {
-		t.Errorf("%d nodes were created with the taint and %d free: the test looked at the wrong time", taintNewNodes.held, taintNewNodes.free)
+		t.Errorf("%d nodes were created with the taint and %d without: want both", taintNewNodes.held, taintNewNodes.free)
 	}
 	wantNothingLeft(t, c, rule)
 }
 
-// taintNewNodes counts nodes by what the answer to their creation said.
+// taintNewNodes counts nodes that were created with and without the taint.
 type taintNewNodes struct{ held, free int }
 
 // joinUntil creates nodes that the rule selects until the other function returns.
@@ -261,7 +261,7 @@ func joinUntil(t *testing.T, as client.Client, rule *v1alpha1.NodeReadinessRule,
 	return b
 }
 
-// wantNothingLeft waits until no node carries anything of the rule.
+// wantNothingLeft waits until no node has the taint or a record of the rule.
 func wantNothingLeft(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	testenv.Eventually(t, "nodes without a trace of "+rule.Name, func(ctx context.Context) error {
@@ -278,7 +278,7 @@ func wantNothingLeft(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadin
 	})
 }
 
-// A record that an API server put on which did not know yet that the rule is gone.
+// An API server with the old policy adds the taint and the record of a deleted rule.
 func TestARecordOfADeletedRuleIsRemoved(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -299,12 +299,12 @@ func TestARecordOfADeletedRuleIsRemoved(t *testing.T) {
 	}
 	got := c.EventuallyNode(t, id, "swept", free(ghost))
 	if holdOf(got, rule) != "taint created" {
-		t.Errorf("the rule that exists lost its hold: %v %v", got.Spec.Taints, got.Annotations)
+		t.Errorf("the taint or the record of the existing rule is gone: %v %v", got.Spec.Taints, got.Annotations)
 	}
 }
 
-// Two API servers, of which the manager writes through one. What its rules say is true of
-// nodes that join through the other.
+// The manager writes through one of two API servers. The conditions of its rules are true for nodes that join through the
+// other one.
 func TestTaintedAtCreationIsTrueForEveryAPIServer(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -315,7 +315,7 @@ func TestTaintedAtCreationIsTrueForEveryAPIServer(t *testing.T) {
 	c.StartProcess(t, testenv.ManagerUser)
 	for round := range 3 {
 		rules := make([]*v1alpha1.NodeReadinessRule, 10)
-		for i := range rules { // all at once: of some, the status is first written when the policy is
+		for i := range rules { // concurrently: the first status write of some rules is at the time of the policy write
 			rules[i] = testenv.Rule(fmt.Sprintf("replica-%d-%d", round, i))
 			c.Create(t, rules[i])
 		}
@@ -328,8 +328,8 @@ func TestTaintedAtCreationIsTrueForEveryAPIServer(t *testing.T) {
 	}
 }
 
-// wantBurstHeld creates nodes through the other API server as soon as the rule says that
-// new nodes are tainted at creation. All of them are to be created with the taint.
+// wantBurstHeld creates nodes through the other API server as soon as TaintedAtCreation is True, and checks that all are
+// created with the taint.
 func wantBurstHeld(t *testing.T, c *testenv.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -349,8 +349,8 @@ func wantBurstHeld(t *testing.T, c *testenv.Cluster, other client.Client, rule *
 	}
 }
 
-// wantGoneEverywhere deletes the rule while nodes join through the other API server. When the
-// rule is gone, nobody puts its taint on any more.
+// wantGoneEverywhere deletes the rule while nodes join through the other API server. When the rule is gone, no API server
+// adds its taint any more.
 func wantGoneEverywhere(t *testing.T, c *testenv.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	joined := joinUntil(t, other, rule, rule.Name+"-deleted", func() {
@@ -365,7 +365,7 @@ func wantGoneEverywhere(t *testing.T, c *testenv.Cluster, other client.Client, r
 			t.Fatal(err)
 		}
 		if !free(rule)(node) {
-			t.Errorf("the rule is gone, and the %s API server puts on %v", name, node.Spec.Taints)
+			t.Errorf("the rule is gone, but the %s API server adds %v", name, node.Spec.Taints)
 		}
 	}
 	t.Logf("while %s was deleted, the other API server bore %d nodes held and %d free", rule.Name, joined.held, joined.free)

@@ -19,8 +19,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// There is no manager, and an API server that has just started: nodes try to join from
-// before it listens, and the first one that it lets in is held like all others.
+// No manager runs, and an API server has just started. Nodes try to join before it listens, and all nodes are created
+// with the taint, the first one included.
 func TestFirstNodeAfterAPIServerStartIsTainted(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -29,7 +29,7 @@ func TestFirstNodeAfterAPIServerStartIsTainted(t *testing.T) {
 	}
 	manager := c.StartProcess(t, testenv.ManagerUser)
 	rule := testenv.Rule("start")
-	for i := range 20 { // it is not alone, so there is something to compile
+	for i := range 20 { // more rules, so that the policy takes time to compile
 		c.Create(t, testenv.Rule(fmt.Sprintf("start-%02d", i)))
 	}
 	createCovered(t, c, rule)
@@ -42,20 +42,20 @@ func TestFirstNodeAfterAPIServerStartIsTainted(t *testing.T) {
 	if err := c.Client.List(t.Context(), &nodes); err != nil {
 		t.Fatal(err)
 	}
-	for i := range nodes.Items { // those too whose answer was lost
+	for i := range nodes.Items { // also nodes whose response was lost
 		if got := holdOf(&nodes.Items[i], rule); got != "taint created" {
 			t.Errorf("%s was created with %q", nodes.Items[i].Name, got)
 		}
 	}
 }
 
-// arrivals is what came of nodes that tried to join from before the API server listened.
+// arrivals has the results of nodes that tried to join from before the API server listened.
 type arrivals struct {
 	nodes        int
 	first, ready time.Duration
 }
 
-// joinAtStart kills the API server and starts it again while nodes try to join without pause.
+// joinAtStart kills the API server and starts it again while nodes continuously try to join.
 func joinAtStart(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule, prefix string) arrivals {
 	t.Helper()
 	if err := c.KillAPIServer(); err != nil {
@@ -99,9 +99,9 @@ func joinAtStart(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessR
 	return a
 }
 
-// Rules come and go, so the policy is written all the time, while API server and manager are
-// killed at random moments. From when a rule says that new nodes are tainted at creation until somebody
-// deletes it, the answer to every creation is tainted. With -short each is killed once.
+// Rules are created and deleted, so the policy is written continuously, while API server and manager are killed at random
+// moments. While TaintedAtCreation of a rule is True and the rule is not deleted, all nodes are created with the taint.
+// With -short each is killed once.
 func TestNewNodesAreTaintedAtCreationDespiteCrashes(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -125,7 +125,7 @@ func TestNewNodesAreTaintedAtCreationDespiteCrashes(t *testing.T) {
 		manager.Kill()
 		manager = c.StartProcess(t, testenv.ManagerUser)
 	}
-	testenv.Eventually(t, "enough to look at", func(context.Context) error {
+	testenv.Eventually(t, "enough rules and nodes", func(context.Context) error {
 		if h.turns.Load() < 10 || h.checks.Load() < 500 {
 			return errors.New("not yet")
 		}
@@ -136,7 +136,7 @@ func TestNewNodesAreTaintedAtCreationDespiteCrashes(t *testing.T) {
 	t.Logf("%d rules came and went; %d creations of covered nodes", h.turns.Load(), h.checks.Load())
 }
 
-// hubbub is everything happening at once.
+// hubbub creates and deletes rules and nodes concurrently.
 type hubbub struct {
 	t             *testing.T
 	c             *testenv.Cluster
@@ -146,7 +146,7 @@ type hubbub struct {
 	covered map[*v1alpha1.NodeReadinessRule]bool
 }
 
-// promised are the rules that have said that new nodes are tainted at creation, and that nobody has deleted.
+// promised returns the rules whose TaintedAtCreation was True and that are not deleted.
 func (h *hubbub) promised() map[*v1alpha1.NodeReadinessRule]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,11 +163,11 @@ func (h *hubbub) promise(rule *v1alpha1.NodeReadinessRule, holds bool) {
 	}
 }
 
-// comeAndGo creates a rule and deletes it a moment after it is covered, again and again.
+// comeAndGo repeatedly creates a rule, and deletes it shortly after it is covered.
 func (h *hubbub) comeAndGo(ctx context.Context, name string) {
 	for ; ctx.Err() == nil; h.turns.Add(1) {
 		rule := testenv.Rule(name, func(r *v1alpha1.NodeReadinessRule) {
-			r.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": "hubbub"} // each selects every node
+			r.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"pool": "hubbub"} // each rule selects all nodes
 		})
 		untilDone(ctx, func() error { return h.c.Client.Create(ctx, rule) })
 		untilDone(ctx, func() error {
@@ -189,7 +189,7 @@ func (h *hubbub) comeAndGo(ctx context.Context, name string) {
 	}
 }
 
-// join creates nodes one after the other and holds each answer against what is promised.
+// join creates nodes one after the other, and checks that each response has the taints of the promised rules.
 func (h *hubbub) join(ctx context.Context, prefix string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		node := testenv.Node(fmt.Sprintf("%s-%06d", prefix, i), testenv.Pool("hubbub"))
@@ -208,7 +208,7 @@ func (h *hubbub) join(ctx context.Context, prefix string) {
 				h.t.Errorf("%s is covered, and %s is created with %q", rule.Name, node.Name, got)
 			}
 		}
-		_ = h.c.Client.Delete(ctx, node) // what stays is in nobody's way
+		_ = h.c.Client.Delete(ctx, node) // a node that stays does no harm
 		pause(ctx, 5*time.Millisecond)
 	}
 }

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// podsPerNode fill a node: until the last node is released, there are pods that want it.
+	// podsPerNode is the number of pods that fill a node: until the last node is released, pods wait for it.
 	podsPerNode = 4
-	// reportAfter is how long a node could take pods before its network is up.
+	// reportAfter is the time from the creation of a node until its network is reported.
 	reportAfter = 3 * time.Second
 )
 
-// The real scheduler, 800 waiting pods, and 200 nodes that join in bursts while the manager is
-// killed again and again and the API server is restarted twice: no pod is bound to a node
-// before the rule releases it, and all have a node in the end.
+// With the real scheduler, 800 pods wait, and 200 nodes join in bursts while the manager is killed repeatedly and the API
+// server is restarted twice. No pod is bound to a node before the rule releases the node, and all pods are bound at the
+// end.
 //
 // With -short, and without the policies, 20 nodes join in four bursts while 80 pods wait. The test sets Ready
 // and removes the not-ready taint; controller manager and KWOK do not run.
@@ -42,17 +42,17 @@ func TestNoPodIsEarlyWhileManyNodesJoin(t *testing.T) {
 			t.Errorf("%d of %d nodes were created without the taint", s.nodes-s.witness.createdHeld, s.nodes)
 		}
 	})
-	t.Run("without them some are, so this test can fail", func(t *testing.T) {
+	t.Run("without the policies some pods are early: this test can fail", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("make test-all runs it")
 		}
 		if _, early := runJoinStorm(t, false, true); len(early) == 0 {
-			t.Error("no early pod: whatever kept them away, it was not the policies")
+			t.Error("no early pod: the result of this test does not depend on the policies")
 		}
 	})
 }
 
-// joinStorm is a fleet that joins while all that could keep pods away from it breaks.
+// joinStorm is a fleet of nodes that join while the manager and the API server fail.
 type joinStorm struct {
 	c       *testenv.Cluster
 	t       *testing.T
@@ -76,8 +76,8 @@ func runJoinStorm(t *testing.T, policies, small bool) (s *joinStorm, early []str
 	for burst := range s.bursts {
 		s.burst(burst)
 	}
-	// That they run is not asked for: on a busy machine KWOK forgets pods that were bound to a
-	// node before it knew the node.
+	// The test does not require that pods run: on a busy machine KWOK ignores pods that were bound to a node before KWOK
+	// received the node.
 	s.witness.eventually(t, "all nodes released and all pods bound", func(w *witness) bool {
 		return len(w.released) == s.nodes && len(w.bound) == s.pods
 	})
@@ -89,7 +89,7 @@ func runJoinStorm(t *testing.T, policies, small bool) (s *joinStorm, early []str
 	return s, early
 }
 
-// newJoinStorm returns when all pods wait, and nodes may join.
+// newJoinStorm returns when all pods wait.
 func newJoinStorm(t *testing.T, policies, small bool) *joinStorm {
 	t.Helper()
 	c := testenv.StartCluster(t)
@@ -141,8 +141,8 @@ func (s *joinStorm) createPods() {
 	wait.Wait()
 }
 
-// burst lets nodes join, and returns when they had their chance to get pods. Every other
-// time no manager is there to hold them, and twice the API server has just been started.
+// burst creates nodes, and returns after the time in which the scheduler could bind pods to them. In every other burst no
+// manager runs, and in two the API server has just started.
 func (s *joinStorm) burst(burst int) {
 	s.t.Helper()
 	alone, restart := burst%2 == 1, burst%4 == 3
@@ -168,13 +168,13 @@ func (s *joinStorm) burst(burst int) {
 	}
 	joins.Wait()
 	s.witness.eventually(s.t, "nodes that could take pods", func(w *witness) bool { return len(w.open) == (burst+1)*size })
-	pause(s.t.Context(), reportAfter/2) // the scheduler's chance
+	pause(s.t.Context(), reportAfter/2) // time for the scheduler
 	if alone {
 		s.manager = s.c.StartProcess(s.t, testenv.ManagerUser)
 	}
 }
 
-// join creates a node that is selected at creation, and tries until it is there.
+// join creates a node that the rule selects, and retries until it exists.
 func (s *joinStorm) join(ctx context.Context, name string) {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("4"),
@@ -189,7 +189,7 @@ func (s *joinStorm) join(ctx context.Context, name string) {
 			}
 		}))
 		if apierrors.IsAlreadyExists(err) {
-			return nil // the answer was lost, not the request
+			return nil // only the response was lost
 		}
 		return err
 	})
@@ -198,8 +198,7 @@ func (s *joinStorm) join(ctx context.Context, name string) {
 	}
 }
 
-// removeNotReady removes the taint that every new node has, as the controller manager does for nodes that are
-// Ready.
+// removeNotReady removes the not-ready taint of new nodes, as the controller manager does for Ready nodes.
 func (s *joinStorm) removeNotReady(ctx context.Context, name string) error {
 	var node corev1.Node
 	if err := s.c.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
@@ -209,7 +208,7 @@ func (s *joinStorm) removeNotReady(ctx context.Context, name string) error {
 	return s.c.Client.Update(ctx, &node)
 }
 
-// report says of each node that its network is up, a while after it could take pods.
+// report sets the network condition of each node, reportAfter after its creation.
 func (s *joinStorm) report(ctx context.Context) {
 	var reports sync.WaitGroup
 	defer reports.Wait()
@@ -226,7 +225,7 @@ func (s *joinStorm) report(ctx context.Context) {
 	}
 }
 
-// untilDone repeats what fails while the API server is away.
+// untilDone repeats a request that fails while the API server is down.
 func untilDone(ctx context.Context, try func() error) {
 	for ctx.Err() == nil && try() != nil {
 		pause(ctx, 50*time.Millisecond)

@@ -16,10 +16,10 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// covered says whether nodes are created with the rule's taint.
+// covered reports whether TaintedAtCreation of the rule is True.
 var covered = testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive)
 
-// createCovered makes the rule and waits until new nodes are tainted at creation.
+// createCovered creates the rule and waits until TaintedAtCreation is True.
 func createCovered(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Create(t, rule)
@@ -30,13 +30,13 @@ func recordKey(rule *v1alpha1.NodeReadinessRule) string {
 	return v1alpha1.HoldPrefix + string(rule.UID)
 }
 
-// kubelet is the identity of the kubelet of a node.
+// kubelet returns a client with the identity of the kubelet of a node.
 func kubelet(t *testing.T, c *testenv.Cluster, node string) client.Client {
 	t.Helper()
 	return c.As(t, "system:node:"+node, "system:nodes", "system:authenticated")
 }
 
-// holdOf is what of a rule is on the node: its taint, and the origin in its record.
+// holdOf describes what the node has of a rule: its taint, and the origin in its ownership record.
 func holdOf(node *corev1.Node, rule *v1alpha1.NodeReadinessRule) string {
 	var hold []string
 	for _, taint := range node.Spec.Taints {
@@ -51,7 +51,7 @@ func holdOf(node *corev1.Node, rule *v1alpha1.NodeReadinessRule) string {
 	return strings.Join(hold, " ")
 }
 
-// What the API server answers to the creation itself is tainted: nobody could come before.
+// The response to the creation of a node has the taint, so no pod can be scheduled before.
 func TestNewNodeIsCreatedWithTheTaint(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -64,7 +64,7 @@ func TestNewNodeIsCreatedWithTheTaint(t *testing.T) {
 		change     func(*corev1.Node)
 		want       string
 	}{
-		{name: "created by somebody", node: name + "-0", as: c.Client, want: "taint created"},
+		{name: "created by another client", node: name + "-0", as: c.Client, want: "taint created"},
 		{name: "registered by a kubelet", node: name + "-1", as: kubelet(t, c, name+"-1"), want: "taint created"},
 		{name: "registered with the taint already", node: name + "-2", as: kubelet(t, c, name+"-2"), change: testenv.WithTaint(testenv.TaintKey(name)), want: "taint"},
 		{name: "with its condition already", node: name + "-3", as: kubelet(t, c, name+"-3"), change: reports(corev1.ConditionTrue)},
@@ -93,8 +93,8 @@ func reports(status corev1.ConditionStatus) func(*corev1.Node) {
 	}
 }
 
-// A created node is released when its condition comes, and the release is final: nothing puts
-// the taint back in the very request that takes it off.
+// A node that was created with the taint is released when its condition is True. The policy does not add the taint again in
+// the request that removes it.
 func TestNodeTaintedAtCreationIsReleased(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -119,8 +119,7 @@ func TestNodeTaintedAtCreationIsReleased(t *testing.T) {
 	})
 }
 
-// A label that makes a rule select a node that is there already: the taint is put on in that
-// very request, where that is right.
+// A request that sets a label, so that a rule selects an existing node, also adds the taint if the rule must hold the node.
 func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -157,13 +156,13 @@ func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 				t.Errorf("labelled with %q, want %q: %v %v", got, tc.want, node.Spec.Taints, node.Annotations)
 			}
 			c.Patch(t, node, func() { node.Labels = nil })
-			c.EventuallyNode(t, node.Name, "let go", func(n *corev1.Node) bool { return holdOf(n, tc.rule) == "" })
+			c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return holdOf(n, tc.rule) == "" })
 		})
 	}
 }
 
-// A kubelet may not change its taints, and must not be refused because a policy does: the
-// manager taints the node a moment later.
+// A kubelet may not change taints, and the API server must not reject its request because the policy adds one: the manager
+// taints the node shortly after.
 func TestKubeletMayLabelItsNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -175,16 +174,16 @@ func TestKubeletMayLabelItsNode(t *testing.T) {
 	base := node.DeepCopy()
 	node.Labels = testenv.Pool(rule.Name)
 	if err := as.Patch(t.Context(), node, client.MergeFrom(base)); err != nil {
-		t.Fatalf("refused: %v", err)
+		t.Fatalf("rejected: %v", err)
 	}
 	if got := holdOf(node, rule); got != "" {
-		t.Errorf("the request itself put %q on", got)
+		t.Errorf("the request itself added %q", got)
 	}
 	c.EventuallyNode(t, node.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
 }
 
-// Through nodes/status labels can be changed, but not taints: a record of a taint that was
-// dropped would be a false one.
+// A write of nodes/status can change labels, but not taints. The policy must not add a record there: its taint would be
+// dropped.
 func TestALabelSetThroughTheStatusLeavesNoFalseRecord(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -198,10 +197,10 @@ func TestALabelSetThroughTheStatusLeavesNoFalseRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node.Labels["pool"] != rule.Name {
-		t.Fatalf("labels are %v: this test needs another way", node.Labels)
+		t.Fatalf("labels are %v: nodes/status does not change labels", node.Labels)
 	}
 	if got := holdOf(node, rule); got != "" {
-		t.Errorf("the request itself put %q on", got)
+		t.Errorf("the request itself added %q", got)
 	}
 	c.EventuallyNode(t, node.Name, "held", func(n *corev1.Node) bool { return holdOf(n, rule) == "taint added" })
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// A policy that the manager may not read, or that somebody has made theirs, still puts taints
-// on nodes: a deleted rule is not called gone while it may be in there.
+// A policy that the manager may not read, or whose label was changed, still adds taints to nodes: a deleted rule keeps
+// its finalizer while the policy may contain it.
 func TestARuleKeepsItsFinalizerWhileThePolicyNamesIt(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -36,37 +36,37 @@ func TestARuleKeepsItsFinalizerWhileThePolicyNamesIt(t *testing.T) {
 	}{
 		"the manager may not read it": {func(t *testing.T) func() { return withoutRights(t, c, "get") }, "rejected the request to read the policy"},
 		"its label was changed": {func(t *testing.T) func() {
-			relabel(t, c, "somebody")
+			relabel(t, c, "another-project")
 			return func() { relabel(t, c, admission.PartOf) }
 		}, "the manager does not change it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := testenv.Rule(nameOf(t))
 			createCovered(t, c, rule)
-			mend := tc.change(t)
+			restore := tc.change(t)
 			if err := c.Client.Delete(t.Context(), rule); err != nil {
 				t.Fatal(err)
 			}
-			c.EventuallyRule(t, rule.Name, "waits, and says what for", func(r *v1alpha1.NodeReadinessRule) bool {
+			c.EventuallyRule(t, rule.Name, "waiting, with the reason", func(r *v1alpha1.NodeReadinessRule) bool {
 				enforced := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionEnforced)
 				return enforced != nil && strings.Contains(enforced.Message, tc.words)
 			})
-			pause(t.Context(), 4*time.Second) // longer than it takes to settle
+			pause(t.Context(), 4*time.Second) // longer than the settle time
 			wantNamed(t, c, rule)
-			mend()
+			restore()
 			gone(t, c, rule)
 			if named(t, c, rule) {
-				t.Error("the rule is gone, and the policy names it still")
+				t.Error("the rule is gone, but the policy still names it")
 			}
 		})
 	}
 }
 
-// wantNamed wants the rule to be there as long as the policy names it.
+// wantNamed checks that the policy names the rule and that the rule exists.
 func wantNamed(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	if !named(t, c, rule) {
-		t.Fatal("the policy does not name the rule: this test shows nothing")
+		t.Fatal("the policy does not name the rule")
 	}
 	ruleOf(t, c, rule.Name)
 }
@@ -86,8 +86,7 @@ func relabel(t *testing.T, c *testenv.Cluster, partOf string) {
 	c.Patch(t, obj, func() { obj.Labels[admission.PartOfLabel] = partOf })
 }
 
-// withoutRights takes a verb on policies away from the manager, until the returned function
-// is called.
+// withoutRights removes a verb on policies from the manager's role, until the returned function is called.
 func withoutRights(t *testing.T, c *testenv.Cluster, verb string) func() {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: admission.ManagerAccount}}
@@ -103,8 +102,8 @@ func withoutRights(t *testing.T, c *testenv.Cluster, verb string) func() {
 	return func() { c.Patch(t, role, func() { role.Rules = rights }) }
 }
 
-// A refusal is tried again and again, and said once: a rule that seems to settle each time
-// would be written each time.
+// The manager retries a rejected policy write, and reports it once: the status of a rule must not change with each
+// attempt.
 func TestARejectedPolicyWriteIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -114,13 +113,13 @@ func TestARejectedPolicyWriteIsReportedOnce(t *testing.T) {
 	p := c.StartProcess(t, testenv.ManagerUser)
 	older := testenv.Rule("older")
 	createCovered(t, c, older)
-	mend := withoutRights(t, c, "update")
+	restore := withoutRights(t, c, "update")
 	refused := testenv.Rule("refused")
 	c.Create(t, refused)
 	wantReason(t, c, refused.Name, v1alpha1.ReasonWriteRefused)
 	wantReason(t, c, older.Name, v1alpha1.ReasonWriteRefused)
 	before, tries := ruleOf(t, c, refused.Name).ResourceVersion, refusals(p)
-	testenv.Eventually(t, "more tries", func(context.Context) error {
+	testenv.Eventually(t, "more attempts", func(context.Context) error {
 		if refusals(p) < tries+3 {
 			return errors.New("not yet")
 		}
@@ -129,15 +128,15 @@ func TestARejectedPolicyWriteIsReportedOnce(t *testing.T) {
 	if after := ruleOf(t, c, refused.Name).ResourceVersion; after != before {
 		t.Errorf("the rule was written while nothing changed: %s, then %s", before, after)
 	}
-	mend()
+	restore()
 	c.EventuallyRule(t, refused.Name, "covered", covered)
 }
 
-// refusals are how often the manager was refused so far.
+// refusals counts the rejected policy writes of the manager.
 func refusals(p *testenv.Process) int { return strings.Count(p.Log(), "writing the policy") }
 
-// Nodes that are created with the taint after the manager saw that the rule only previews are
-// released: an API server may not have seen it yet. Those created before stay as they are.
+// The manager releases nodes that are created with the taint after it has received the change to dry run: an API server
+// may still use the old policy. Nodes that were created before do not change.
 func TestADryRunRuleHoldsNoNewNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

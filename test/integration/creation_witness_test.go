@@ -20,23 +20,22 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// witness sees every change of nodes and pods and remembers the revisions that count. They
-// can be compared: one etcd counts them. It watches through an API server of its own that
-// nobody restarts: one that has just started cannot tell what happened before.
+// witness records revisions of nodes and pods. They can be compared, because all are of one etcd. It watches through a
+// separate API server that is not restarted: an API server that has just started cannot serve earlier events.
 type witness struct {
 	taint  string
-	opened chan string // each node, when nothing but the rule keeps pods away any more
+	opened chan string // each node, when only the rule keeps pods away
 
 	mu          sync.Mutex
-	createdHeld int // nodes that carried the taint in their first revision
+	createdHeld int // nodes with the taint in their first revision
 	open        map[string]bool
 	released    map[string]uint64 // node → first revision with the condition and without the taint
 	waiting     map[string]bool   // pods that the scheduler found no node for
 	bound       map[string]binding
 }
 
-// replica starts one more API server on the same etcd, with these arguments besides, and returns a client of it that
-// may do everything.
+// replica starts one more API server on the same etcd, with these additional arguments, and returns an administrator's
+// client of it.
 func replica(t testing.TB, c *testenv.Cluster, args ...string) client.WithWatch {
 	t.Helper()
 	config, err := c.StartReplica(t.Context(), args...)
@@ -69,7 +68,7 @@ func newWitness(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRu
 	return w
 }
 
-// watchAll sees all events from now until the test ends, and fails it if one may be missing.
+// watchAll calls see for all events until the test ends. The test fails if an event may be missing.
 func watchAll(t *testing.T, reader client.WithWatch, list client.ObjectList, see func(watch.Event)) {
 	t.Helper()
 	if err := reader.List(t.Context(), list); err != nil {
@@ -89,7 +88,7 @@ func watchAll(t *testing.T, reader client.WithWatch, list client.ObjectList, see
 		defer close(done)
 		for event := range events.ResultChan() {
 			if event.Type == watch.Error {
-				t.Errorf("the witness may have missed something: %v", apierrors.FromObject(event.Object))
+				t.Errorf("the witness may have missed events: %v", apierrors.FromObject(event.Object))
 			}
 			see(event)
 		}
@@ -132,7 +131,7 @@ func (w *witness) seePod(pod *corev1.Pod) {
 	}
 }
 
-// verdict is which pods were bound before their node was released.
+// verdict returns the pods that were bound before their node was released.
 func (w *witness) verdict() (early []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +143,7 @@ func (w *witness) verdict() (early []string) {
 	return early
 }
 
-// eventually waits until the witness has seen it.
+// eventually waits until the recorded events satisfy the check.
 func (w *witness) eventually(t *testing.T, what string, seen func(*witness) bool) {
 	t.Helper()
 	testenv.Eventually(t, what, func(context.Context) error {
@@ -158,7 +157,7 @@ func (w *witness) eventually(t *testing.T, what string, seen func(*witness) bool
 	})
 }
 
-// missing names those of all that are not there, if they are few enough to look into.
+// missing names the missing entries, if they are few.
 func missing[V any](all map[string]bool, there map[string]V) string {
 	const few = 5
 	var names []string
@@ -173,7 +172,7 @@ func missing[V any](all map[string]bool, there map[string]V) string {
 	return fmt.Sprintf(" (all but %s)", strings.Join(names, ", "))
 }
 
-// isTrue says whether the node has this condition as True.
+// isTrue reports whether this condition of the node is True.
 func isTrue(node *corev1.Node, conditionType corev1.NodeConditionType) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == conditionType {

@@ -81,7 +81,7 @@ func TestEventsHaveTheReasonsOfTheSharedAPI(t *testing.T) {
 	}
 }
 
-func TestOneChangeOfANodeHasOneEventHoweverManyRulesMakeIt(t *testing.T) {
+func TestOneChangeOfANodeByManyRulesHasOneEvent(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
 	node := testenv.Node(id, testenv.Pool(id))
@@ -102,7 +102,7 @@ func TestOneChangeOfANodeHasOneEventHoweverManyRulesMakeIt(t *testing.T) {
 	note := eventOf(t, c, node, v1alpha1.EventTaintAdded).Note
 	for _, rule := range rules {
 		if want := fmt.Sprintf("Taint '%s:NoSchedule' added by rule '%s'", rule.Spec.Taint.Key, rule.Name); !strings.Contains(note, want) {
-			t.Errorf("the event does not say %q: %s", want, note)
+			t.Errorf("the event does not contain %q: %s", want, note)
 		}
 	}
 }

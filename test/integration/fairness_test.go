@@ -13,15 +13,14 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// nodeWorkers and ruleWorkers limit requests about nodes and rules. Of others there are at most 4 in flight: one each
-// for both policies, for rules for pods and for events.
+// nodeWorkers and ruleWorkers limit requests about nodes and rules. At most 4 other requests are in flight: one for each
+// of the two policies, one for PodReadinessRules and one for events.
 var (
 	nodeWorkers = manager.NewOptions().NodeWorkers
 	otherMost   = manager.NewOptions().RuleWorkers + 4
 )
 
-// crowd is a fleet of nodes that rules select, with a manager that reaches the API server
-// through a proxy.
+// crowd is a fleet of nodes that rules select, with a manager that uses the API server through a proxy.
 type crowd struct {
 	*testenv.Cluster
 	proxy   *testenv.Proxy
@@ -30,7 +29,7 @@ type crowd struct {
 	nodes   int
 }
 
-// newCrowd has so many rules on so many nodes, all released, and waits until all is quiet.
+// newCrowd creates the rules and the nodes, all released, and waits until the manager writes nothing.
 func newCrowd(t *testing.T, rules, nodes int) *crowd {
 	t.Helper()
 	c := &crowd{Cluster: testenv.StartCluster(t), nodes: nodes}
@@ -77,7 +76,7 @@ func (c *crowd) run(t *testing.T) {
 	})
 }
 
-// flip makes the condition of all nodes False, past the proxy.
+// flip sets the condition of all nodes to False, without the proxy.
 func (c *crowd) flip(t *testing.T) {
 	t.Helper()
 	for i := range c.nodes {
@@ -85,7 +84,7 @@ func (c *crowd) flip(t *testing.T) {
 	}
 }
 
-// eventuallyHeld waits until every rule says that it holds so many nodes and has no more to do.
+// eventuallyHeld waits until each rule reports Enforced with this number of held nodes.
 func (c *crowd) eventuallyHeld(t *testing.T, want int) {
 	t.Helper()
 	for _, rule := range c.rules {
@@ -93,13 +92,13 @@ func (c *crowd) eventuallyHeld(t *testing.T, want int) {
 			return testenv.Enforced(r) && int(r.Status.Summary.Selected) == c.nodes && int(r.Status.Summary.Held) == want
 		})
 		if len(got.Status.FailedNodes) > 0 {
-			t.Errorf("%s calls %d nodes failed, first %v", rule.Name, len(got.Status.FailedNodes), got.Status.FailedNodes[0])
+			t.Errorf("%s reports %d failed nodes, first %v", rule.Name, len(got.Status.FailedNodes), got.Status.FailedNodes[0])
 		}
 	}
 }
 
-// wantPatchedOnce says that each node, from this one on, was patched once, and how often
-// every node was: what reached the API server counts.
+// wantPatchedOnce checks that each node, from this one on, was patched once. It returns the number of PATCHes per node
+// that reached the API server.
 func (c *crowd) wantPatchedOnce(t *testing.T, from int) map[string]int {
 	t.Helper()
 	patches := map[string]int{}
@@ -116,15 +115,14 @@ func (c *crowd) wantPatchedOnce(t *testing.T, from int) map[string]int {
 	return patches
 }
 
-// lessNeeded is the work that is not about a node.
+// lessNeeded reports whether a request is not about a node.
 func lessNeeded(a testenv.Arrival) bool {
 	return a.IsWork() && (a.Resource != "nodes" || a.Name == "")
 }
 
 func isEvent(a testenv.Arrival) bool { return a.Resource == "events" }
 
-// Twenty rules want their status written and two hundred events are to be told of, while two
-// hundred nodes wait to be held.
+// The statuses of twenty rules and two hundred events are to be written while two hundred nodes wait to be held.
 func TestRequestsToASlowAPIServerAreLimited(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 20, 200)
@@ -143,12 +141,12 @@ func TestRequestsToASlowAPIServerAreLimited(t *testing.T) {
 	} {
 		got := c.proxy.MostUnderWay(tc.of)
 		if got > tc.most {
-			t.Errorf("%d %s were under way at one time, want %d at most", got, what, tc.most)
+			t.Errorf("%d %s were in flight at one time, want at most %d", got, what, tc.most)
 		}
 		t.Logf("%s: %d under way of %d", what, got, tc.most)
 	}
 	if got := c.proxy.MostUnderWay(testenv.Arrival.IsWork); got < nodeWorkers {
-		t.Errorf("only %d requests were under way at one time: it was not crowded", got)
+		t.Errorf("only %d requests were in flight at one time, too few for this test", got)
 	}
 	c.proxy.Set(testenv.Fault{})
 	c.eventuallyHeld(t, c.nodes)
@@ -156,7 +154,7 @@ func TestRequestsToASlowAPIServerAreLimited(t *testing.T) {
 	t.Logf("requests: %v", c.proxy.Counts())
 }
 
-// The API server refuses everything for ten seconds and asks to come again after one.
+// The API server rejects all requests for ten seconds, with Retry-After: 1.
 func TestManagerBacksOffWhenTheAPIServerThrottles(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 3, 100)
@@ -173,12 +171,12 @@ func TestManagerBacksOffWhenTheAPIServerThrottles(t *testing.T) {
 		}
 	}
 	if bound := refusedAtMost(took); came > bound {
-		t.Errorf("%d requests in %v, want %d at most", came, took, bound)
+		t.Errorf("%d requests in %v, want at most %d", came, took, bound)
 	} else {
 		t.Logf("%d requests in %v, of %d at most", came, took, bound)
 	}
 	if came == 0 {
-		t.Error("nobody asked: nothing was refused")
+		t.Error("no request was rejected")
 	}
 	c.eventuallyHeld(t, c.nodes)
 	c.wantPatchedOnce(t, 0)
@@ -188,18 +186,18 @@ func TestManagerBacksOffWhenTheAPIServerThrottles(t *testing.T) {
 	}
 	for _, family := range families {
 		if family.GetName() == "node_readiness_failures_total" {
-			t.Errorf("what was only late is called failed: %v", family.GetMetric())
+			t.Errorf("a throttled write is counted as failed: %v", family.GetMetric())
 		}
 	}
 }
 
-// refusedAtMost follows from Retry-After: each request in flight is sent again after a second.
+// refusedAtMost returns the maximum number of rejected requests: each request in flight is sent again after a second.
 func refusedAtMost(took time.Duration) int {
 	return (nodeWorkers + otherMost) * (int(took/time.Second) + 1)
 }
 
-// One node flips ten times a second for twenty seconds. Meanwhile all others flip once, and
-// are held before it stops.
+// One node flips ten times per second for twenty seconds. Meanwhile all other nodes flip once, and are held before the
+// first one stops.
 func TestAFlappingNodeDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 1, 101)
@@ -225,8 +223,8 @@ func TestAFlappingNodeDoesNotDelayOthers(t *testing.T) {
 	t.Logf("%d flips, %d PATCHes", flips, patches[flapper])
 }
 
-// flap changes the condition ten times a second for twenty seconds, and until it is enough. It
-// ends with False, and says how often it did.
+// flap changes the condition ten times per second for at least twenty seconds, and ends with False. It returns the
+// number of changes.
 func (c *crowd) flap(t *testing.T, node string, enough <-chan struct{}) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

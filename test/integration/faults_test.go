@@ -18,7 +18,7 @@ import (
 	"github.com/readygate/readygate/internal/testenv"
 )
 
-// Each test here shows that we do not have a fault that is known in the wild.
+// Each test checks for a fault that is known of other controllers of this API.
 
 func TestRelabellingOrphansNoTaint(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestRelabellingOrphansNoTaint(t *testing.T) {
 	c.CreateNode(t, node, "")
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.Patch(t, node, func() { node.Labels = map[string]string{"pool": "other"} })
-	got := c.EventuallyNode(t, id, "let go", free(rule))
+	got := c.EventuallyNode(t, id, "released", free(rule))
 	if !testenv.HasTaint(got, "example.com/foreign") {
 		t.Error("a foreign taint is lost")
 	}
@@ -63,7 +63,7 @@ func TestDeletingARuleRemovesItsTaintsAndRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	// The finalizer went last: whoever saw the rule go sees clean nodes.
+	// The finalizer is removed last: when the rule is gone, nodes are clean.
 	for _, name := range []string{id + "-held", id + "-done"} {
 		var node corev1.Node
 		if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &node); err != nil {
@@ -82,7 +82,7 @@ func TestDeletingADryRunRuleTouchesNothing(t *testing.T) {
 	node := testenv.Node(id, testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key))
 	c.CreateNode(t, node, corev1.ConditionTrue)
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "previewed", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, id, "in dry run", func(r *v1alpha1.NodeReadinessRule) bool {
 		return r.Status.DryRunResults != nil && r.Status.DryRunResults.TaintsToRemove == 1
 	})
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
@@ -112,19 +112,18 @@ func TestDryRunResultsFollowTheNodes(t *testing.T) {
 	c.CreateNode(t, testenv.Node(id+"-2", testenv.Pool(id), testenv.WithTaint(rule.Spec.Taint.Key)), corev1.ConditionTrue)
 	got := c.EventuallyRule(t, id, "one to untaint", previews(2, 0, 1, 0))
 	if !testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun)(got) || got.Status.Summary.Held != 0 {
-		t.Errorf("a preview claims to act: %+v", got.Status)
+		t.Errorf("a rule in dry run reports applied nodes: %+v", got.Status)
 	}
 
 	c.Patch(t, rule, func() { rule.Spec.DryRun = false })
 	c.EventuallyNode(t, id+"-2", "released", free(rule))
 	got = c.EventuallyRule(t, id, "enforced", testenv.Enforced)
 	if got.Status.DryRunResults != nil {
-		t.Error("an enforced rule still shows a preview")
+		t.Error("an enforced rule still has dry-run results")
 	}
 }
 
-// A rule that becomes a preview keeps its hands off what it holds, and takes it back when
-// it is deleted.
+// When a rule changes to dry run, its taints stay. When the rule is deleted, they are removed.
 func TestSettingDryRunFreezesWhatARuleHolds(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -133,7 +132,7 @@ func TestSettingDryRunFreezesWhatARuleHolds(t *testing.T) {
 	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	c.EventuallyNode(t, id, "held", held(rule))
 	c.Patch(t, rule, func() { rule.Spec.DryRun = true })
-	c.EventuallyRule(t, id, "a preview", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
+	c.EventuallyRule(t, id, "in dry run", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
 	c.SetCondition(t, id, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyRule(t, id, "one to untaint", func(r *v1alpha1.NodeReadinessRule) bool { return r.Status.DryRunResults.TaintsToRemove == 1 })
 	c.EventuallyNode(t, id, "still held", held(rule))
@@ -141,7 +140,7 @@ func TestSettingDryRunFreezesWhatARuleHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c, rule)
-	c.EventuallyNode(t, id, "let go", free(rule))
+	c.EventuallyNode(t, id, "released", free(rule))
 }
 
 func TestATaintRemovedByHandComesBack(t *testing.T) {
@@ -161,7 +160,7 @@ func TestYoungerRuleInConflictIsNotEnforced(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	first := testenv.Rule(id)
 	c.Create(t, first)
-	// The younger rule wants the same taint on the same nodes for another condition.
+	// The younger rule manages the same taint on the same nodes for another condition.
 	second := testenv.Rule(id+"-2", func(r *v1alpha1.NodeReadinessRule) {
 		r.Spec.Taint, r.Spec.NodeSelector = first.Spec.Taint, first.Spec.NodeSelector
 		r.Spec.Conditions[0].Type = "example.com/Other"
@@ -169,7 +168,7 @@ func TestYoungerRuleInConflictIsNotEnforced(t *testing.T) {
 	testenv.Eventually(t, "a later second", func(ctx context.Context) error {
 		return orderedAfter(ctx, c, first)
 	})
-	c.Create(t, second) // as a preview, which is not refused
+	c.Create(t, second) // in dry run, which is not rejected
 	c.Patch(t, second, func() { second.Spec.DryRun = false })
 	loser := c.EventuallyRule(t, second.Name, "not accepted", testenv.Is(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonConflict))
 	if message := loser.Status.Conditions[0].Message; !strings.Contains(message, first.Name) || !strings.Contains(message, first.Spec.Taint.Key) {
@@ -185,16 +184,16 @@ func TestYoungerRuleInConflictIsNotEnforced(t *testing.T) {
 	})
 	wantEvents(t, c, node)
 
-	// When the winner goes, the other takes over, without anybody touching it.
+	// When the winner is deleted, the other rule is enforced, without a change of that rule.
 	if err := c.Client.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	c.EventuallyNode(t, id, "held by the other", held(second))
+	c.EventuallyNode(t, id, "held by the other rule", held(second))
 	c.EventuallyRule(t, second.Name, "enforced", testenv.Enforced)
 }
 
-// orderedAfter says whether an object made now would be younger than the rule: creation
-// times have a resolution of one second.
+// orderedAfter returns an error until an object created now is younger than the rule: creation times have a resolution of
+// one second.
 func orderedAfter(ctx context.Context, c *testenv.Cluster, rule client.Object) error {
 	probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "clock-"}}
 	if err := c.Client.Create(ctx, probe, client.DryRunAll); err != nil {
@@ -213,7 +212,7 @@ func TestAForeignStatusWriteIsCorrected(t *testing.T) {
 	c.Create(t, rule)
 	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
 	right := func(r *v1alpha1.NodeReadinessRule) bool { return testenv.Enforced(r) && r.Status.Summary.Held == 1 }
-	c.EventuallyRule(t, id, "right", right)
+	c.EventuallyRule(t, id, "correct", right)
 	base := rule.DeepCopy()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), base); err != nil {
 		t.Fatal(err)
@@ -223,7 +222,7 @@ func TestAForeignStatusWriteIsCorrected(t *testing.T) {
 	if err := c.Client.Status().Patch(t.Context(), wrong, client.MergeFrom(base)); err != nil {
 		t.Fatal(err)
 	}
-	c.EventuallyRule(t, id, "right again", right)
+	c.EventuallyRule(t, id, "correct again", right)
 }
 
 func TestForeignFinalizersSurvive(t *testing.T) {
@@ -231,19 +230,19 @@ func TestForeignFinalizersSurvive(t *testing.T) {
 	c, id := cluster(t), nameOf(t)
 	rule := testenv.Rule(id, func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/before"} })
 	c.Create(t, rule)
-	c.EventuallyRule(t, id, "ours is there", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
+	c.EventuallyRule(t, id, "with Readygate's finalizer", func(r *v1alpha1.NodeReadinessRule) bool { return slices.Contains(r.Finalizers, v1alpha1.Finalizer) })
 	c.Patch(t, rule, func() { rule.Finalizers = append(rule.Finalizers, "example.com/after") })
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
-	c.EventuallyRule(t, id, "only ours is gone", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, id, "without Readygate's finalizer only", func(r *v1alpha1.NodeReadinessRule) bool {
 		return slices.Equal(r.Finalizers, []string{"example.com/before", "example.com/after"})
 	})
 	c.Patch(t, rule, func() { rule.Finalizers = nil })
 	gone(t, c, rule)
 }
 
-// A node that joins cannot say of itself, by the older and guessable record, that it is done.
+// A node that joins cannot mark itself as completed with the older record, whose key can be guessed.
 func TestANewNodeCannotMarkItselfCompleted(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
@@ -266,9 +265,9 @@ func TestANewNodeCannotMarkItselfCompleted(t *testing.T) {
 		return testenv.Enforced(r) && r.Status.Summary.Selected == 2
 	})
 	if got.Status.Summary.Held != 1 {
-		t.Errorf("holds %d nodes: the record of a node that was there before must count", got.Status.Summary.Held)
+		t.Errorf("holds %d nodes: the record of an older node must count", got.Status.Summary.Held)
 	}
-	c.EventuallyNode(t, old.Name, "left alone", free(rule))
+	c.EventuallyNode(t, old.Name, "unchanged", free(rule))
 }
 
 // gone waits until the object is gone.

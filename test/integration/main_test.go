@@ -1,8 +1,7 @@
 // Package integration tests the manager against a real API server and etcd.
 //
-// Most tests share one control plane and one manager; each has rules, labels and taints of
-// its own, so they run side by side. Tests that stop, kill or count have a control plane to
-// themselves.
+// Most tests share one control plane and one manager. Each uses separate rules, labels and taints, so they run in
+// parallel. Tests that stop or kill processes or count requests have a separate control plane.
 package integration_test
 
 import (
@@ -27,5 +26,5 @@ func sized(full, short int) int {
 	return full
 }
 
-// nameOf is a name that no other test uses.
+// nameOf returns a name that no other test uses.
 var nameOf = testenv.NameOf
