@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// What a latch says of openKey in a sandbox that was made a minute after it.
+// The log lines for openKey in a sandbox that was created a minute after it.
 const (
 	looksOlder = "the key looks older than this sandbox: it is from 2026-11-16T10:00:00Z, and the sandbox was created at 2026-11-16T10:01:00Z. " +
 		"It opens the latch if it is not closed or replaced for 10s"
 	stoodFor = "the key looks older than this sandbox, and was not closed or replaced for 10s"
 )
 
-// earlier is a scenario of a latch that finds a key which looks older than its sandbox, and has waited
-// for so long.
+// earlier is a scenario of a latch with a key that looks older than its sandbox, after this time.
 func earlier(t *testing.T, after time.Duration, scenario func(p *trial)) {
 	t.Helper()
 	play(t, func(p *trial) {
@@ -23,7 +22,7 @@ func earlier(t *testing.T, after time.Duration, scenario func(p *trial)) {
 		p.start()
 		p.after(after)
 		p.waits()
-		p.said(looksOlder)
+		p.wantLog(looksOlder)
 		scenario(p)
 	})
 }
@@ -34,7 +33,7 @@ func TestAKeyThatLooksOlderThanItsSandboxOpensAfterAWhile(t *testing.T) {
 	earlier(t, 9900*time.Millisecond, func(p *trial) {
 		p.after(100 * time.Millisecond)
 		p.ends(nil)
-		p.said(looksOlder, "open after 10s: "+stoodFor)
+		p.wantLog(looksOlder, "open after 10s: "+stoodFor)
 	})
 }
 
@@ -47,7 +46,7 @@ func TestAKeyOfAnEarlierSandboxWithTheSameAddressOpensNothing(t *testing.T) {
 			p.key("closed 10.0.0.7 b1 2026-11-16T10:01:00Z again")
 			p.after(20 * time.Second)
 			p.waits()
-			p.said(looksOlder)
+			p.wantLog(looksOlder)
 		})
 	})
 	t.Run("it is removed", func(t *testing.T) {
@@ -68,7 +67,7 @@ func TestAKeyOfAnEarlierSandboxWithTheSameAddressOpensNothing(t *testing.T) {
 			p.waits()
 			p.after(200 * time.Millisecond)
 			p.ends(nil)
-			p.said(looksOlder, "open after 20.1s: "+stoodFor)
+			p.wantLog(looksOlder, "open after 20.1s: "+stoodFor)
 		})
 	})
 	t.Run("another old one takes its place", func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestAKeyOfAnEarlierSandboxWithTheSameAddressOpensNothing(t *testing.T) {
 			p.key("open 10.0.0.7 b1 2026-11-16T10:01:00Z again")
 			p.after(100 * time.Millisecond)
 			p.ends(nil)
-			p.said(looksOlder, "open after 1.1s: the key is for this sandbox")
+			p.wantLog(looksOlder, "open after 1.1s: the key is for this sandbox")
 		})
 	})
 	t.Run("one for every sandbox does", func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestAKeyThatIsNotOlderThanItsSandboxOpensAtOnce(t *testing.T) {
 	}
 }
 
-// madeAt lets the sandbox be made so long after the time of openKey.
+// madeAt creates the sandbox this long after the time of openKey.
 func madeAt(after time.Duration) func(p *trial) {
 	return func(p *trial) { p.made(keyTime.Add(after)) }
 }

@@ -29,7 +29,7 @@ func TestALatchIsConfiguredByItsVariables(t *testing.T) {
 		var out bytes.Buffer
 		tc.want.Dir, tc.want.BootFile, tc.want.SandboxFile, tc.want.Out = "/var/run/readygate/latch", "/proc/sys/kernel/random/boot_id", "/etc/hostname", &out
 		if got := latch.FromEnvironment(variables(tc.given), &out); *got != tc.want || out.Len() > 0 {
-			t.Errorf("%s: read as %+v, want %+v, and said %q", name, *got, tc.want, &out)
+			t.Errorf("%s: read as %+v, want %+v, and logged %q", name, *got, tc.want, &out)
 		}
 	}
 }

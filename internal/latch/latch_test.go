@@ -24,7 +24,7 @@ func TestALatchWaitsForItsKey(t *testing.T) {
 		p.key(openKey)
 		p.after(100 * time.Millisecond)
 		p.ends(nil)
-		p.said("open after 1.1s: the key is for this sandbox")
+		p.wantLog("open after 1.1s: the key is for this sandbox")
 	})
 }
 
@@ -43,48 +43,48 @@ func TestAKeyIsSeenWhenTheKubeletReplacesIt(t *testing.T) {
 		p.key(openKey)
 		p.after(100 * time.Millisecond)
 		p.ends(nil)
-		p.said("open after 2.1s: the key is for this sandbox")
+		p.wantLog("open after 2.1s: the key is for this sandbox")
 		if link, err := os.Readlink(filepath.Join(p.Dir, latchkey.File)); err != nil || link != filepath.Join("..data", latchkey.File) {
 			p.t.Errorf("the key is a link to %q, %v: that is not how the kubelet does it", link, err)
 		}
 	})
 }
 
-// What is no key for this sandbox opens nothing, and the latch says why.
+// A key that is not for this sandbox does not open the latch, and the latch logs why.
 func TestWhatOpensALatch(t *testing.T) {
 	t.Parallel()
 	const (
-		notHere  = "the key is for another sandbox: "
-		nowhere  = ", and READYGATE_POD_IP is empty: the latch cannot compare them and stays closed"
-		tellsOf  = "annotation readygate.dev/latch is "
-		isNoKey  = ", which is not a valid key: the latch stays closed"
-		openHere = "open after 0s: the key is for this sandbox"
+		notHere      = "the key is for another sandbox: "
+		nowhere      = ", and READYGATE_POD_IP is empty: the latch cannot compare them and stays closed"
+		annotationIs = "annotation readygate.dev/latch is "
+		isNoKey      = ", which is not a valid key: the latch stays closed"
+		openHere     = "open after 0s: the key is for this sandbox"
 	)
 	for name, tc := range map[string]struct {
 		key        string
 		noIP, kept bool // the address is not known; the latch stays as it is
 		noBoot     bool
-		said       string
+		log        string
 	}{
-		"a key for this sandbox":              {key: openKey, said: openHere},
-		"a key for its second sandbox":        {key: openKey + " again", said: openHere},
-		"a key that does not know the boot":   {key: "open 10.0.0.7 - -", said: openHere},
-		"a key, where the boot is not known":  {key: openKey, noBoot: true, said: openHere},
-		"a key for every sandbox":             {key: "always RuleDeleted", said: `open after 0s: the key is for every sandbox, with reason "RuleDeleted"`},
-		"one without an address":              {key: "always AgentGone", noIP: true, said: `open after 0s: the key is for every sandbox, with reason "AgentGone"`},
-		"a reason that no terminal should do": {key: "always \x1b[2J", said: `open after 0s: the key is for every sandbox, with reason "\x1b[2J"`},
+		"a key for this sandbox":              {key: openKey, log: openHere},
+		"a key for its second sandbox":        {key: openKey + " again", log: openHere},
+		"a key that does not know the boot":   {key: "open 10.0.0.7 - -", log: openHere},
+		"a key, where the boot is not known":  {key: openKey, noBoot: true, log: openHere},
+		"a key for every sandbox":             {key: "always RuleDeleted", log: `open after 0s: the key is for every sandbox, with reason "RuleDeleted"`},
+		"one without an address":              {key: "always AgentGone", noIP: true, log: `open after 0s: the key is for every sandbox, with reason "AgentGone"`},
+		"a reason that no terminal should do": {key: "always \x1b[2J", log: `open after 0s: the key is for every sandbox, with reason "\x1b[2J"`},
 
 		"no key":                        {kept: true},
 		"a closed key":                  {key: "closed 10.0.0.7 b1 2026-11-16T10:00:00Z", kept: true},
 		"a closed key of another":       {key: "closed 10.0.0.8 b0 2026-11-16T10:00:00Z", kept: true},
-		"a key of another address":      {key: "open 10.0.0.8 b1 -", kept: true, said: notHere + `its address is "10.0.0.8", this sandbox has "10.0.0.7"`},
-		"a key of no address":           {key: "open - b1 -", kept: true, said: notHere + `its address is "", this sandbox has "10.0.0.7"`},
-		"a key of another boot":         {key: "open 10.0.0.7 b0 -", kept: true, said: notHere + `its boot ID is "b0", the node has "b1"`},
-		"a key, but no address":         {key: openKey, noIP: true, kept: true, said: `the key is for address "10.0.0.7"` + nowhere},
-		"a key of no address, but none": {key: "open - b1 -", noIP: true, kept: true, said: `the key is for address ""` + nowhere},
-		"another text":                  {key: "open\x1b[2J", kept: true, said: tellsOf + `"open\x1b[2J"` + isNoKey},
-		"a longer text":                 {key: strings.Repeat("a", 65), kept: true, said: tellsOf + `"` + strings.Repeat("a", 64) + `..."` + isNoKey},
-		"a key with more behind it":     {key: openKey + strings.Repeat(" ", 1024) + "no", kept: true, said: "the key cannot be read: DIR/key has 1024 bytes or more, must have fewer"},
+		"a key of another address":      {key: "open 10.0.0.8 b1 -", kept: true, log: notHere + `its address is "10.0.0.8", this sandbox has "10.0.0.7"`},
+		"a key of no address":           {key: "open - b1 -", kept: true, log: notHere + `its address is "", this sandbox has "10.0.0.7"`},
+		"a key of another boot":         {key: "open 10.0.0.7 b0 -", kept: true, log: notHere + `its boot ID is "b0", the node has "b1"`},
+		"a key, but no address":         {key: openKey, noIP: true, kept: true, log: `the key is for address "10.0.0.7"` + nowhere},
+		"a key of no address, but none": {key: "open - b1 -", noIP: true, kept: true, log: `the key is for address ""` + nowhere},
+		"another text":                  {key: "open\x1b[2J", kept: true, log: annotationIs + `"open\x1b[2J"` + isNoKey},
+		"a longer text":                 {key: strings.Repeat("a", 65), kept: true, log: annotationIs + `"` + strings.Repeat("a", 64) + `..."` + isNoKey},
+		"a key with more behind it":     {key: openKey + strings.Repeat(" ", 1024) + "no", kept: true, log: "the key cannot be read: DIR/key has 1024 bytes or more, must have fewer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,10 +104,10 @@ func TestWhatOpensALatch(t *testing.T) {
 					p.ends(nil)
 				}
 				var want []string
-				if tc.said != "" {
-					want = append(want, strings.ReplaceAll(tc.said, "DIR", p.Dir))
+				if tc.log != "" {
+					want = append(want, strings.ReplaceAll(tc.log, "DIR", p.Dir))
 				}
-				p.said(want...)
+				p.wantLog(want...)
 			})
 		})
 	}
@@ -125,7 +125,7 @@ func TestAKeyOfAnotherSandboxIsLoggedOnce(t *testing.T) {
 		p.key("open 10.0.0.6 b1 -")
 		p.after(time.Second)
 		p.waits()
-		p.said(`the key is for another sandbox: its address is "10.0.0.6", this sandbox has "10.0.0.7"`)
+		p.wantLog(`the key is for another sandbox: its address is "10.0.0.6", this sandbox has "10.0.0.7"`)
 		p.key(openKey)
 		p.after(time.Second)
 		p.ends(nil)
@@ -142,7 +142,7 @@ func TestADeadlineOpens(t *testing.T) {
 		p.waits()
 		p.after(100 * time.Millisecond)
 		p.ends(nil)
-		p.said("open after 10s: the deadline of 10s has passed, and no key has opened the latch")
+		p.wantLog("open after 10s: the deadline of 10s has passed, and no key has opened the latch")
 	})
 }
 
@@ -166,7 +166,7 @@ func TestAKeyOpensBeforeTheDeadline(t *testing.T) {
 		p.key(openKey)
 		p.after(50 * time.Millisecond)
 		p.ends(nil)
-		p.said("open after 1s: the key is for this sandbox")
+		p.wantLog("open after 1s: the key is for this sandbox")
 	})
 }
 
@@ -183,10 +183,10 @@ func TestAWaitingLatchLogsReminders(t *testing.T) {
 				p.Pod, p.Namespace = of.Pod, of.Namespace
 				p.start()
 				p.after(29900 * time.Millisecond)
-				p.said()
+				p.wantLog()
 				p.after(65 * time.Second)
 				p.waits()
-				p.said(
+				p.wantLog(
 					"still waiting after 30s; to see what it waits for, run: "+question,
 					"still waiting after 1m0s; to see what it waits for, run: "+question,
 					"still waiting after 1m30s; to see what it waits for, run: "+question,
@@ -210,7 +210,7 @@ func TestALatchFirstLogsWhatItWaitsFor(t *testing.T) {
 				p.PodIP, p.Deadline = of.PodIP, of.Deadline
 				p.start()
 				if got := p.out.String(); got != want+"\n" {
-					p.t.Errorf("it said\n%swant\n%s", got, want)
+					p.t.Errorf("it logged\n%swant\n%s", got, want)
 				}
 			})
 		})
@@ -228,7 +228,7 @@ func TestALatchThatIsStoppedIsNotOpen(t *testing.T) {
 		stop()
 		synctest.Wait()
 		p.ends(latch.ErrStopped)
-		p.said()
+		p.wantLog()
 	})
 	t.Run("not even with a key and past its deadline", func(t *testing.T) {
 		play(t, func(p *trial) {
@@ -250,7 +250,7 @@ func TestAMissingVolumeIsLoggedAndWaitedFor(t *testing.T) {
 		p.start()
 		p.after(time.Second)
 		p.waits()
-		p.said("the volume with the key is missing: stat " + p.Dir + ": no such file or directory")
+		p.wantLog("the volume with the key is missing: stat " + p.Dir + ": no such file or directory")
 		must(p.t, os.Mkdir(p.Dir, 0o700))
 		p.key(openKey)
 		p.after(time.Second)
@@ -267,7 +267,7 @@ func TestAnUnreadableKeyIsLoggedOnceAndWaitedFor(t *testing.T) {
 		p.start()
 		p.after(time.Second)
 		p.waits()
-		p.said("the key cannot be read: read " + inTheWay + ": is a directory")
+		p.wantLog("the key cannot be read: read " + inTheWay + ": is a directory")
 		must(p.t, os.Remove(inTheWay))
 		p.key(openKey)
 		p.after(time.Second)

@@ -48,15 +48,15 @@ func TestLatchProcess(t *testing.T) {
 		command.Stderr = &stderr
 		must(t, command.Start())
 		if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.Contains(line, "waiting for a key") {
-			t.Errorf("it said %q, %v", line, err)
+			t.Errorf("it logged %q, %v", line, err)
 		}
 		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid)); err == nil {
 			t.Logf("VmRSS%s", lineAfter(string(status), "VmRSS"))
 		}
 		must(t, command.Process.Signal(syscall.SIGTERM))
-		_ = command.Wait() // the status says it
+		_ = command.Wait() // the status reports it
 		if code := command.ProcessState.ExitCode(); code != 143 || stderr.String() != "readygate-latch: stopped before the latch was open\n" {
-			t.Errorf("it ended with %d, want 143, and said %q", code, &stderr)
+			t.Errorf("it ended with %d, want 143, and logged %q", code, &stderr)
 		}
 	})
 	t.Run("succeeds when it is open, without a reader of its output", func(t *testing.T) {
@@ -69,18 +69,18 @@ func TestLatchProcess(t *testing.T) {
 		must(t, command.Run())
 		must(t, writer.Close())
 	})
-	t.Run("says what it is", func(t *testing.T) {
+	t.Run("prints version and help", func(t *testing.T) {
 		for arg, want := range map[string]string{"--version": "readygate-latch ", "--help": "READYGATE_DEADLINE", "-h": "READYGATE_POD_IP"} {
 			if output, err := process(arg).Output(); err != nil || !strings.Contains(string(output), want) {
 				t.Errorf("%s: %v, %q", arg, err, output)
 			}
 		}
 	})
-	t.Run("refuses arguments", func(t *testing.T) {
+	t.Run("rejects arguments", func(t *testing.T) {
 		command := process("--deadline", "60")
-		output, _ := command.CombinedOutput() // the status says it
+		output, _ := command.CombinedOutput() // the status reports it
 		if code := command.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(output), "see --help") {
-			t.Errorf("it ended with %d, want 2, and said %q", code, output)
+			t.Errorf("it ended with %d, want 2, and logged %q", code, output)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// One latch runs in every held pod. Who wants another package here looks first at what it adds to the
-// binary: fmt is some hundred KiB, a client some ten MiB.
+// A latch runs in every held pod. Before you add a package here, check what it adds to the binary: fmt adds some hundred
+// KiB, a client some ten MiB.
 func TestALatchImportsLittle(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/readygate/readygate/internal/"

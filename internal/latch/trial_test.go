@@ -35,8 +35,8 @@ type trial struct {
 	changes int
 }
 
-// output is what a latch has said. It may still speak while it is read: that everybody waits says
-// nothing of what they do next.
+// output is what a latch has logged. A latch may still log while it is read: that all goroutines wait does not mean that
+// they have finished.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -66,7 +66,7 @@ func play(t *testing.T, scenario func(p *trial)) {
 	})
 }
 
-// made lets the sandbox be made at this time.
+// made creates the sandbox at this time.
 func (p *trial) made(at time.Time) {
 	p.t.Helper()
 	p.SandboxFile = filepath.Join(p.t.TempDir(), "hostname")
@@ -74,13 +74,13 @@ func (p *trial) made(at time.Time) {
 	must(p.t, os.Chtimes(p.SandboxFile, at, at))
 }
 
-// start starts the latch, which looks at once.
+// start starts the latch, which reads the key at once.
 func (p *trial) start() {
 	go func() { p.ended <- p.Run(p.t.Context()) }()
 	synctest.Wait()
 }
 
-// after lets the latch go on for so long.
+// after advances the clock by this duration.
 func (p *trial) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -105,31 +105,31 @@ func (p *trial) key(value string) {
 	must(p.t, os.RemoveAll(in(before)))
 }
 
-// waits says that the latch has not ended.
+// waits checks that the latch has not ended.
 func (p *trial) waits() {
 	p.t.Helper()
 	select {
 	case err := <-p.ended:
-		p.t.Fatalf("it ended with %v, and said\n%s", err, &p.out)
+		p.t.Fatalf("it ended with %v, and logged\n%s", err, &p.out)
 	default:
 	}
 }
 
-// ends says that the latch has ended, and how.
+// ends checks that the latch has ended, and how.
 func (p *trial) ends(want error) {
 	p.t.Helper()
 	select {
 	case err := <-p.ended:
 		if !errors.Is(err, want) {
-			p.t.Fatalf("it ended with %v, want %v, and said\n%s", err, want, &p.out)
+			p.t.Fatalf("it ended with %v, want %v, and logged\n%s", err, want, &p.out)
 		}
 	default:
-		p.t.Fatalf("it waits, and said\n%s", &p.out)
+		p.t.Fatalf("it waits, and logged\n%s", &p.out)
 	}
 }
 
-// said says what the latch has said since it began to wait.
-func (p *trial) said(want ...string) {
+// wantLog compares the lines that the latch has logged since it began to wait.
+func (p *trial) wantLog(want ...string) {
 	p.t.Helper()
 	_, rest, _ := strings.Cut(p.out.String(), "\n")
 	var all strings.Builder
@@ -137,7 +137,7 @@ func (p *trial) said(want ...string) {
 		all.WriteString("readygate-latch: " + line + "\n")
 	}
 	if rest != all.String() {
-		p.t.Errorf("it said\n%swant\n%s", rest, &all)
+		p.t.Errorf("it logged\n%swant\n%s", rest, &all)
 	}
 }
 

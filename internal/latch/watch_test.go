@@ -24,7 +24,7 @@ func TestALatchWithAWatchPollsSeldom(t *testing.T) {
 		changes <- struct{}{}
 		synctest.Wait()
 		p.ends(nil)
-		p.said("open after 400ms: the key is for this sandbox")
+		p.wantLog("open after 400ms: the key is for this sandbox")
 	})
 	play(t, func(p *trial) {
 		p.Changes = make(chan struct{})
@@ -38,7 +38,7 @@ func TestALatchWithAWatchPollsSeldom(t *testing.T) {
 }
 
 // That the kubelet puts the link to a new key in the place of the old one is a change. What it does
-// before is none: who looks then sees the old key.
+// before is none: a read at that time has the old key.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

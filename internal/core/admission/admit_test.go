@@ -24,7 +24,7 @@ import (
 )
 
 // The language that policies are written in is that of the oldest API server that takes
-// them, and such a server accepts only what the release before it knows too.
+// them, and such a server accepts only what the previous release also supports.
 var (
 	oldestForMutating   = version.MajorMinor(1, 35)
 	oldestForValidating = version.MajorMinor(1, 29)
@@ -52,7 +52,7 @@ func newMatcher(t rapid.TB, compiler *cel.CompositedCompiler, conditions []admis
 	}
 	evaluator := compiler.CompileCondition(accessors, options, environment.NewExpressions)
 	mustCompile(t, evaluator.CompilationErrors())
-	// Whatever the policy says of failures, in a test an error must show.
+	// Whatever the failure policy is, a test must report an error.
 	return matchconditions.NewMatcher(evaluator, ptr.To(admissionv1.Fail), "policy", "test", "test")
 }
 
@@ -164,7 +164,7 @@ func newValidatorFor(t rapid.TB, language *version.Version, spec admissionv1.Val
 }
 
 // refuses says with which messages the policy refuses the request, the same on every API
-// server; none means that it lets the request pass. Nothing may fail.
+// server; none means that the policy admits the request. No expression may fail.
 func (v validator) refuses(t rapid.TB, r request) []string {
 	t.Helper()
 	messages, err := v.validate(r)

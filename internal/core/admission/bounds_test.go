@@ -111,7 +111,7 @@ func TestTheLargestPoliciesWork(t *testing.T) {
 	}
 }
 
-// excluding selects nodes that have none of many labels: every value is looked at.
+// excluding selects nodes that have none of many labels: every value is compared.
 func excluding(expressions, values int) ruleOption {
 	return func(r *v1alpha1.NodeReadinessRule) {
 		wide("a", expressions, values)(r)

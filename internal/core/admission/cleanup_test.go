@@ -100,7 +100,7 @@ func TestThePlansOfTheCleanupAreNeverRefused(t *testing.T) {
 	})
 }
 
-// A reserved condition may be removed by who uninstalls, and not be reported by it.
+// The cleanup may remove a reserved condition, and may not set it.
 func TestTheCleanupMayRemoveAReservedCondition(t *testing.T) {
 	v := newValidator(t, reporter.Reserved().Spec)
 	before, gone := seen(), seen(func(n *corev1.Node) { n.Status.Conditions = allBut(n.Status.Conditions, 1) })

@@ -132,7 +132,7 @@ func TestOnlyPodsThatRulesSelectAreGated(t *testing.T) {
 // podsPerBook are the pods that one policy is asked about: compiling is what takes time.
 const podsPerBook = 30
 
-// A pod that is created gets the gates, the note and the latch exactly where the core says that a
+// A pod that is created gets the gates, the note and the latch exactly if the core decides that a
 // rule selects it, and nothing else of it changes. Asked again, the policy changes nothing.
 func TestThePolicyGatesPodsAsTheCoreSelectsThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,7 +156,7 @@ func TestThePolicyGatesPodsAsTheCoreSelectsThem(t *testing.T) {
 	})
 }
 
-// gatedBy is the pod as the rules want it.
+// gatedBy is the pod as the rules require.
 func gatedBy(rules []*podrule.Rule, p *corev1.Pod, labels map[string]string) *corev1.Pod {
 	want := p.DeepCopy()
 	noted := slices.DeleteFunc(strings.Split(p.Annotations[v1alpha1.GatesAnnotation], " "), func(word string) bool { return word == "" })
@@ -188,7 +188,7 @@ func gatedBy(rules []*podrule.Rule, p *corev1.Pod, labels map[string]string) *co
 	return want
 }
 
-// mayHaveLatch says that the pod has none, nor anything by its name, and is not for Windows.
+// mayHaveLatch reports whether the pod has no latch, nothing with its name, and is not for Windows.
 func mayHaveLatch(p *corev1.Pod) bool {
 	names := slices.Concat(containerNames(p.Spec.InitContainers), containerNames(p.Spec.Containers))
 	for _, v := range p.Spec.Volumes {
@@ -289,7 +289,7 @@ func theOneOf(classes sets.Set[corev1.PodQOSClass]) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// held is the pod as a rule that holds its start lets it be created.
+// held is the pod as a rule with startHold creates it.
 func held(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	after := newGater(t, podRule("network", holdsStart)).admit(t, p, nil)
@@ -525,7 +525,7 @@ func TestOnlyEnforcedPodRulesAreInThePolicy(t *testing.T) {
 			t.Errorf("%s: covered %t, want %t", name, got, c.covered)
 		}
 		if !b.Covers(uidOf("network")) || b.LeavesOut(uidOf("other")) {
-			t.Errorf("%s: the other rule is not covered, or this one is said not to fit", name)
+			t.Errorf("%s: the other rule is not covered, or this one is reported as left out", name)
 		}
 	}
 }

@@ -16,8 +16,8 @@ type changeCase struct {
 	rules  []*v1alpha1.NodeReadinessRule // network alone if there are none
 	old    *corev1.Node
 	change []nodeOption
-	by     string   // who asks, if it matters
-	groups []string // of who asks
+	by     string   // user of the request, if it matters
+	groups []string // of the user
 	held   []string // names of the rules whose taint and record are put on
 }
 
@@ -124,7 +124,7 @@ func TestOtherChangesOfANodeAreLeftAlone(t *testing.T) {
 	}
 }
 
-// The API server drops what a request says of the status, after admission has seen it.
+// The API server drops the status in a request, after admission has evaluated it.
 func TestChangeIsEvaluatedWithTheStoredStatusOfTheNode(t *testing.T) {
 	network := []string{"network"}
 	silent := rule("network", requires(requirement("Problem", Unknown)))

@@ -42,7 +42,7 @@ func TestTheManagerAndTheCleanupMayOpenGatesOnly(t *testing.T) {
 	}
 	latch := func(value string) podOption { return podNote(v1alpha1.LatchAnnotation, value) }
 	reason := func(reason string) podOption {
-		return nowSays(2, func(c *corev1.PodCondition) { c.Reason = reason })
+		return changesCondition(2, func(c *corev1.PodCondition) { c.Reason = reason })
 	}
 	for name, c := range map[string]struct {
 		change podOption
@@ -51,17 +51,17 @@ func TestTheManagerAndTheCleanupMayOpenGatesOnly(t *testing.T) {
 		"opening, because there is no agent":        {change: opened(v1alpha1.ReasonAgentGone)},
 		"opening, because the rule is gone":         {change: opened(v1alpha1.ReasonRuleDeleted)},
 		"opening, because no rule selects it":       {change: opened(v1alpha1.ReasonNotSelected)},
-		"opening a gate that has no condition yet":  {change: all(says(otherGate, True), nowSays(3, func(c *corev1.PodCondition) { c.Reason = v1alpha1.ReasonRuleDeleted }))},
+		"opening a gate that has no condition yet":  {change: all(withCondition(otherGate, True), changesCondition(3, func(c *corev1.PodCondition) { c.Reason = v1alpha1.ReasonRuleDeleted }))},
 		"opening the latch for good":                {change: latch("always " + v1alpha1.ReasonRuleDeleted)},
 		"opening both":                              {change: all(opened(v1alpha1.ReasonAgentGone), latch("always "+v1alpha1.ReasonAgentGone))},
 		"opening, with what the server does":        {change: all(opened(v1alpha1.ReasonAgentGone), storedAgain)},
-		"opening, as if all had said yes":           {change: opened(v1alpha1.ReasonAllReady), words: []string{closes}},
+		"opening, as if all were ready":             {change: opened(v1alpha1.ReasonAllReady), words: []string{closes}},
 		"opening, as if an agent had waited":        {change: opened(v1alpha1.ReasonDeadline), words: []string{closes}},
 		"opening without a reason":                  {change: opened(""), words: []string{closes}},
 		"a gate that is closed, with a reason":      {change: reason(v1alpha1.ReasonAgentGone), words: []string{closes}},
-		"a gate that is unknown":                    {change: nowSays(2, func(c *corev1.PodCondition) { c.Status, c.Reason = Unknown, v1alpha1.ReasonAgentGone }), words: []string{closes}},
-		"closing the other gate":                    {change: says(otherGate, False), words: []string{closes}},
-		"opening one gate and closing the other":    {change: all(opened(v1alpha1.ReasonAgentGone), says(otherGate, False)), words: []string{closes}},
+		"a gate that is unknown":                    {change: changesCondition(2, func(c *corev1.PodCondition) { c.Status, c.Reason = Unknown, v1alpha1.ReasonAgentGone }), words: []string{closes}},
+		"closing the other gate":                    {change: withCondition(otherGate, False), words: []string{closes}},
+		"opening one gate and closing the other":    {change: all(opened(v1alpha1.ReasonAgentGone), withCondition(otherGate, False)), words: []string{closes}},
 		"removing the gate's condition":             {change: saysOnly(0, 1), words: []string{removes}},
 		"opening the latch of this sandbox":         {change: latch("open 10.0.0.7 boot -"), words: []string{closeLatch}},
 		"closing the latch":                         {change: latch("closed - boot -"), words: []string{closeLatch}},
@@ -98,8 +98,8 @@ func TestTheManagerAndTheCleanupMayNotCloseGatesOrLatches(t *testing.T) {
 		want   []string
 	}{
 		"left as it is":         {all(), nil},
-		"closed":                {nowSays(2, func(c *corev1.PodCondition) { c.Status = False }), []string{closes}},
-		"closed with a reason":  {nowSays(2, func(c *corev1.PodCondition) { c.Status, c.Reason = False, v1alpha1.ReasonAgentGone }), []string{closes}},
+		"closed":                {changesCondition(2, func(c *corev1.PodCondition) { c.Status = False }), []string{closes}},
+		"closed with a reason":  {changesCondition(2, func(c *corev1.PodCondition) { c.Status, c.Reason = False, v1alpha1.ReasonAgentGone }), []string{closes}},
 		"the latch closed":      {podNote(v1alpha1.LatchAnnotation, "closed - boot -"), []string{closeLatch}},
 		"the latch forgotten":   {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.LatchAnnotation) }, []string{closeLatch}},
 		"another reason for it": {podNote(v1alpha1.LatchAnnotation, "always AgentGone"), nil},
@@ -163,7 +163,7 @@ func TestPoliciesAboutGatesAreNotTooExpensiveOnTheLargestPod(t *testing.T) {
 		for i := range 1000 {
 			podLabel(fmt.Sprintf("example.com/label-%d", i), strings.Repeat("a", 63))(p)
 			podNote(fmt.Sprintf("example.com/note-%d", i), strings.Repeat("a", 200))(p)
-			says(fmt.Sprintf("example.com/condition-%d", i), False)(p)
+			withCondition(fmt.Sprintf("example.com/condition-%d", i), False)(p)
 		}
 		for i := range 100 {
 			container(fmt.Sprintf("c%d", i), corev1.ResourceRequirements{})(p)

@@ -31,7 +31,7 @@ func waiting(options ...podOption) *corev1.Pod {
 	base := []podOption{
 		podLabel("a", "b"), podNote("a", "b"), podNote(v1alpha1.GatesAnnotation, strings.Join([]string{networkGate, otherGate, "example.com/absent", "ContainersReady"}, " ")),
 		hasGates(networkGate, otherGate, foreignGate, "ContainersReady"), onNode("n"),
-		says("PodScheduled", True), says("Ready", False), says(networkGate, False),
+		withCondition("PodScheduled", True), withCondition("Ready", False), withCondition(networkGate, False),
 		func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.PodIP = corev1.PodRunning, "10.0.0.7"
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}}
@@ -42,14 +42,14 @@ func waiting(options ...podOption) *corev1.Pod {
 
 func onNode(name string) podOption { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
 
-func says(kind string, status corev1.ConditionStatus) podOption {
+func withCondition(kind string, status corev1.ConditionStatus) podOption {
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodConditionType(kind), Status: status})
 	}
 }
 
 // nowSays changes the i-th condition.
-func nowSays(i int, change func(*corev1.PodCondition)) podOption {
+func changesCondition(i int, change func(*corev1.PodCondition)) podOption {
 	return func(p *corev1.Pod) { change(&p.Status.Conditions[i]) }
 }
 
@@ -91,23 +91,23 @@ func podChanges() map[string]podChange {
 	return map[string]podChange{
 		"nothing":                             {change: all()},
 		"what the API server keeps":           {change: storedAgain},
-		"Ready":                               {change: nowSays(1, isTrue), conditions: "Ready"},
-		"the reason of Ready":                 {change: nowSays(1, func(c *corev1.PodCondition) { c.Reason = "r" }), conditions: "Ready"},
-		"the message of Ready":                {change: nowSays(1, func(c *corev1.PodCondition) { c.Message = "m" }), conditions: "Ready"},
-		"the transition of Ready":             {change: nowSays(1, func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(noon) }), conditions: "Ready"},
-		"the probe of Ready":                  {change: nowSays(1, func(c *corev1.PodCondition) { c.LastProbeTime = metav1.NewTime(noon) }), conditions: "Ready"},
-		"the generation of Ready":             {change: nowSays(1, func(c *corev1.PodCondition) { c.ObservedGeneration = 3 }), conditions: "Ready"},
-		"a gate renamed to Ready":             {change: nowSays(2, func(c *corev1.PodCondition) { c.Type, c.Status = "Ready", True }), conditions: "Ready", removed: true},
-		"a gate that no rule added":           {change: says(foreignGate, True), conditions: foreignGate},
-		"a gate that is noted, and absent":    {change: says("example.com/absent", True), conditions: "example.com/absent"},
-		"a gate of Kubernetes that is noted":  {change: says("ContainersReady", True), conditions: "ContainersReady"},
-		"PodReadyToStartContainers":           {change: says("PodReadyToStartContainers", True), conditions: "PodReadyToStartContainers"},
-		"one whose type looks alike":          {change: says(networkGate+"x", True), conditions: networkGate + "x"},
+		"Ready":                               {change: changesCondition(1, isTrue), conditions: "Ready"},
+		"the reason of Ready":                 {change: changesCondition(1, func(c *corev1.PodCondition) { c.Reason = "r" }), conditions: "Ready"},
+		"the message of Ready":                {change: changesCondition(1, func(c *corev1.PodCondition) { c.Message = "m" }), conditions: "Ready"},
+		"the transition of Ready":             {change: changesCondition(1, func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(noon) }), conditions: "Ready"},
+		"the probe of Ready":                  {change: changesCondition(1, func(c *corev1.PodCondition) { c.LastProbeTime = metav1.NewTime(noon) }), conditions: "Ready"},
+		"the generation of Ready":             {change: changesCondition(1, func(c *corev1.PodCondition) { c.ObservedGeneration = 3 }), conditions: "Ready"},
+		"a gate renamed to Ready":             {change: changesCondition(2, func(c *corev1.PodCondition) { c.Type, c.Status = "Ready", True }), conditions: "Ready", removed: true},
+		"a gate that no rule added":           {change: withCondition(foreignGate, True), conditions: foreignGate},
+		"a gate that is noted, and absent":    {change: withCondition("example.com/absent", True), conditions: "example.com/absent"},
+		"a gate of Kubernetes that is noted":  {change: withCondition("ContainersReady", True), conditions: "ContainersReady"},
+		"PodReadyToStartContainers":           {change: withCondition("PodReadyToStartContainers", True), conditions: "PodReadyToStartContainers"},
+		"one whose type looks alike":          {change: withCondition(networkGate+"x", True), conditions: networkGate + "x"},
 		"a condition of others removed":       {change: saysOnly(1, 2), conditions: "PodScheduled"},
 		"all conditions removed":              {change: saysOnly(), conditions: "PodScheduled, Ready", removed: true},
 		"the order of others":                 {change: saysOnly(1, 0, 2), conditions: "others"},
 		"the number of others":                {change: saysOnly(0, 1, 1, 2), conditions: "others"},
-		"two of others":                       {change: all(nowSays(0, func(c *corev1.PodCondition) { c.Status = False }), nowSays(1, isTrue)), conditions: "PodScheduled, Ready"},
+		"two of others":                       {change: all(changesCondition(0, func(c *corev1.PodCondition) { c.Status = False }), changesCondition(1, isTrue)), conditions: "PodScheduled, Ready"},
 		"another annotation":                  {change: podNote("a", "c"), fields: "metadata.annotations"},
 		"an annotation added":                 {change: podNote("c", "d"), fields: "metadata.annotations"},
 		"an annotation removed":               {change: unset("a"), fields: "metadata.annotations"},
@@ -123,7 +123,7 @@ func podChanges() map[string]podChange {
 		"whether a container is ready":        {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = true }, fields: "status.containerStatuses"},
 		"a label and the phase":               {change: all(podLabel("c", "d"), func(p *corev1.Pod) { p.Status.Phase = "" }), fields: "metadata.labels, status.phase"},
 		"the latch and another annotation":    {change: all(latch("always RuleDeleted"), podNote("a", "c")), fields: "metadata.annotations"},
-		"a gate, a condition and the address": {change: all(opened(v1alpha1.ReasonRuleDeleted), nowSays(1, isTrue), func(p *corev1.Pod) { p.Status.PodIP = "" }), conditions: "Ready", fields: "status.podIP"},
+		"a gate, a condition and the address": {change: all(opened(v1alpha1.ReasonRuleDeleted), changesCondition(1, isTrue), func(p *corev1.Pod) { p.Status.PodIP = "" }), conditions: "Ready", fields: "status.podIP"},
 	}
 }
 
@@ -137,10 +137,10 @@ type podChange struct {
 
 // opened opens the first gate for this reason.
 func opened(reason string) podOption {
-	return nowSays(2, func(c *corev1.PodCondition) { c.Status, c.Reason = True, reason })
+	return changesCondition(2, func(c *corev1.PodCondition) { c.Status, c.Reason = True, reason })
 }
 
-// refusal is what a policy about gates says of it.
+// refusal is the message of a policy about gates.
 func (c podChange) refusal(who string) (conditions, fields []string) {
 	if c.conditions != "" {
 		conditions = []string{who + " may write the conditions that are gates of rules (" + networkGate + ", " + otherGate + "), and not add, change, move or remove " + c.conditions}
@@ -158,18 +158,18 @@ func TestAnAgentMayWriteGatesAndTheLatchOnly(t *testing.T) {
 	}
 	cases := podChanges()
 	for name, change := range map[string]podOption{
-		"a gate opened":             nowSays(2, isTrue),
-		"all of its condition":      nowSays(2, func(c *corev1.PodCondition) { *c = full }),
-		"a gate that is unknown":    nowSays(2, func(c *corev1.PodCondition) { c.Status = Unknown }),
-		"the other gate opened":     says(otherGate, True),
-		"the other gate closed":     says(otherGate, False),
-		"both":                      all(nowSays(2, isTrue), says(otherGate, True)),
+		"a gate opened":             changesCondition(2, isTrue),
+		"all of its condition":      changesCondition(2, func(c *corev1.PodCondition) { *c = full }),
+		"a gate that is unknown":    changesCondition(2, func(c *corev1.PodCondition) { c.Status = Unknown }),
+		"the other gate opened":     withCondition(otherGate, True),
+		"the other gate closed":     withCondition(otherGate, False),
+		"both":                      all(changesCondition(2, isTrue), withCondition(otherGate, True)),
 		"a gate's condition gone":   saysOnly(0, 1),
 		"where it stands":           saysOnly(2, 0, 1),
 		"the latch opened":          podNote(v1alpha1.LatchAnnotation, "open 10.0.0.7 boot 2026-11-16T10:00:00Z"),
 		"the latch closed":          podNote(v1alpha1.LatchAnnotation, "closed - boot -"),
-		"a gate and the latch":      all(nowSays(2, isTrue), podNote(v1alpha1.LatchAnnotation, "open 10.0.0.7 boot 2026-11-16T10:00:00Z")),
-		"with what the server does": all(nowSays(2, isTrue), storedAgain),
+		"a gate and the latch":      all(changesCondition(2, isTrue), podNote(v1alpha1.LatchAnnotation, "open 10.0.0.7 boot 2026-11-16T10:00:00Z")),
+		"with what the server does": all(changesCondition(2, isTrue), storedAgain),
 	} {
 		cases[name] = podChange{change: change}
 	}
@@ -188,12 +188,12 @@ func TestAnAgentMayWriteGatesAndTheLatchOnly(t *testing.T) {
 func TestAnAgentMayWriteAPodThatHasNothingYet(t *testing.T) {
 	v := newValidator(t, admission.Podgate().Spec)
 	bare := pod(onNode("n"), hasGates(networkGate)) // the well-known gate needs no note
-	open := pod(onNode("n"), hasGates(networkGate), says(networkGate, True), podNote(v1alpha1.LatchAnnotation, "open 10.0.0.7 boot -"))
+	open := pod(onNode("n"), hasGates(networkGate), withCondition(networkGate, True), podNote(v1alpha1.LatchAnnotation, "open 10.0.0.7 boot -"))
 	for _, r := range []request{byAgent(bare, open), byAgent(open, bare), byAgent(bare, bare)} {
 		wantEqual(t, "refused", v.refuses(t, r), nil)
 	}
 	without := func(options ...podOption) *corev1.Pod { return pod(append(options, onNode("n"))...) }
-	wantEqual(t, "refused on a pod without gates", v.refuses(t, byAgent(without(), without(says(networkGate, True)))),
+	wantEqual(t, "refused on a pod without gates", v.refuses(t, byAgent(without(), without(withCondition(networkGate, True)))),
 		[]string{"an agent may write the conditions that are gates of rules (), and not add, change, move or remove " + networkGate})
 }
 
@@ -239,7 +239,7 @@ func podFields(p *corev1.Pod) map[string]reflect.Value {
 
 func TestAnAgentMayWritePodsOnItsOwnNodeOnly(t *testing.T) {
 	v := newValidator(t, admission.Podgate().Spec)
-	here, open := waiting(), waiting(nowSays(2, isTrue))
+	here, open := waiting(), waiting(changesCondition(2, isTrue))
 	elsewhere := func(node string) string {
 		return "this agent may write pods on its own node, " + node + ", and not on "
 	}
@@ -252,7 +252,7 @@ func TestAnAgentMayWritePodsOnItsOwnNodeOnly(t *testing.T) {
 		"of a pod on the node":         {request: byAgent(here, open)},
 		"of a pod elsewhere":           {byAgent(here, open).tokenOf("m"), []string{elsewhere("m") + "n"}},
 		"that names another also":      {byAgent(here, open).tokenOf("m", "n"), []string{elsewhere("m") + "n"}},
-		"for a pod that has no node":   {byAgent(waiting(onNode("")), waiting(onNode(""), nowSays(2, isTrue))), []string{elsewhere("n") + "none"}},
+		"for a pod that has no node":   {byAgent(waiting(onNode("")), waiting(onNode(""), changesCondition(2, isTrue))), []string{elsewhere("n") + "none"}},
 		"of no pod":                    {byAgent(here, open).tokenOf(), []string{noNode}},
 		"of a node without a name":     {byAgent(here, open).tokenOf(""), []string{noNode}},
 		"of no pod, for one like that": {byAgent(waiting(onNode("")), waiting(onNode(""))).tokenOf(), []string{noNode}},
@@ -272,7 +272,7 @@ func otherRequests() map[string]request {
 	evicted.object, bound.object = &policyv1.Eviction{}, &corev1.Binding{}
 	return map[string]request{
 		"create": createdPod(waiting()), "delete": removedPod(waiting()), "evict": evicted, "bind": bound, "exec": connectedPod(),
-		"update": updatedPod(waiting(), waiting(nowSays(2, isTrue))), "debug": updatedPod(waiting(), waiting()).of("ephemeralcontainers"), "resize": updatedPod(waiting(), waiting()).of("resize"),
+		"update": updatedPod(waiting(), waiting(changesCondition(2, isTrue))), "debug": updatedPod(waiting(), waiting()).of("ephemeralcontainers"), "resize": updatedPod(waiting(), waiting()).of("resize"),
 	}
 }
 
@@ -397,7 +397,7 @@ func genSubject(t *rapid.T) *podrule.Subject {
 		if oneIn(t, 3, "no "+kind) {
 			continue
 		}
-		says(kind, rapid.SampledFrom([]corev1.ConditionStatus{True, False}).Draw(t, kind))(p)
+		withCondition(kind, rapid.SampledFrom([]corev1.ConditionStatus{True, False}).Draw(t, kind))(p)
 		since := noon.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "minutes")) * time.Minute)
 		p.Status.Conditions[len(p.Status.Conditions)-1].LastTransitionTime = metav1.NewTime(since)
 	}

@@ -281,7 +281,7 @@ func (g gater) within(name string, labels map[string]string) *mutator {
 	return &inside
 }
 
-// inNamespacePatcher tells a patcher the namespace, as the API server does.
+// inNamespacePatcher sets the namespace of a patcher, as the API server does.
 type inNamespacePatcher struct {
 	patch.Patcher
 	namespace *corev1.Namespace

@@ -108,7 +108,7 @@ func TestTextsThatNoNodeCanHaveAreNotCompiled(t *testing.T) {
 				t.Fatalf("%s %q: valid %t, compiled %t", what, text, valid, got)
 			}
 			if valid && regexp.MustCompile(`[^-A-Za-z0-9_./]`).MatchString(text) {
-				t.Fatalf("%s %q is said to be valid", what, text)
+				t.Fatalf("%s %q is reported as valid", what, text)
 			}
 		}
 	})
@@ -135,7 +135,7 @@ func genOddRule(t *rapid.T) *v1alpha1.NodeReadinessRule {
 	return rule(anyText().Draw(t, "name"), selectsBy(expressions...), requires(requirements...), taintValue(word.Draw(t, "taint value")))
 }
 
-// genNodeFor is a node with the labels and conditions that the rule speaks of, or not.
+// genNodeFor is a node with or without the labels and conditions that the rule names.
 func genNodeFor(t *rapid.T, r *v1alpha1.NodeReadinessRule) *corev1.Node {
 	n := node(nodeCreatedAt(noon))
 	for _, e := range r.Spec.NodeSelector.MatchExpressions {
@@ -155,7 +155,7 @@ func genNodeFor(t *rapid.T, r *v1alpha1.NodeReadinessRule) *corev1.Node {
 	return n
 }
 
-// Whatever the UIDs of rules look like, each gets a variable of its own.
+// Each rule gets its own variable, whatever its UID.
 func TestVariablesAreIdentifiers(t *testing.T) {
 	spec := admission.TaintNewNodesSpec(taintNewNodes(rule("a"), rule("b", taintKey("readiness.k8s.io/B")), rule("c", taintKey("readiness.k8s.io/C"))))
 	names := sets.New[string]()

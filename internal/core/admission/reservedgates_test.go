@@ -31,23 +31,23 @@ func TestOnlyReadygateOpensReservedGates(t *testing.T) {
 		"the gate is opened":                        {all(), opened("Programmed"), []string{reservedGate}},
 		"the gate is opened with a reason of ours":  {all(), opened(v1alpha1.ReasonAllReady), []string{reservedGate}},
 		"gate and latch are opened":                 {all(), open, []string{reservedGate, reservedLatch}},
-		"a gate without a condition is opened":      {all(), says(otherGate, True), []string{reservedGate}},
+		"a gate without a condition is opened":      {all(), withCondition(otherGate, True), []string{reservedGate}},
 		"the latch is opened for good":              {all(), latch("always ByHand"), []string{reservedLatch}},
 		"the reason of an open gate":                {open, opened("Programmed"), []string{reservedGate}},
-		"the time of an open gate":                  {open, nowSays(2, func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(noon) }), []string{reservedGate}},
-		"an open gate is there twice":               {open, says(networkGate, True), []string{reservedGate}},
+		"the time of an open gate":                  {open, changesCondition(2, func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(noon) }), []string{reservedGate}},
+		"an open gate is there twice":               {open, withCondition(networkGate, True), []string{reservedGate}},
 		"the note is removed":                       {all(), unasked, []string{reservedNote}},
 		"the note is changed":                       {all(), podNote(v1alpha1.GatesAnnotation, otherGate), []string{reservedNote}},
 		"the note is removed and the gate opened":   {all(), all(unasked, opened("Programmed")), []string{reservedGate, reservedNote}},
-		"an open gate is closed":                    {open, nowSays(2, func(c *corev1.PodCondition) { c.Status = False }), nil},
-		"the gate is closed, with another reason":   {all(), nowSays(2, func(c *corev1.PodCondition) { c.Reason = "Other" }), nil},
+		"an open gate is closed":                    {open, changesCondition(2, func(c *corev1.PodCondition) { c.Status = False }), nil},
+		"the gate is closed, with another reason":   {all(), changesCondition(2, func(c *corev1.PodCondition) { c.Reason = "Other" }), nil},
 		"the gate's condition is removed":           {open, saysOnly(0, 1), nil},
-		"an open gate is left as it is":             {open, nowSays(1, isTrue), nil},
+		"an open gate is left as it is":             {open, changesCondition(1, isTrue), nil},
 		"an open gate is moved":                     {open, saysOnly(2, 0, 1), nil},
-		"Ready":                                     {all(), nowSays(1, isTrue), nil},
-		"a condition of Kubernetes that is noted":   {all(), says("ContainersReady", True), nil},
-		"a condition of a component":                {all(), says("policy.example.com/programmed", True), nil},
-		"a gate of another controller":              {all(), says(foreignGate, True), nil},
+		"Ready":                                     {all(), changesCondition(1, isTrue), nil},
+		"a condition of Kubernetes that is noted":   {all(), withCondition("ContainersReady", True), nil},
+		"a condition of a component":                {all(), withCondition("policy.example.com/programmed", True), nil},
+		"a gate of another controller":              {all(), withCondition(foreignGate, True), nil},
 		"the latch is closed":                       {open, latch("closed - - -"), nil},
 		"the key of the latch is removed":           {open, func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.LatchAnnotation) }, nil},
 		"another annotation":                        {open, podNote("c", "d"), nil},
@@ -86,7 +86,7 @@ func TestStatusUpdatesOfKubeletsPassReservedGates(t *testing.T) {
 		for range 20 {
 			before := genSubject(t).Pod
 			after := before.DeepCopy()
-			all(says("Ready", True), storedAgain)(after)
+			all(withCondition("Ready", True), storedAgain)(after)
 			wantEqual(t, "refused", v.refuses(t, updatedPod(before, after).of("status").by("system:node:n")), nil)
 		}
 	})

@@ -70,7 +70,7 @@ func TestPolicyAndCoreAgreeOnChangedNodes(t *testing.T) {
 	})
 }
 
-// generous says that the policy may hold a node for the rule that the core would not.
+// generous reports whether the policy may hold a node for the rule that the core would not hold.
 func generous(rule *noderule.Rule) bool {
 	return rule.MinReady > 0 || rule.Boot || slices.ContainsFunc(rule.Requirements, func(r v1alpha1.ConditionRequirement) bool { return r.MaxAge != nil })
 }

@@ -18,7 +18,7 @@ import (
 type newNodeCase struct {
 	rules  []*v1alpha1.NodeReadinessRule // network alone if there are none
 	node   *corev1.Node
-	groups []string // of who creates it
+	groups []string // of the user who creates it
 	taints []string
 	notes  []string
 }
@@ -168,7 +168,7 @@ func TestOnlyEnforcedRulesAreInThePolicy(t *testing.T) {
 				t.Error("the other rule keeps this one out")
 			}
 			if b.LeavesOut(uidOf("other")) {
-				t.Error("it is said not to fit")
+				t.Error("it is reported as left out")
 			}
 			named := slices.ContainsFunc(admission.TaintNewNodesSpec(b).Variables, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, string(uidOf("other"))) })
 			if named != c.covered {

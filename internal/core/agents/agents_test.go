@@ -57,7 +57,7 @@ func TestAReportIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// An agent is believed about its node, within bounds.
+// The report of an agent counts for its node, within bounds.
 func TestAHostileReportIsBounded(t *testing.T) {
 	pod := podrule.Listed{Namespace: "shop", Name: strings.Repeat("x", 300)}
 	data, err := json.Marshal(agents.Report{Rules: map[types.UID]agents.RuleReport{"u": {Tally: podrule.Tally{Gated: -5, Open: 1 << 40, Waits: []podrule.Listed{pod, {Namespace: "a/b", Name: "c"}, {Namespace: "shop", Name: "web"}}}}}})

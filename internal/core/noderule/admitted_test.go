@@ -10,7 +10,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Who watches nodes can tell what the API server did by itself, once.
+// A watch of nodes shows once what the admission policy added.
 func TestAdmittedReturnsTheTaintsThatTheAPIServerAdded(t *testing.T) {
 	obj := rule("r")
 	book := noderule.NewRulebook([]*v1alpha1.NodeReadinessRule{obj})

@@ -48,7 +48,7 @@ func benchNode(name string, rules int) *noderule.Node {
 	return n
 }
 
-// settled is the node as the rules want it.
+// settled is the node as the rules require.
 func settled(book *noderule.Rulebook, n *noderule.Node) *noderule.Node {
 	return book.Plan(n, noon).Apply(n)
 }
@@ -84,7 +84,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// benchBooks are rulebooks of which every rule speaks of benchNode, and one of which 1 in 100 does.
+// benchBooks are rulebooks of which every rule selects benchNode, and one of which 1 in 100 does.
 func benchBooks() (names []string, books map[string]*noderule.Rulebook) {
 	books = map[string]*noderule.Rulebook{}
 	for _, count := range []int{1, 5, 100} {
@@ -139,7 +139,7 @@ func BenchmarkEvaluation(b *testing.B) {
 	}
 }
 
-// heartbeat is the node when its kubelet has said again what it said before.
+// heartbeat is the node after a heartbeat without a change.
 func heartbeat(n *noderule.Node) *noderule.Node {
 	after := *n
 	after.Labels, after.Annotations = copied(n.Labels), copied(n.Annotations)
@@ -158,7 +158,7 @@ func copied(m map[string]string) map[string]string {
 	return c
 }
 
-// Heartbeats are nearly all of what a quiet cluster says.
+// Nearly all events of a quiet cluster are heartbeats.
 func BenchmarkConcernsHeartbeat(b *testing.B) {
 	for _, count := range []int{1, 10, 100} {
 		book, before := benchBook(count), benchNode("n", 10)

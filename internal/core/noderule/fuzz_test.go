@@ -21,7 +21,7 @@ func fuzzRules() []*v1alpha1.NodeReadinessRule {
 	)
 }
 
-// FuzzPlan writes arbitrary annotations and taints on a node, as anybody who may write nodes can.
+// FuzzPlan writes arbitrary annotations and taints on a node, as any client that may write nodes can.
 func FuzzPlan(f *testing.F) {
 	for _, r := range fuzzRules() {
 		record := `{"rule":"` + r.Name + `","taint":"` + r.Spec.Taint.Key + `:NoSchedule","origin":"added","since":"2026-03-01T01:00:00Z"}`

@@ -50,7 +50,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 			t.Fatalf("rule %s: %s", r.Name, r.Problem.Message)
 		}
 	}
-	h.look()
+	h.reconcile()
 	return h
 }
 
@@ -122,7 +122,7 @@ func (h *history) happen() {
 	}
 }
 
-// observe looks at what a look of the manager did, with plain eyes.
+// observe checks the result of one reconcile.
 func (h *history) observe(before *noderule.Node, plan *noderule.Plan) {
 	for _, obj := range h.objs {
 		eye := h.eyes[obj.Name]
@@ -141,7 +141,7 @@ func (h *history) observe(before *noderule.Node, plan *noderule.Plan) {
 	}
 }
 
-// met says whether the requirements are met now, as far as conditions and their age tell.
+// met reports whether the requirements are met now, according to conditions and their age.
 func (h *history) met(obj *v1alpha1.NodeReadinessRule, n *noderule.Node) bool {
 	met := 0
 	for _, q := range obj.Spec.Conditions {

@@ -16,7 +16,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// Options of rules that look at time.
+// Options of rules that depend on time.
 func minReady(d time.Duration) ruleOption {
 	return func(r *v1alpha1.NodeReadinessRule) { r.Spec.MinReadySeconds = int32(d / time.Second) }
 }
@@ -45,8 +45,8 @@ func maxAge(q v1alpha1.ConditionRequirement, age time.Duration) v1alpha1.Conditi
 	return q
 }
 
-// life is one node under some rules while time passes. A manager looks whenever something
-// happens, and when the last look said that time alone changes something.
+// life is one node under some rules while time passes. A manager reconciles after every
+// change, and when the last verdict can change by time alone.
 type life struct {
 	t       *testing.T
 	book    *noderule.Rulebook
@@ -66,12 +66,12 @@ func newLife(t *testing.T, n *noderule.Node, objs ...*v1alpha1.NodeReadinessRule
 			t.Fatalf("rule %s: %s", r.Name, r.Problem.Message)
 		}
 	}
-	l.look()
+	l.reconcile()
 	return l
 }
 
-// look is what a manager does.
-func (l *life) look() {
+// reconcile evaluates the node as the manager does.
+func (l *life) reconcile() {
 	l.t.Helper()
 	plan := l.book.Plan(l.node, l.now)
 	for _, change := range plan.Changes {
@@ -91,14 +91,14 @@ func (l *life) look() {
 		}
 	}
 	if !l.until.IsZero() && !l.until.After(l.now) {
-		l.t.Fatalf("at %s the next look is due at %s: a manager would reconcile forever", l.clock(), l.until)
+		l.t.Fatalf("at %s the next reconcile is due at %s: a manager would reconcile forever", l.clock(), l.until)
 	}
 }
 
-// pass lets time pass. The manager looks only when it is due.
+// pass advances the clock. The manager reconciles only when it is due.
 func (l *life) pass(d time.Duration) *life {
 	l.t.Helper()
-	for end := l.now.Add(d); ; l.look() {
+	for end := l.now.Add(d); ; l.reconcile() {
 		if l.until.IsZero() || l.until.After(end) {
 			l.now = end
 			return l
@@ -107,14 +107,14 @@ func (l *life) pass(d time.Duration) *life {
 	}
 }
 
-// do changes the node, and the manager looks.
+// do changes the node, and the manager reconciles.
 func (l *life) do(change func(*noderule.Node)) *life {
 	l.t.Helper()
 	changed := *l.node
 	changed.Conditions = slices.Clone(l.node.Conditions)
 	change(&changed)
 	l.node = &changed
-	l.look()
+	l.reconcile()
 	return l
 }
 
@@ -146,7 +146,7 @@ func setCondition(n *noderule.Node, conditionType string, status corev1.Conditio
 	c.LastHeartbeatTime = metav1.NewTime(now)
 }
 
-// want says how the node must be now: held or released.
+// want checks the state of the node now: held or released.
 func (l *life) want(state string) *life {
 	l.t.Helper()
 	got := "released"
@@ -167,7 +167,7 @@ func (l *life) wantChanges(want ...string) *life {
 	return l
 }
 
-// wantWhy says what the first rule's answer reads like.
+// wantWhy checks the cause and the unmet requirements of the first rule's verdict.
 func (l *life) wantWhy(cause noderule.Cause, words string) *life {
 	l.t.Helper()
 	v := l.book.Evaluate(l.node, l.now).Verdicts[0]

@@ -63,7 +63,7 @@ func TestAPlanLeavesTheNodeAsItIs(t *testing.T) {
 	})
 }
 
-// differences says what differs between two states of a node in what the rule names.
+// differences returns what differs between two states of a node, of what the rule names.
 func differences(r *noderule.Rule, before, after *noderule.Node) (differ []string) {
 	note := func(what string, a, b any) {
 		if a != b {

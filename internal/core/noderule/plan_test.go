@@ -57,7 +57,7 @@ func (c planCase) check(t *testing.T) {
 }
 
 // changes are written "Added network", with the taint only if it is not the usual one. What is
-// only forgotten is left out: a property says that it is there.
+// only forgotten is left out: a property checks it.
 func changes(plan *noderule.Plan) []string {
 	var written []string
 	for _, c := range plan.Changes {

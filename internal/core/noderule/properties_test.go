@@ -158,12 +158,12 @@ func (d *demands) add(v noderule.Verdict, n *noderule.Node) {
 	if recorded {
 		d.others = append(d.others, key)
 	}
-	releases := v.State == noderule.Released && !v.Completed // a rule that is done looks away
+	releases := v.State == noderule.Released && !v.Completed // a completed rule changes nothing
 	d.released[v.Rule.ID()] = d.released[v.Rule.ID()] || releases
 	d.removable[v.Rule.ID()] = d.removable[v.Rule.ID()] || recorded || releases
 }
 
-// addStray lets a record of a rule that is gone remove its taint. The list has all pairs of records.
+// addStray makes the record of a deleted rule remove its taint. The list has all pairs of records.
 func (d *demands) addStray(key, value string) {
 	if id, ok := noderule.RecordTaint(value); ok {
 		d.others = append(d.others, key)

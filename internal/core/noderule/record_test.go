@@ -38,7 +38,7 @@ func TestTextOfRecords(t *testing.T) {
 	}
 }
 
-// A record is all that is left when its rule is gone: it must say what to take off.
+// When a rule does not exist anymore, its record must name the taint to remove.
 func TestRecordIsEnoughToRemoveTheTaintOfADeletedRule(t *testing.T) {
 	for _, key := range []string{networkTaint, "startup-taint.cluster-autoscaler.kubernetes.io/cni"} {
 		t.Run(key, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestRecordIsEnoughToRemoveTheTaintOfADeletedRule(t *testing.T) {
 	}
 }
 
-// The name of a rule may look like a UID; its older record is then still its own.
+// The name of a rule may have the form of a UID; the older record is then still its own.
 func TestAnOlderCompletionOfARuleNamedLikeAUIDIsKept(t *testing.T) {
 	name := string(uidOf("anything"))
 	n := worker(annotated(v1alpha1.CompletedPrefix+name, `{"rule-name":"`+name+`"}`))

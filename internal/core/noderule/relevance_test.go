@@ -76,7 +76,7 @@ func TestIrrelevantChanges(t *testing.T) {
 	}
 }
 
-// A heartbeat of a node that is not held concerns a rule that forgives only while it does.
+// A heartbeat of a node that is not held concerns a rule with onDeadline Release only while the deadline releases the node.
 func TestHeartbeatIsRelevantAfterAReleaseByTheDeadline(t *testing.T) {
 	book := noderule.NewRulebook(rules(rule("net", deadline(time.Hour), releaseStuck, maxUnavailable("1"))))
 	key := v1alpha1.MemoryPrefix + string(uidOf("net"))
@@ -141,7 +141,7 @@ func TestRemovedDuplicateConditionIsRelevant(t *testing.T) {
 }
 
 // A dry run counts the taints that would go, also where the rule no longer selects the node:
-// its numbers go stale if it does not hear that such a taint is gone.
+// its counts are stale if it does not observe that such a taint is removed.
 func TestOwnedTaintOnAnUnselectedNodeIsRelevant(t *testing.T) {
 	preview := rule("net", dryRun)
 	before, after := node(tainted(hold), owned("net", holdRecord)), node(owned("net", holdRecord))

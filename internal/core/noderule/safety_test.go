@@ -29,13 +29,13 @@ func TestMinReadySeconds(t *testing.T) {
 	})
 	t.Run("an unobserved interruption restarts it", func(t *testing.T) {
 		l := newLife(t, worker(), rule("net", wait)).report(network, True).pass(50 * time.Second)
-		l.do(func(n *noderule.Node) { // False and True again, between two looks
+		l.do(func(n *noderule.Node) { // False and True again, between two reconciles
 			setCondition(n, network, False, l.now)
 			setCondition(n, network, True, l.now)
 		})
 		l.pass(59 * time.Second).want("held").pass(time.Second).want("released")
 	})
-	t.Run("a transition that lies is not believed", func(t *testing.T) {
+	t.Run("a wrong transition time does not count", func(t *testing.T) {
 		l := newLife(t, worker(), rule("net", wait))
 		l.do(func(n *noderule.Node) { setCondition(n, network, True, l.now.Add(-time.Hour)) })
 		l.want("held").pass(59 * time.Second).want("held").pass(time.Second).want("released")
@@ -65,7 +65,7 @@ func TestMinReadySeconds(t *testing.T) {
 		setCondition(n, network, True, noon.Add(-time.Hour))
 		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantChanges("Completed net")
 	})
-	t.Run("nor one that is older than the rule, whatever its pods would say", func(t *testing.T) {
+	t.Run("nor one that is older than the rule, whatever its conditions", func(t *testing.T) {
 		n := worker(nodeCreatedAt(dayOne.Add(-time.Hour)))
 		setCondition(n, network, True, noon.Add(-time.Second))
 		newLife(t, n, rule("net", wait, bootstrapOnly)).want("released").wantChanges("Completed net")
@@ -107,7 +107,7 @@ func TestMaxAge(t *testing.T) {
 		l.do(func(n *noderule.Node) { setCondition(n, network, True, l.now.Add(time.Minute)) }).want("released")
 		l.do(func(n *noderule.Node) { setCondition(n, network, True, l.now.Add(time.Minute+time.Second)) }).want("held").
 			wantWhy("", "check the node's clock").
-			pass(time.Hour).want("held"). // nor when that time has come: who wrote it may be dead
+			pass(time.Hour).want("held"). // nor at that time: its reporter may have stopped
 			report(network, True).want("released")
 	})
 	t.Run("it is recorded with the hold, in one patch", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMaxAge(t *testing.T) {
 		r := rule("net", requires(maxAge(requirement(network, Unknown), 2*time.Minute)))
 		newLife(t, worker(), r).want("released").report(network, True).want("held").pass(2 * time.Minute).want("released")
 	})
-	t.Run("a bootstrap-only rule that is done does not look", func(t *testing.T) {
+	t.Run("a bootstrap-only rule that is done does not evaluate", func(t *testing.T) {
 		newLife(t, worker(), rule("net", fresh, bootstrapOnly)).report(network, True).pass(time.Hour).want("released")
 	})
 	t.Run("silence interrupts minReadySeconds", func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestBootstrapScopeBoot(t *testing.T) {
 		l.report("Ready", False).want("held").pass(time.Minute).report("Ready", True).want("released").
 			wantChanges("Added net", "Removed net")
 	})
-	t.Run("what was reported between two looks may be from before: the next report counts", func(t *testing.T) {
+	t.Run("what was reported between two reconciles may be from before: the next report counts", func(t *testing.T) {
 		up(t).report("Ready", Unknown).pass(time.Minute).
 			do(func(n *noderule.Node) {
 				setCondition(n, network, True, noon.Add(2*time.Hour)) // in the last moment
@@ -167,13 +167,13 @@ func TestBootstrapScopeBoot(t *testing.T) {
 			}).want("held").
 			pass(2*time.Hour).report(network, True).want("released")
 	})
-	t.Run("a reporter that goes on while the kubelet hangs speaks of the boot of before", func(t *testing.T) {
+	t.Run("a reporter that continues while the kubelet hangs reports for the previous boot", func(t *testing.T) {
 		up(t).report("Ready", Unknown).want("held").pass(time.Minute).
 			report(network, True).pass(time.Minute).report(network, True).want("held").
 			pass(time.Minute).boot("b").want("held").
 			pass(time.Minute).report(network, True).want("released")
 	})
-	t.Run("who goes on to report while the kubelet hangs costs no write", func(t *testing.T) {
+	t.Run("a reporter that continues while the kubelet hangs causes no write", func(t *testing.T) {
 		l := up(t).report("Ready", Unknown).want("held").pass(time.Minute).report(network, True)
 		l.changes = nil
 		l.pass(time.Minute).report(network, True).pass(time.Minute).report(network, True).wantChanges()
@@ -188,10 +188,10 @@ func TestBootstrapScopeBoot(t *testing.T) {
 	t.Run("from Boot to Node and back, no node is held for a reboot in between", func(t *testing.T) {
 		l := up(t)
 		l.book = noderule.NewRulebook(rules(rule("net", bootstrapOnly)))
-		l.look()
+		l.reconcile()
 		l.boot("b").want("released")
 		l.book = noderule.NewRulebook(rules(rule("net", perBoot)))
-		l.look()
+		l.reconcile()
 		l.want("released").boot("c").want("held")
 	})
 	t.Run("a second reboot before the network was up", func(t *testing.T) {
@@ -209,12 +209,12 @@ func TestBootstrapScopeBoot(t *testing.T) {
 			boot("b").report("Disk", True).want("held").wantWhy("", "not reported since").
 			pass(time.Minute).report(network, True).want("released")
 	})
-	t.Run("a rule that did not look at boots before begins with the one that is", func(t *testing.T) {
+	t.Run("a rule that gets bootstrapScope Boot later begins with the current boot", func(t *testing.T) {
 		n := worker(completed("net"), reports("Ready", True))
 		n.BootID = "a"
 		newLife(t, n, rule("net", perBoot)).want("released").wantChanges("Noted net").boot("b").want("held")
 	})
-	t.Run("a node that does not say which boot it is in is left alone", func(t *testing.T) {
+	t.Run("a node without a boot ID is not changed", func(t *testing.T) {
 		newLife(t, worker(completed("net"), reports("Ready", True)), rule("net", perBoot)).want("released").wantChanges()
 	})
 	t.Run("a completion of the older form counts for the boot that the node is in", func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestProgressDeadline(t *testing.T) {
 		n := worker(tainted(hold), annotated(holdKey("net"), `{"rule":"net","taint":"`+holdRecord+`","origin":"labelled"}`))
 		newLife(t, n, rule("net", deadline(10*time.Minute))).wantChanges("Noted net").pass(10 * time.Minute).wantChanges("Stuck net")
 	})
-	t.Run("with Release a continuous rule lets go until the requirements were met once", func(t *testing.T) {
+	t.Run("with Release a continuous rule releases the node until the requirements were met once", func(t *testing.T) {
 		newLife(t, worker(), rule("net", deadline(10*time.Minute), releaseStuck)).
 			pass(10*time.Minute).want("released").wantChanges("Added net", "Removed net", "Expired net").wantWhy(noderule.CauseDeadline, network+" is Unknown").
 			report(network, False).pass(24*time.Hour).want("released").wantChanges().
@@ -298,7 +298,7 @@ func TestProgressDeadline(t *testing.T) {
 			pass(10*time.Minute).want("released").wantChanges("Added net", "Removed net", "Expired net", "Completed net").
 			pass(24 * time.Hour).want("released").wantChanges()
 	})
-	t.Run("with Release and maxAge, who is heard of again is looked at", func(t *testing.T) {
+	t.Run("with Release and maxAge, a new heartbeat is evaluated", func(t *testing.T) {
 		r := rule("net", requires(maxAge(requirement(network, True), 2*time.Minute)), deadline(10*time.Minute), releaseStuck)
 		l := newLife(t, worker(), r).report(network, True).want("released").pass(2 * time.Minute).want("held").pass(10 * time.Minute).want("released")
 		before := *l.node
@@ -312,16 +312,16 @@ func TestProgressDeadline(t *testing.T) {
 		release := noderule.NewRulebook(rules(rule("net", deadline(10*time.Minute), releaseStuck)))
 		l := newLife(t, worker(), rule("net", deadline(10*time.Minute), releaseStuck)).pass(10 * time.Minute).want("released")
 		l.book = noderule.NewRulebook(rules(rule("net", deadline(10*time.Minute))))
-		l.look()
+		l.reconcile()
 		l.want("held").pass(5 * time.Minute)
 		l.book = release
-		l.look()
+		l.reconcile()
 		l.want("held").pass(5 * time.Minute).want("released")
 	})
 	t.Run("if Release becomes Report the node is held again", func(t *testing.T) {
 		l := newLife(t, worker(), rule("net", deadline(10*time.Minute), releaseStuck)).pass(10 * time.Minute).want("released")
 		l.book = noderule.NewRulebook(rules(rule("net", deadline(10*time.Minute))))
-		l.look()
+		l.reconcile()
 		l.want("held")
 	})
 }
@@ -342,13 +342,13 @@ func TestDependsOn(t *testing.T) {
 			t.Errorf("disk says %q and waits for %v, must wait for net", v.Cause, v.WaitsFor)
 		}
 		l.report("DiskReady", True)
-		taints(l, hold, diskHold) // not looked at yet
+		taints(l, hold, diskHold) // not evaluated yet
 		l.report(network, True)
 		taints(l)
 	})
 	t.Run("there is no moment between the two", func(t *testing.T) {
 		l := newLife(t, worker(), rule("net"), disk())
-		taints(l, hold) // disk has not looked at it
+		taints(l, hold) // disk has not evaluated it
 		l.report(network, True)
 		taints(l, diskHold)
 		l.wantChanges("Added net", "Removed net", "Added disk")
@@ -360,7 +360,7 @@ func TestDependsOn(t *testing.T) {
 		l.report(network, True)
 		taints(l, diskHold)
 	})
-	t.Run("a bootstrap-only rule is not done before it has looked", func(t *testing.T) {
+	t.Run("a bootstrap-only rule does not complete before it is evaluated", func(t *testing.T) {
 		l := newLife(t, worker(reports("DiskReady", False)), rule("net"), disk(bootstrapOnly))
 		wantEqual(t, "annotations", notes(l.node, "net", "disk"), []string{"net holds (added)"})
 	})

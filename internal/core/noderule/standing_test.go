@@ -32,7 +32,7 @@ func TestHoldOf(t *testing.T) {
 	}
 }
 
-// A plan, applied, settles every rule that is enforced, and makes a hold what the record tells.
+// An applied plan settles every rule that is enforced, and a hold equals its record.
 func TestAnAppliedPlanSettles(t *testing.T) {
 	r := rule("net")
 	book := noderule.NewRulebook(rules(r))

@@ -12,7 +12,7 @@ import (
 	"github.com/readygate/readygate/internal/core/noderule"
 )
 
-// say puts a verdict in words: its state, then what holds the node back.
+// say formats a verdict: its state, then why the node is held.
 func say(v noderule.Verdict) string {
 	words := []string{string(v.State)}
 	if v.Completed {
@@ -93,8 +93,8 @@ func TestEvaluateSelection(t *testing.T) {
 		"all expressions must match":                           {rule("zones", everywhere), node(label("zone", "a"), label("role", "gateway")), "NotSelected"},
 		"In takes any of its values":                           {rule("in", selectsBy(expression("role", "In", "gateway", "worker"))), worker(reports("NetworkReady", True)), "Released"},
 		"DoesNotExist wants the label away":                    {rule("none", selectsBy(expression("role", "DoesNotExist"))), worker(), "NotSelected"},
-		"a rule that is being deleted speaks of no node":       {rule("network", deleting), worker(), "NotSelected"},
-		"a rule that is not accepted speaks of no node":        {rule("network", taintKey("example.com/x")), worker(), "NotSelected"},
+		"a rule that is being deleted selects no node":         {rule("network", deleting), worker(), "NotSelected"},
+		"a rule that is not accepted selects no node":          {rule("network", taintKey("example.com/x")), worker(), "NotSelected"},
 		"a rule that only previews answers as if it were real": {rule("network", dryRun), worker(), "Held; NetworkReady is Unknown, must be True"},
 	})
 }
@@ -112,7 +112,7 @@ func TestEvaluateCompletion(t *testing.T) {
 		"the value of a completion does not matter":                 {boot(), worker(annotated(completedKey("boot"), "")), done},
 		"a first release is not completed yet":                      {boot(), worker(reports("NetworkReady", True)), "Released"},
 		"a completion of another rule does not count":               {boot(), worker(completed("other")), held},
-		"a continuous rule does not look at completions":            {rule("boot"), worker(completed("boot"), olderForm), held},
+		"a continuous rule ignores completion records":              {rule("boot"), worker(completed("boot"), olderForm), held},
 		"a completed node that is not selected is not selected":     {boot(), node(completed("boot")), "NotSelected"},
 
 		"the older form counts while the rule is new to us":               {boot(), worker(olderForm), done},

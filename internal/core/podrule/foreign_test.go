@@ -17,23 +17,23 @@ const (
 	openKey   = "open 10.0.0.7 b1 2026-11-16T12:00:00Z"
 )
 
-// sets lets an account other than those of Readygate set the gate to True.
+// sets is another account that sets the gate to True.
 func (w *world) sets(reason string) {
 	w.set(corev1.PodCondition{Type: v1alpha1.DefaultGate, Status: "True", Reason: reason, LastTransitionTime: metav1.NewTime(w.now)})
 }
 
-// forges lets it also write the latch key.
+// forges also writes the latch key.
 func (w *world) forges(reason, key string) {
 	w.sets(reason)
 	w.subject.Pod.Annotations[v1alpha1.LatchAnnotation] = key
 }
 
-// ready lets the kubelet set the condition Ready.
+// ready is the kubelet that sets the condition Ready.
 func (w *world) ready(status corev1.ConditionStatus, since time.Time) {
 	w.set(corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(since)})
 }
 
-// restart lets another agent process go on.
+// restart replaces the agent process.
 func (w *world) restart() { w.subject.History = &podrule.History{} }
 
 func (w *world) tally() podrule.Tally {
@@ -43,7 +43,7 @@ func (w *world) tally() podrule.Tally {
 	return tally
 }
 
-// latchIsOpen says whether the key opens the latch of the pod's sandbox.
+// latchIsOpen reports whether the key opens the latch of the pod's sandbox.
 func (w *world) latchIsOpen() bool {
 	key, _ := latchkey.Parse(w.subject.Pod.Annotations[v1alpha1.LatchAnnotation])
 	return key.Opens("10.0.0.7", "b1")
@@ -75,7 +75,7 @@ func TestAForeignTrueIsSetBackThreeTimes(t *testing.T) {
 		t.Errorf("it counts as %+v", tally)
 	}
 
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", openKey)
 	if tally := w.tally(); tally.Foreign != 0 || tally.Open != 1 {
@@ -104,7 +104,7 @@ func TestARestartCostsThreeMoreAttempts(t *testing.T) {
 func TestAForeignTrueIsTakenOver(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.sets("Programmed")
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", openKey)
 	for range 10 {
@@ -173,7 +173,7 @@ func TestAForeignTrueMayComeBeforeTheAddress(t *testing.T) {
 	}
 	w.pass(time.Second)
 	w.address("10.0.0.7")
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", openKey)
 	if w.writes != 1 {
@@ -227,7 +227,7 @@ func TestAForgedDecision(t *testing.T) {
 			if w.writes > 16 {
 				t.Errorf("%d writes in 100 s", w.writes)
 			}
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			if is := w.condition(v1alpha1.DefaultGate); is.Reason != v1alpha1.ReasonAllReady || !w.latchIsOpen() {
 				t.Errorf("with all components ready the gate is %s %s, the key %q", is.Status, is.Reason, w.subject.Pod.Annotations[v1alpha1.LatchAnnotation])
@@ -245,7 +245,7 @@ func TestAForgedDecision(t *testing.T) {
 	}
 }
 
-// An agent that the manager took for dead keeps what the manager opened, if the rule lets a late pod be
+// An agent whose Lease had expired keeps what the manager opened, if the rule lets a late pod be
 // opened.
 func TestAnAgentKeepsWhatTheManagerOpened(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -284,11 +284,11 @@ func TestAClosedKeyOfAnotherGate(t *testing.T) {
 			w := newWorld(t, rule("network", startHold), rule("other", startHold, gate(otherGate), components(byReach("path"))))
 			w.secondGate()
 			w.latch()
-			w.says("True")
+			w.setComponent("True")
 			w.answers["10.0.0.7:9"] = podrule.Answer{Why: "no answer"}
 			w.settle()
 			w.expect("True AllComponentsReady", closedKey)
-			w.says("False")
+			w.setComponent("False")
 			w.restart()
 			if forged {
 				w.set(corev1.PodCondition{Type: otherGate, Status: "True", Reason: "Programmed", LastTransitionTime: metav1.NewTime(w.now)})
@@ -367,7 +367,7 @@ func TestTheKeyOfAnOrphanIsTriedAgain(t *testing.T) {
 // component is no longer ready: before and after a restart of the agent.
 func TestAPluginMayKeepItsReason(t *testing.T) {
 	w := newWorld(t, rule("network", closesOnNotReady))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	for range 3 {
 		w.sets("Programmed")
@@ -384,7 +384,7 @@ func TestAPluginMayKeepItsReason(t *testing.T) {
 	if d := podrule.Decide(w.rules, &seen, nil, w.now); !d.Verdicts[0].Open || d.Verdicts[0].Foreign {
 		t.Errorf("without a history it is decided as %+v", d.Verdicts[0])
 	}
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
 	w.expect("False ComponentsNotReady", closedKey)
 }
@@ -394,7 +394,7 @@ func TestTouchesAndSetBacksAreCountedApart(t *testing.T) {
 	w := newWorld(t, rule("network", startHold), rule("other", gate(otherGate), components(byReach("path"))))
 	w.secondGate()
 	w.latched(runs(noon))
-	w.says("True")
+	w.setComponent("True")
 	w.answers["10.0.0.7:9"] = podrule.Answer{Why: "no answer"}
 	foreign := func() {
 		w.set(corev1.PodCondition{Type: otherGate, Status: "True", Reason: "Programmed", LastTransitionTime: metav1.NewTime(w.now)})
@@ -422,7 +422,7 @@ func TestTouchesAndSetBacksAreCountedApart(t *testing.T) {
 // A removed key does not hide that the pod has a new sandbox.
 func TestARemovedKeyDoesNotHideANewSandbox(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.pass(time.Minute)
 	w.sandbox("10.0.0.8")
@@ -435,7 +435,7 @@ func TestARemovedKeyDoesNotHideANewSandbox(t *testing.T) {
 		}
 		w.pass(time.Minute)
 	}
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:00Z again")
 }
@@ -470,18 +470,18 @@ func TestAForeignTrueOfAnOrphan(t *testing.T) {
 	w.expect("True AgentGone", "always AgentGone")
 }
 
-// The API server may have done what it did not answer. A gate that Readygate has opened so is its decision.
+// A write without a response may have taken effect. A gate that such a write opened is a decision of Readygate.
 func TestUnansweredOpenIsNotAForeignTrue(t *testing.T) {
 	w := newWorld(t, rule("network", startHold))
 	w.latched(runs(noon))
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
-	w.says("True")
+	w.setComponent("True")
 	d := w.decide()
 	w.write(d.Patch)
 	w.subject.History.RecordUnanswered(&w.subject, &d, w.now)
 	w.pass(time.Second)
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
 	w.expect("True AllComponentsReady", openKey)
 	if v := w.last.Verdicts[0]; v.Foreign || !v.Open {
@@ -489,11 +489,11 @@ func TestUnansweredOpenIsNotAForeignTrue(t *testing.T) {
 	}
 }
 
-// Attempts to set a gate back count also if the API server does not answer.
+// Attempts to set a gate back also count if the API server does not respond.
 func TestAnUnansweredSetBackCounts(t *testing.T) {
 	w := newWorld(t, rule("network", startHold))
 	w.latched(runs(noon))
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
 	attempts := 0
 	for range 600 {

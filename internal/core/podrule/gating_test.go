@@ -74,7 +74,7 @@ func pods(exact map[string]v1alpha1.LabelValue) ruleOption {
 	}
 }
 
-// world is a pod that is written as it is decided, time that passes, and components that answer.
+// world is a pod that gets every patch, a clock, and components with results.
 type world struct {
 	t       *testing.T
 	rules   []*podrule.Rule
@@ -105,7 +105,7 @@ func newWorld(t *testing.T, rules ...*v1alpha1.PodReadinessRule) *world {
 
 func (w *world) follow(rules ...*v1alpha1.PodReadinessRule) { w.rules = podrule.NewRules(rules) }
 
-// sandbox lets the kubelet say that the pod has a sandbox with this address, or none.
+// sandbox is the kubelet that reports a sandbox with this address, or none.
 func (w *world) sandbox(ip string) {
 	status := corev1.ConditionFalse
 	if ip != "" {
@@ -114,17 +114,17 @@ func (w *world) sandbox(ip string) {
 	w.set(corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: status, LastTransitionTime: metav1.NewTime(w.now)})
 }
 
-// started lets the kubelet say that a container of the pod has been started.
+// started is the kubelet that reports a started container of the pod.
 func (w *world) started() {
 	w.subject.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
 }
 
-// reboot lets the node boot. For two minutes its kubelet may not have looked at all pods.
+// reboot boots the node. For two minutes its kubelet may not have checked all pods.
 func (w *world) reboot() {
 	w.subject.Node.BootID, w.subject.Node.Booted, w.subject.Node.Settles = "b2", w.now, w.now.Add(2*time.Minute)
 }
 
-func (w *world) says(status corev1.ConditionStatus) {
+func (w *world) setComponent(status corev1.ConditionStatus) {
 	w.set(corev1.PodCondition{Type: programmed, Status: status, LastTransitionTime: metav1.NewTime(w.now)})
 }
 
@@ -147,7 +147,7 @@ func (w *world) settle() {
 	w.t.Fatalf("it is written again and again: %+v", w.last.Patch)
 }
 
-// step decides once, and says whether something was written.
+// step decides once, and reports whether a patch was written.
 func (w *world) step() bool {
 	w.last = w.decide()
 	w.write(w.last.Patch)
@@ -202,7 +202,7 @@ func (w *world) expect(want, key string) {
 // A pod whose components are ready when it has its sandbox is written once.
 func TestOneWriteOpensAGate(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	if w.writes != 1 {
@@ -210,7 +210,7 @@ func TestOneWriteOpensAGate(t *testing.T) {
 	}
 }
 
-// A component that is slow is named, and what it said is heard: two writes.
+// The message names a slow component, and its result opens the gate: two writes.
 func TestWaitingPodNamesItsUnreadyComponents(t *testing.T) {
 	w := newWorld(t, rule("network", components(byPodCondition("policy"), byReach("path"))))
 	w.settle()
@@ -219,20 +219,20 @@ func TestWaitingPodNamesItsUnreadyComponents(t *testing.T) {
 	w.settle()
 	w.expect("absent", "")
 	if !w.last.Until.Equal(noon.Add(5 * time.Second)) {
-		t.Errorf("it is looked at again at %v", w.last.Until)
+		t.Errorf("it is evaluated again at %v", w.last.Until)
 	}
 	w.pass(5 * time.Second)
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	is := w.condition(v1alpha1.DefaultGate)
 	if want := "waiting for policy (condition policy.example.com/programmed is False), path (no answer)"; is.Message != want {
-		t.Errorf("it says %q, want %q", is.Message, want)
+		t.Errorf("the message is %q, want %q", is.Message, want)
 	}
 	if !is.LastTransitionTime.Time.Equal(noon) {
 		t.Errorf("it waits since %v", is.LastTransitionTime)
 	}
-	w.says("True")
+	w.setComponent("True")
 	w.answers["10.0.0.7:9"] = yes
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
@@ -244,7 +244,7 @@ func TestWaitingPodNamesItsUnreadyComponents(t *testing.T) {
 // All components of all rules with the same gate count, and are named with their rule.
 func TestRulesWithOneGateOpenItTogether(t *testing.T) {
 	w := newWorld(t, rule("a"), rule("b", components(byReach("path"))))
-	w.says("True")
+	w.setComponent("True")
 	w.answers["10.0.0.7:9"] = podrule.Answer{Why: "no answer"}
 	w.pass(6 * time.Second)
 	w.settle()
@@ -254,7 +254,7 @@ func TestRulesWithOneGateOpenItTogether(t *testing.T) {
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 }
 
-// A gate that is open closes again only if a rule says so, and opens again then.
+// An open gate closes only with closePolicy OnNotReady, and opens again when the component is ready.
 func TestClosePolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options []ruleOption
@@ -265,22 +265,22 @@ func TestClosePolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network", tc.options...))
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.pass(time.Hour)
-			w.says("False")
+			w.setComponent("False")
 			w.settle()
 			if is := w.condition(v1alpha1.DefaultGate); string(is.Status)+" "+is.Reason != tc.want {
 				t.Fatalf("the gate is %s %s", is.Status, is.Reason)
 			}
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 		})
 	}
 }
 
-// An agent that has just started knows no answers: nothing closes because of that.
+// An agent that has just started has no results yet: no gate closes because of this.
 func TestARestartClosesNothing(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path")), closesOnNotReady))
 	w.answers["10.0.0.7:9"] = yes
@@ -301,12 +301,12 @@ func TestARestartClosesNothing(t *testing.T) {
 }
 
 // A new sandbox closes the gate before it opens again, whether or not the agent observed that the pod had none
-// in between or not, and a component has to say yes again.
+// in between, and a component must report ready again.
 func TestNewSandboxClosesTheGateUntilItsComponentsAreReady(t *testing.T) {
 	for name, watched := range map[string]bool{"seen": true, "not seen": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network"))
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.pass(time.Minute)
 			if watched {
@@ -328,15 +328,14 @@ func TestNewSandboxClosesTheGateUntilItsComponentsAreReady(t *testing.T) {
 			if is := w.condition(v1alpha1.DefaultGate); is.Status != "False" || !strings.Contains(is.Message, "is older than the pod's sandbox") {
 				t.Fatalf("what was said before counts: %+v", is)
 			}
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.expect("True AllComponentsReady", "open 10.0.0.8 b1 "+since.Format(time.RFC3339)+" again")
 		})
 	}
 }
 
-// The kubelet tells of a new sandbox with the address of the one before for a moment: nothing is opened
-// for that.
+// The kubelet may report a new sandbox with the address of the previous one for a moment: no gate opens because of this.
 func TestAddressOfThePreviousSandboxOpensNothing(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path"))))
 	w.answers["10.0.0.7:9"] = yes
@@ -358,16 +357,16 @@ func TestAddressOfThePreviousSandboxOpensNothing(t *testing.T) {
 	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:00Z again")
 }
 
-// A component can say yes a moment before the kubelet says that the sandbox is there.
+// A component can be ready shortly before the kubelet reports the sandbox.
 func TestComponentMayReportBeforeTheKubeletReportsTheSandbox(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.pass(time.Minute)
 	w.sandbox("")
 	w.settle()
 	w.pass(time.Second)
-	w.says("True")
+	w.setComponent("True")
 	w.pass(3 * time.Second)
 	w.sandbox("10.0.0.8")
 	w.started()
@@ -375,8 +374,8 @@ func TestComponentMayReportBeforeTheKubeletReportsTheSandbox(t *testing.T) {
 	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:04Z again")
 }
 
-// After a boot the status tells of the sandbox before for a while: it is closed, and stays so until
-// the kubelet has made another one.
+// After a boot the status has the previous sandbox for a while: the gate closes, and stays closed until the kubelet has
+// created a new sandbox.
 func TestGateIsClosedFromABootUntilANewSandbox(t *testing.T) {
 	w := newWorld(t, rule("network", components(byReach("path"))))
 	w.answers["10.0.0.7:9"] = yes
@@ -425,11 +424,11 @@ func TestDeadline(t *testing.T) {
 	w.settle()
 	w.expect("True DeadlineExceeded", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	if is := w.condition(v1alpha1.DefaultGate); !strings.Contains(is.Message, "opened after the deadline of 30s, still waiting for policy") {
-		t.Errorf("it says %q", is.Message)
+		t.Errorf("the message is %q", is.Message)
 	}
 }
 
-// One rule that lets a late pod wait on is enough.
+// One rule without onDeadline Open is enough to keep a late pod waiting.
 func TestDeadlineOpensAGateOnlyIfEveryRuleOpensOnDeadline(t *testing.T) {
 	w := newWorld(t, rule("a", deadline(5, v1alpha1.DeadlineOpen)), rule("b"))
 	w.pass(time.Minute)
@@ -439,10 +438,10 @@ func TestDeadlineOpensAGateOnlyIfEveryRuleOpensOnDeadline(t *testing.T) {
 
 func TestDeadlineStartsAgainWhenAGateCloses(t *testing.T) {
 	w := newWorld(t, rule("network", closesOnNotReady, deadline(30, v1alpha1.DeadlineOpen)))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.pass(time.Hour)
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	w.pass(30 * time.Second)
@@ -489,7 +488,7 @@ func TestTheLatchWaitsForRulesThatHoldTheStart(t *testing.T) {
 	w := newWorld(t, rule("network", startHold), rule("other", gate(other), components(byReach("path"))))
 	w.subject.Pod.Spec.ReadinessGates = append(w.subject.Pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: other})
 	w.latch()
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
 	if is := w.condition(other); is != nil && is.Status == "True" {
@@ -513,7 +512,7 @@ func TestPodsThatAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network"))
 			delete(w.subject.Pod.Annotations, v1alpha1.GatesAnnotation)
-			w.says("True")
+			w.setComponent("True")
 			change(w.subject.Pod)
 			w.settle()
 			w.expect("absent", "")
@@ -540,7 +539,7 @@ func TestAbandonedLatchIsOpenedForEverySandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network", startHold))
 			w.latch()
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.follow()
 			decide(w)
@@ -549,10 +548,10 @@ func TestAbandonedLatchIsOpenedForEverySandbox(t *testing.T) {
 	}
 }
 
-// Without a latch there is nothing to write when a rule goes.
+// Without a latch there is nothing to write when a rule is deleted.
 func TestOpenGateIsNotWrittenWhenItsRuleIsDeleted(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.follow()
 	w.settle()
@@ -596,7 +595,7 @@ func byName(operator metav1.LabelSelectorOperator, values ...v1alpha1.LabelValue
 	}
 }
 
-// A question names the pod: nothing that is said of another one is heard.
+// A probe contains the names of the pod: the result for another pod does not count.
 func TestProbes(t *testing.T) {
 	w := newWorld(t, rule("network", components(
 		v1alpha1.Component{Name: "calico", File: &v1alpha1.FileComponent{Path: "/var/run/calico/endpoint-status/k8s {namespace}%2F{name} eth0", Contains: "{ip}/32"}},
@@ -634,7 +633,7 @@ func TestLatchKeyOfAVirtualMachineHasNoBootID(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	class := "kata"
 	w.subject.Pod.Spec.RuntimeClassName = &class
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.7 - 2026-11-16T12:00:00Z")
 }
@@ -655,7 +654,7 @@ func TestOrphans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.rules...)
-			w.says("True") // only an agent may hear it
+			w.setComponent("True") // only an agent may hear it
 			w.pass(tc.waited)
 			w.write(podrule.Orphan(w.rules, &w.subject, w.now).Patch)
 			w.expect(tc.want, tc.key)
@@ -663,7 +662,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// The manager knows less of a node than its agent did: what that has written is read all the same.
+// The manager has fewer facts about a node than its agent: it uses the decisions that the agent has written.
 func TestAnOrphanThatItsAgentHadWritten(t *testing.T) {
 	w := newWorld(t, rule("network", deadline(60, v1alpha1.DeadlineOpen)))
 	w.pass(6 * time.Second)
@@ -678,7 +677,7 @@ func TestAnOrphanThatItsAgentHadWritten(t *testing.T) {
 // An open pod on a node without an agent is open for every caller.
 func TestAnOpenOrphanIsNotWaiting(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.subject.Node = podrule.Node{}
 	if d := podrule.Orphan(w.rules, &w.subject, w.now); !d.Verdicts[0].Open {
@@ -699,8 +698,8 @@ func TestAlternatingMessagesAreNotWrittenEachTime(t *testing.T) {
 	}
 }
 
-// A gate that was opened by a deadline is not closed because the component still says no, with closePolicy
-// neither; when it has said yes, it may be closed again.
+// A gate that was opened by a deadline does not close because the component is still not ready, also with closePolicy
+// OnNotReady; once the component was ready, the gate may close again.
 func TestGateOpenedByTheDeadlineDoesNotFlap(t *testing.T) {
 	w := newWorld(t, rule("network", closesOnNotReady, deadline(30, v1alpha1.DeadlineOpen)))
 	w.pass(30 * time.Second)
@@ -708,18 +707,18 @@ func TestGateOpenedByTheDeadlineDoesNotFlap(t *testing.T) {
 	w.pass(time.Hour)
 	w.settle()
 	w.expect("True DeadlineExceeded", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
-	w.says("False")
+	w.setComponent("False")
 	w.settle()
 	w.expect("False ComponentsNotReady", "closed 10.0.0.7 b1 2026-11-16T12:00:00Z")
 }
 
-// A component that says yes again with a new probe time is heard in a new sandbox.
+// A component that reports ready again with a new probe time counts in a new sandbox.
 func TestNewProbeTimeCountsInANewSandbox(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.pass(time.Minute)
 	w.sandbox("10.0.0.8")
@@ -755,7 +754,7 @@ func TestMissed(t *testing.T) {
 
 func TestOrphansStayOpen(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.pass(time.Minute)
 	w.sandbox("10.0.0.8")
@@ -786,7 +785,7 @@ func TestTally(t *testing.T) {
 	w.pass(time.Minute)
 	w.settle()
 	count() // waiting, and late
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	count() // open
 	w.subject.Pod.Spec.ReadinessGates = nil

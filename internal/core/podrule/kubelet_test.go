@@ -17,8 +17,8 @@ import (
 	"github.com/readygate/readygate/internal/core/podrule"
 )
 
-// address lets the kubelet tell the pod's address, or that it has none yet: it does so when it has
-// pulled images, long after it reported the sandbox.
+// address is the kubelet that reports the pod's address, or none yet: it reports it after it has pulled images, long after
+// it reported the sandbox.
 func (w *world) address(ip string) {
 	w.subject.Pod.Status.PodIP, w.subject.Pod.Status.PodIPs = ip, nil
 	if ip != "" {
@@ -31,7 +31,7 @@ func (w *world) address(ip string) {
 func TestASandboxWhoseAddressComesLater(t *testing.T) {
 	for name, before := range map[string]func(w *world){
 		"after a boot": func(w *world) {
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.pass(time.Hour)
 			w.reboot()
@@ -49,7 +49,7 @@ func TestASandboxWhoseAddressComesLater(t *testing.T) {
 			w.pass(time.Second)
 			w.address("10.0.0.9")
 			w.started()
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			if is := w.condition(v1alpha1.DefaultGate); is.Status != "True" || is.Reason != v1alpha1.ReasonAllReady {
 				t.Errorf("with its address it is %+v", is)
@@ -58,11 +58,11 @@ func TestASandboxWhoseAddressComesLater(t *testing.T) {
 	}
 }
 
-// A clock that is set lets the node seem to have booted later than it has.
+// After a clock was set, the node seems to have booted later than it has.
 func TestAClockThatIsSetClosesNothing(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.subject.Node.Booted, w.subject.Node.Settles = noon.Add(-30*time.Second), noon.Add(time.Minute)
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.pass(time.Hour)
 	w.subject.Node.Booted, w.subject.Node.Settles = noon.Add(time.Hour-30*time.Second), w.now.Add(time.Minute) // and a new agent
@@ -73,17 +73,17 @@ func TestAClockThatIsSetClosesNothing(t *testing.T) {
 	}
 }
 
-// A pod of which nothing is written yet seems to be from before the boot then. When the kubelet must
-// have looked at all of them, what it tells is believed.
+// A pod without a key then seems to be from before the boot. After the time in which the kubelet checks all pods, the
+// reported sandbox counts.
 func TestSandboxOlderThanTheBootIsAcceptedAfterTheSettleTime(t *testing.T) {
 	w := newWorld(t, rule("network"))
 	w.subject.Node.Booted, w.subject.Node.Settles = noon.Add(time.Hour), noon.Add(2*time.Hour)
 	w.pass(2*time.Hour - time.Second)
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("absent", "")
 	if !w.last.Until.Equal(noon.Add(2 * time.Hour)) {
-		t.Errorf("it is looked at again at %v", w.last.Until)
+		t.Errorf("it is evaluated again at %v", w.last.Until)
 	}
 	w.pass(time.Second)
 	w.settle()
@@ -102,7 +102,7 @@ func TestADeadlineBeginsWithTheAddress(t *testing.T) {
 			w.settle()
 			w.expect("absent", "")
 			w.pass(200 * time.Millisecond)
-			w.says("True")
+			w.setComponent("True")
 			w.answers["10.0.0.7:9"] = yes
 			w.settle()
 			w.expect("True AllComponentsReady", "open 10.0.0.7 b1 2026-11-16T12:00:00Z")
@@ -127,7 +127,7 @@ func TestAPodThatWasNotProbedIsNotLate(t *testing.T) {
 // Who insists on a closed gate is not written against as fast as possible.
 func TestGateThatAnotherWriterClosesIsNotRewrittenAtOnce(t *testing.T) {
 	w := newWorld(t, rule("network"))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	for range 1000 {
 		w.pass(10 * time.Millisecond)
@@ -155,7 +155,7 @@ func TestTheLatchOfAnOrphanInANewSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rule("network", startHold, deadline(60, tc.does)))
 			w.latch()
-			w.says("True")
+			w.setComponent("True")
 			w.settle()
 			w.pass(time.Hour)
 			w.sandbox("10.0.0.8")
@@ -174,7 +174,7 @@ func TestTheLatchOfAnOrphanInANewSandbox(t *testing.T) {
 	}
 }
 
-// Not every kubelet tells of sandboxes.
+// Not every kubelet reports sandboxes.
 func TestAnOrphanOfAVirtualKubelet(t *testing.T) {
 	w := newWorld(t, rule("network", deadline(60, v1alpha1.DeadlineOpen)))
 	w.subject.Pod.Status.Conditions, w.subject.Pod.Status.StartTime = nil, &metav1.Time{Time: noon}

@@ -28,7 +28,7 @@ func held(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, rule("network", startHold))
 	w.latched(runs(noon))
-	w.says("True")
+	w.setComponent("True")
 	w.settle()
 	w.expect("True AllComponentsReady", openKey)
 	w.subject.Written = w.now
@@ -44,7 +44,7 @@ func TestAKeyIsTouchedWhileTheLatchRuns(t *testing.T) {
 		w.settle()
 		w.expect("True AllComponentsReady", key)
 		if w.last.LatchStuck || !w.last.Until.Equal(w.now.Add(time.Millisecond)) {
-			t.Errorf("after %v: stuck is %v, the next look is at %v", w.now.Sub(noon), w.last.LatchStuck, w.last.Until)
+			t.Errorf("after %v: stuck is %v, the next decision is at %v", w.now.Sub(noon), w.last.LatchStuck, w.last.Until)
 		}
 		w.pass(time.Millisecond)
 		if !w.step() || !w.last.Patch.Touch || len(w.last.Patch.Conditions) > 0 {
@@ -97,7 +97,7 @@ func TestAKeyIsTouchedLaterOnABusyNode(t *testing.T) {
 	w.subject.OthersClosed = 30
 	w.pass(2 * time.Second)
 	if w.step() || !w.last.Until.Equal(w.now.Add(time.Second)) {
-		t.Errorf("the next look is at %v, want one second later: others may have ended", w.last.Until)
+		t.Errorf("the next decision is at %v, want one second later: others may have ended", w.last.Until)
 	}
 	w.subject.OthersClosed = 0
 	if !w.step() {
@@ -105,7 +105,7 @@ func TestAKeyIsTouchedLaterOnABusyNode(t *testing.T) {
 	}
 }
 
-// A clock that is set back does not delay touches until it is again as late as it was.
+// A clock that is set back does not delay touches.
 func TestAKeyIsTouchedAfterTheClockWasSetBack(t *testing.T) {
 	w := held(t)
 	w.pass(-time.Hour)
@@ -160,7 +160,7 @@ func TestPausesBeginWithTheLatch(t *testing.T) {
 	w.latched(runs(w.now))
 	w.settle()
 	if w.writes != 1 || !w.last.Until.Equal(w.now.Add(2*time.Second)) {
-		t.Errorf("%d writes, the next look is at %v", w.writes, w.last.Until)
+		t.Errorf("%d writes, the next decision is at %v", w.writes, w.last.Until)
 	}
 	w.pass(2 * time.Second)
 	w.step()
@@ -181,7 +181,7 @@ func TestANewKeyHasNoTouches(t *testing.T) {
 	w.sandbox("10.0.0.8")
 	w.started()
 	w.settle()
-	w.says("True")
+	w.setComponent("True")
 	w.latched(runs(w.now))
 	w.settle()
 	w.expect("True AllComponentsReady", "open 10.0.0.8 b1 2026-11-16T12:01:02Z again")
