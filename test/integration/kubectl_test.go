@@ -31,7 +31,7 @@ func TestKubectlGetShowsTheStateOfARule(t *testing.T) {
 	c.EventuallyRule(t, id, "one node held", func(r *v1alpha1.NodeReadinessRule) bool {
 		return testenv.Enforced(r) && r.Status.Summary.Held == 1 && r.Status.Summary.Selected == 2
 	})
-	c.EventuallyRule(t, preview.Name, "previewed", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
+	c.EventuallyRule(t, preview.Name, "in dry run", testenv.Is(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonDryRun))
 
 	lines := strings.Split(k.Run(t, "get", "nrr", id, preview.Name), "\n")
 	want := [][]string{

@@ -25,8 +25,8 @@ import (
 
 var elect = []string{"--leader-elect", "--leader-election-namespace", testenv.ManagerNamespace}
 
-// Two managers run while conditions change continuously. At any time only one of them writes. After a clean stop the other
-// one takes over soon, and after a crash when the lease has expired.
+// Two managers run while conditions change continuously. At any time only one of them writes. After a clean stop the
+// other one takes over soon, and after a crash when the lease has expired.
 func TestNeverTwoWriters(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
@@ -165,7 +165,7 @@ func TestWaitsForAControllerInAnotherNamespace(t *testing.T) {
 			}
 			stopOther()
 			c.EventuallyNode(t, "waiting", "held", held(rule))
-			for _, manager := range managers { // whichever of them leads
+			for _, manager := range managers { // one of them leads
 				ready(t, manager)
 			}
 			showsNoOther(t, c, rule, pods)

@@ -131,7 +131,7 @@ func TestRefusedWritesAreCounted(t *testing.T) {
 	refuseWrites(t, c, id)
 	c.Create(t, testenv.Rule(id))
 	c.CreateNode(t, testenv.Node(id, testenv.Pool(id)), "")
-	c.EventuallyRule(t, id, "refused", func(r *v1alpha1.NodeReadinessRule) bool {
+	c.EventuallyRule(t, id, "rejected", func(r *v1alpha1.NodeReadinessRule) bool {
 		return r.Status.Summary != nil && r.Status.Summary.Failed == 1
 	})
 	testenv.Eventually(t, "the count", func(context.Context) error {
