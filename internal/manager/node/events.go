@@ -63,7 +63,7 @@ func (r *Reconciler) recordDeadlines(d decision, now time.Time) {
 				"%s", text.Cut(fmt.Sprintf("Held by rule '%s' for longer than progressDeadlineSeconds (%s): %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
 		case noderule.Expired:
 			r.Events.Eventf(nodeObject(d.Node), ruleObject(change.Rule, change.UID), corev1.EventTypeWarning, v1alpha1.EventDeadlineReleased, v1alpha1.ActionRemoveTaint,
-				"%s", text.Cut(fmt.Sprintf("Released by rule '%s' after progressDeadlineSeconds (%s), onDeadline Release: %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
+				"%s", text.Cut(fmt.Sprintf("Released at the deadline of rule '%s' (progressDeadlineSeconds %s): %s", change.Rule, d.Verdicts[i].Rule.Deadline, waits), text.Event))
 		}
 	}
 }
