@@ -148,7 +148,7 @@ func TestPages(t *testing.T) {
 }
 
 // banned are words that the Voice of the project replaces.
-var banned = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|anew|told of|mend(s|ed|ing)?|besides)\b`)
+var banned = regexp.MustCompile(`\b([Nn]obody|(?i:somebody|whoever|anew|told of|mend(s|ed|ing)?|besides))\b`) // http.NoBody is none
 
 // quotes are files that may have banned words, with the reason.
 var quotes = map[string]string{
