@@ -63,7 +63,7 @@ func TestOnlyTheManagerAddsOrChangesHoldRecords(t *testing.T) {
 	}
 }
 
-// Whatever a kubelet writes, exactly new and changed hold records are refused, and no expression fails.
+// Whatever a kubelet writes, exactly new and changed ownership records are refused, and no expression fails.
 func TestExactlyForgedHoldsAreRefusedToKubelets(t *testing.T) {
 	v := newValidator(t, admission.Holds().Spec)
 	rapid.Check(t, func(t *rapid.T) {

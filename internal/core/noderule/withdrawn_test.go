@@ -41,7 +41,7 @@ func TestWithdrawnRulesRemoveTheirHolds(t *testing.T) {
 	}
 }
 
-// Whatever the rules and the node: after a withdrawal no hold record is left but those that no rule
+// Whatever the rules and the node: after a withdrawal no ownership record is left but those that no rule
 // wrote, nothing was put on, nothing foreign is lost, and there is nothing more to do.
 func TestAWithdrawalLeavesNoHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
