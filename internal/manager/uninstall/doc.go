@@ -15,7 +15,8 @@ package uninstall
 // that to a label.
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;patch
-// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=list;patch;delete
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=patch
