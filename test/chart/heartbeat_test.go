@@ -81,7 +81,7 @@ func TestReporterHeartbeatsAreFrequentEnough(t *testing.T) {
 			if found := late(t, file, rule, ""); len(found) > 0 {
 				t.Errorf("the heartbeat of the chart's reporter is too infrequent:\n%s", strings.Join(found, "\n"))
 			}
-			if found := late(t, file, rule, "  heartbeatPeriod: 10h\n"); len(found) == 0 || !strings.Contains(found[0], "every 10h0m0s, and rule") {
+			if found := late(t, file, rule, "  heartbeatPeriod: 10h\n"); len(found) == 0 || !strings.Contains(found[0], "every 10h0m0s, but rule") {
 				t.Errorf("for a heartbeat that is too infrequent lint reports only %q", found)
 			}
 		})

@@ -138,7 +138,7 @@ func closedAgain(t *testing.T, l *lab.Lab, before *corev1.Pod) {
 	eventuallyPod(t, l, before.Name, "closed for its new sandbox", func(pod *corev1.Pod) bool {
 		is := gateOf(pod)
 		return pod.UID == before.UID && sandboxOf(pod).After(sandboxOf(before)) &&
-			is.Status == corev1.ConditionFalse && strings.Contains(is.Message, "policy") && strings.Contains(is.Message, "before this sandbox")
+			is.Status == corev1.ConditionFalse && strings.Contains(is.Message, "policy") && strings.Contains(is.Message, "older than the pod's sandbox")
 	})
 }
 

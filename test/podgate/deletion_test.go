@@ -137,7 +137,7 @@ func TestAPodThatIsNoLongerSelectedIsOpened(t *testing.T) {
 	s.wantGate(second, byLabel.Spec.Gate, notSelected)
 	for pod, gate := range map[*corev1.Pod]string{first: byRule.Spec.Gate, second: byLabel.Spec.Gate} {
 		s.wantOpenForGood(pod, gate, v1alpha1.ReasonNotSelected)
-		if message := conditionOf(s.get(pod), gate).Message; !strings.Contains(message, "no PodReadinessRule selects the pod any more") {
+		if message := conditionOf(s.get(pod), gate).Message; !strings.Contains(message, "no PodReadinessRule selects the pod anymore") {
 			t.Errorf("the message is %q", message)
 		}
 	}
