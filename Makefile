@@ -16,7 +16,7 @@ IMAGES  := $(CURDIR)/bin/images/images
 UML     := $(CURDIR)/hack/uml/run $(CURDIR)/bin/e2e env READYGATE_E2E=required READYGATE_E2E_BINARY=$(CURDIR)/bin/e2e/e2e.test
 CRDS    := api/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml api/crds/readygate.dev_podreadinessrules.yaml
 
-# Nothing of ours needs C, and packages that are compiled without it once serve the control plane, tests and tools.
+# No package of this module needs cgo, and packages that are compiled without it serve the control plane, tests and tools.
 export CGO_ENABLED := 0
 # The race detector needs a C compiler; without one the tests run without it.
 TEST_RACE := $(if $(shell command -v $$($(GO) env CC)),CGO_ENABLED=1 $(GO) test -race,$(GO) test)
@@ -56,7 +56,7 @@ test-promises:
 	$(GO) test -short -vet=off -parallel 4 -count=1 -timeout 20m -run '^($(PROMISES))$$' ./test/integration ./test/podgate ./test/reporter
 
 .PHONY: test-all
-test-all: kube cni helm ## Run every test, with the race detector, storms, the chart, the demo and the page in a browser. Those of the canary need root, or are skipped.
+test-all: kube cni helm ## Run every test, with the race detector: also load tests, the chart, the demo and the dashboard in a browser. Canary tests are skipped without root.
 	@hack/browser >/dev/null || echo "test-all: the browser tests of the dashboard will be skipped"
 	@$(if $(findstring -race,$(TEST_RACE)),,echo "test-all: no C compiler was found: without the race detector")
 	@echo "test-all: every test: about 20 minutes on 2 cores"
@@ -106,7 +106,7 @@ else
 endif
 
 .PHONY: bench-pods
-bench-pods: ## Run the benchmarks of gates alone on a real node: a hundred pods at once, and a thousand from gate to latch. Left out where that cannot run, as without root.
+bench-pods: ## Run the benchmarks of gates alone on a real node: a hundred pods at once, and a thousand from gate to latch. Skipped without root.
 	@if why=$$($(MAKE) able 2>&1); then $(MAKE) bench-nodes; else echo "bench: a hundred pods at once on a real node are left out: $$(head -n 1 <<<"$$why")"; fi
 
 .PHONY: bench-nodes
@@ -141,7 +141,7 @@ e2e: able build kube helm images node ## Run the scenarios on real nodes: kubele
 	$(if $(RUN),,READYGATE_E2E=required $(GO) test -vet=off -count=1 -v ./test/e2e/lab)
 	READYGATE_E2E=required $(GO) test -vet=off -count=1 -timeout 40m -parallel 3 -v $(if $(RUN),-run '$(RUN)') ./test/e2e
 
-# Said before anything is built.
+# Checked before the build.
 .PHONY: able
 able:
 	@[[ $$(uname) == Linux ]] || { echo "e2e: real nodes need Linux" >&2; exit 1; }

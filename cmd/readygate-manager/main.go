@@ -1,5 +1,5 @@
-// Command readygate-manager enforces NodeReadinessRules: it keeps a taint on the selected nodes until the required node
-// conditions are met.
+// Command readygate-manager enforces NodeReadinessRules and, with podgate, PodReadinessRules: it keeps a taint on the
+// selected nodes until the required node conditions are met, and compiles the policy that adds gates to pods.
 //
 // With the argument cleanup, it removes everything that Readygate added to the cluster.
 package main

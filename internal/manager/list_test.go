@@ -21,7 +21,7 @@ func TestAnEntryStaysWhileAWriteMayStillHappen(t *testing.T) {
 		"set by a test":      {5 * time.Second, time.Minute, time.Second, time.Second},
 	} {
 		o := &Options{SettleTime: c.settle, RequestTimeout: c.request, ListRest: c.set}
-		rest := o.listRest(leadership.NewFence(clock.RealClock{}, leadership.RenewDeadline, o.RequestTimeout))
+		rest := o.listRetention(leadership.NewFence(clock.RealClock{}, leadership.RenewDeadline, o.RequestTimeout))
 		if rest < c.least || c.set > 0 && rest != c.set {
 			t.Errorf("%s: %v, want at least %v", name, rest, c.least)
 		}

@@ -60,17 +60,17 @@ const (
 	// reconcileTimeout bounds one reconcile, so that a request without a response does not block a worker.
 	reconcileTimeout = time.Minute
 
-	// listRests is the default of ListRest, in settle times: an API server or a watch may be slower than expected.
-	listRests = 12
+	// listRetentions is the default of ListRest, in settle times: an API server or a watch may be slower than expected.
+	listRetentions = 12
 )
 
-// listRest is how long an entry stays in the list of rule taints after the last trace of its rule is gone: at least as
+// listRetention is how long an entry stays in the list of rule taints after the last trace of its rule is gone: at least as
 // long as a reconcile that began before may still write a node.
-func (o *Options) listRest(fence *leadership.Fence) time.Duration {
+func (o *Options) listRetention(fence *leadership.Fence) time.Duration {
 	if o.ListRest > 0 {
 		return o.ListRest
 	}
-	return max(listRests*o.SettleTime, reconcileTimeout+fence.UnansweredTimeout())
+	return max(listRetentions*o.SettleTime, reconcileTimeout+fence.UnansweredTimeout())
 }
 
 // Run runs the manager until the context ends. It returns nil after a clean stop.
@@ -210,7 +210,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 		Coverage: covered,
 		Others:   others,
 		Owners:   owners,
-		ListRest: o.listRest(fence),
+		ListRest: o.listRetention(fence),
 
 		DaemonSets: daemonSets,
 		Events:     nodes.Events,

@@ -29,7 +29,7 @@ func guarded() *live.Fleet {
 			r.Spec.ProgressDeadlineSeconds, r.Spec.MaxUnavailable = ptr.To[int32](60), ptr.To(intstr.FromInt32(0))
 			r.Status.LimitedNodes = []string{"worker-3"}
 			enforced := &r.Status.Conditions[1]
-			enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, v1alpha1.ReasonLimited, "1 node stays released although its conditions do not hold"
+			enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, v1alpha1.ReasonLimited, "1 node stays released although its requirements are unmet"
 			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
 				Type: v1alpha1.ConditionReportersTolerated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDaemonSetBlocked, Message: "DaemonSet a/b never starts on a held node",
 			})
@@ -70,7 +70,7 @@ func TestStuckAndLimitedNodesHaveDistinctTiles(t *testing.T) {
 	}
 
 	text := value[string](p, `document.querySelector(".numbers").innerText + document.querySelector("[data-rule=network]").innerText`)
-	for _, want := range []string{"1 stuck", "1 limited", "1 held · 1 stuck · 2 released · 1 limited", "Limited", "1 node stays released although its conditions do not hold", "DaemonSet a/b never starts on a held node"} {
+	for _, want := range []string{"1 stuck", "1 limited", "1 held · 1 stuck · 2 released · 1 limited", "Limited", "1 node stays released although its requirements are unmet", "DaemonSet a/b never starts on a held node"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
 		}

@@ -199,7 +199,7 @@ func agentsAway(t *testing.T, l *lab.Lab, web, held *corev1.Pod) *corev1.Pod {
 		}
 		return nil
 	})
-	l.Step(t, "there are no agents any more")
+	l.Step(t, "there are no agents anymore")
 	killSandbox(t, l, web)
 	l.Kubectl.Run(t, "scale", "deployment/web", "--replicas=2")
 	waiting := newest(t, l, "web", 2)

@@ -121,7 +121,7 @@ func diesForGood(t *testing.T, l *lab.Lab, node string) {
 	var heard corev1.Node
 	l.Get(t, &heard, "", node)
 	if !is(agentCondition, corev1.ConditionTrue)(&heard) {
-		t.Error("the condition is not True any more, so this is another scenario")
+		t.Error("the condition is not True anymore, so this is another scenario")
 	}
 	if text := readiness(t, l, "why", "node/"+node); !strings.Contains(text, "no heartbeat for more than 1m0s") {
 		t.Errorf("why does not show that the last report is too old:\n%s", text)

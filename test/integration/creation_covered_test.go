@@ -116,7 +116,7 @@ func TestTaintedAtCreationReportsWhyItIsFalse(t *testing.T) {
 // breakage is a way to change the policy or its binding while the manager runs, and back.
 type breakage struct {
 	name, reason string
-	// off is true if the API server adds no taint any more.
+	// off is true if the API server adds no taint anymore.
 	off           bool
 	breaks, fixes func(*testing.T, *testenv.Cluster)
 }

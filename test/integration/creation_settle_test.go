@@ -350,7 +350,7 @@ func wantBurstHeld(t *testing.T, c *testenv.Cluster, other client.Client, rule *
 }
 
 // wantGoneEverywhere deletes the rule while nodes join through the other API server. When the rule is gone, no API server
-// adds its taint any more.
+// adds its taint anymore.
 func wantGoneEverywhere(t *testing.T, c *testenv.Cluster, other client.Client, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	joined := joinUntil(t, other, rule, rule.Name+"-deleted", func() {

@@ -12,7 +12,7 @@ import (
 
 const notSelected = "True " + v1alpha1.ReasonNotSelected
 
-// wantOpenForGood checks a pod whose gate no rule requires any more: the gate is open, and so is its latch,
+// wantOpenForGood checks a pod whose gate no rule requires anymore: the gate is open, and so is its latch,
 // for every sandbox.
 func (s *stage) wantOpenForGood(pod *corev1.Pod, gate, reason string) {
 	s.t.Helper()

@@ -57,11 +57,11 @@ func CleanupBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 
 // touchedByCleanup is the expression for the names of the changed fields that must not change.
 func touchedByCleanup() string {
-	ours := prefixed("k", nodev1alpha1.HoldPrefix, nodev1alpha1.CompletedPrefix, nodev1alpha1.MemoryPrefix)
+	keys := prefixed("k", nodev1alpha1.HoldPrefix, nodev1alpha1.CompletedPrefix, nodev1alpha1.MemoryPrefix)
 	managed := prefixed("t.key", nodev1alpha1.TaintPrefixes...)
 	return touched("!variables.update ? [] : ", []string{
 		unless("variables.annotations.all(k, k in variables.annotationsBefore && variables.annotationsBefore[k] == variables.annotations[k]) && "+
-			fmt.Sprintf("variables.annotationsBefore.all(k, k in variables.annotations || !variables.status && (%s))", ours), "annotations"),
+			fmt.Sprintf("variables.annotationsBefore.all(k, k in variables.annotations || !variables.status && (%s))", keys), "annotations"),
 		unless(fmt.Sprintf("variables.taints.filter(t, !(%s)) == variables.taintsBefore.filter(t, !(%s)) && ", managed, managed)+
 			fmt.Sprintf("variables.taints.filter(t, %s).all(t, t in variables.taintsBefore)", managed), "taints"),
 		unless("variables.conditions.all(c, c in variables.conditionsBefore) && "+

@@ -46,11 +46,11 @@ func ManagerBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 }
 
 func managerValidations() []admissionv1.Validation {
-	ours := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix)
+	keys := prefixed("k", v1alpha1.HoldPrefix, v1alpha1.CompletedPrefix, v1alpha1.MemoryPrefix)
 	foreign := "!(" + prefixed("t.key", v1alpha1.TaintPrefixes...) + ")"
 	validations := []admissionv1.Validation{
 		{Expression: "variables.update", Message: "the manager may only update nodes, and none of their subresources", Reason: ptr.To(metav1.StatusReasonForbidden)},
-		unchanged("annotations that are not Readygate's", onlyOurs(ours)),
+		unchanged("annotations that are not Readygate's", onlyReadygate(keys)),
 		unchanged("taints that no rule may manage",
 			fmt.Sprintf("object.?spec.?taints.orValue([]).filter(t, %s) == oldObject.?spec.?taints.orValue([]).filter(t, %s)", foreign, foreign)),
 	}
@@ -67,13 +67,13 @@ var keptByTheServer = []string{
 	"managedFields", "resourceVersion", "generation",
 }
 
-// onlyOurs is the expression that only annotations of Readygate changed. Nodes have dozens of annotations, and every step
+// onlyReadygate is the expression that only annotations of Readygate changed. Nodes have dozens of annotations, and every step
 // of a loop has a cost: the expression iterates once over the larger side, and over the other side only if the counts show
 // a further change.
-func onlyOurs(ours string) string {
+func onlyReadygate(keys string) string {
 	differ := func(a, b string) string {
 		return fmt.Sprintf("[%[1]s.filter(k, %[2]s[?k] != %[1]s[?k])].all(changed, changed.all(k, %[3]s) && "+
-			"(%[2]s.size() == %[1]s.size() - changed.size() + changed.filter(k, k in %[2]s).size() || %[2]s.all(k, k in %[1]s || %[3]s)))", a, b, ours)
+			"(%[2]s.size() == %[1]s.size() - changed.size() + changed.filter(k, k in %[2]s).size() || %[2]s.all(k, k in %[1]s || %[3]s)))", a, b, keys)
 	}
 	return fmt.Sprintf("[variables.annotations].all(after, [variables.before].all(before, after.size() >= before.size() ? %s : %s))", differ("after", "before"), differ("before", "after"))
 }

@@ -1,6 +1,6 @@
 package latchkey
 
-// How the API server adds a latch to a pod, and where the latch finds its key.
+// Names, paths and variables of the latch container that the API server adds to a pod.
 const (
 	// Annotation contains the key. It equals LatchAnnotation of the API package, whose import would make the latch large.
 	Annotation = "readygate.dev/latch"

@@ -37,7 +37,7 @@ func (f *facts) answer(c *Component, probe Probe, asks bool) (Answer, bool) {
 	return answer, known
 }
 
-// final returns a result that was read from the API. It needs no repetition to close an open gate.
+// final returns a result that was read from the API. One negative result closes an open gate.
 func final(answer Answer) Answer {
 	if !answer.Yes {
 		answer.Noes = Refusals

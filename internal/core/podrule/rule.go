@@ -83,7 +83,7 @@ func NewRules(objs []*v1alpha1.PodReadinessRule) []*Rule {
 	return rules
 }
 
-// Active reports whether the rule makes demands on pods.
+// Active reports whether the rule is valid and not being deleted.
 func (r *Rule) Active() bool { return !r.Deleting && r.Invalid == nil }
 
 // Namespaces are the requirements on labels of namespaces.

@@ -188,7 +188,7 @@ func (c *Coverage) outdated(uid types.UID) *Gap {
 
 var progressing = Gap{Reason: v1alpha1.ReasonProgressing, Message: "waiting until all API servers use the updated policy"}
 
-// Gone reports whether no API server applies the rule any more. If not, wait is the time until the result may change
+// Gone reports whether no API server applies the rule anymore. If not, wait is the time until the result may change
 // without an event; zero if an event must come first. A policy that cannot be read may still name the rule.
 func (c *Coverage) Gone(uid types.UID) (gone bool, wait time.Duration) {
 	c.mu.Lock()

@@ -255,7 +255,7 @@ func TestALeaseIsNotReleasedWhileAWriteIsInFlight(t *testing.T) {
 	}
 	clock.Step(2 * time.Minute)
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || holderNow(t, client) != "" {
-		t.Errorf("not released, although no write can take effect any more: %v", err)
+		t.Errorf("not released, although no write can take effect anymore: %v", err)
 	}
 }
 

@@ -180,7 +180,7 @@ func (o *Others) observe(versions map[string]string) {
 	if len(live) > 0 {
 		log.Info("Another controller may enforce the rules: its lease is renewed", "lease", v1alpha1.LeaseName, "namespaces", o.named(live))
 	} else {
-		log.Info("No lease of another controller is renewed any more", "lease", v1alpha1.LeaseName)
+		log.Info("No lease of another controller is renewed anymore", "lease", v1alpha1.LeaseName)
 	}
 	for _, changed := range listeners {
 		changed()

@@ -53,7 +53,7 @@ func TestALeaseIsShownWhileItIsRenewed(t *testing.T) {
 	if !strings.Contains(o.message(), "in namespaces own, tenant;") || o.Live() != 1 || o.changes != 1 {
 		t.Errorf("%d live, %d changes, %q", o.Live(), o.changes, o.message())
 	}
-	for range 10 { // it is not renewed any more
+	for range 10 { // it is not renewed anymore
 		o.clock.Step(pollInterval)
 		o.observe(map[string]string{"tenant": "2"})
 	}

@@ -41,7 +41,7 @@ func (m *message) part(n protowire.Number) *message {
 
 // The numbers are those of generated.proto of k8s.io/api and k8s.io/apimachinery, which never change.
 var (
-	annotation = &message{drops: numbers(1, 2), whole: ours} // key and value
+	annotation = &message{drops: numbers(1, 2), whole: needed} // key and value
 	metadata   = &message{
 		drops: numbers(17), // managedFields
 		parts: [16]*message{12: annotation},
@@ -64,10 +64,10 @@ func envelope(body *message) *message {
 	return &message{parts: [16]*message{envelopeBody: body}}
 }
 
-// ours reports whether an annotation is needed for decisions, or marks the end of the initial events of a watch. Other
+// needed reports whether an annotation is needed for decisions, or marks the end of the initial events of a watch. Other
 // annotations are kept without key and value: a node without annotations must differ from a node with annotations of
 // other clients.
-func ours(annotation []byte) bool {
+func needed(annotation []byte) bool {
 	key := field(annotation, 1)
 	return noderule.IsOurs(key) || string(key) == metav1.InitialEventsAnnotationKey
 }

@@ -19,7 +19,7 @@ import (
 type creation struct {
 	// condition is TaintedAtCreation; nil until the policy was read.
 	condition *metav1.Condition
-	// gone is true if no API server adds the rule's taint to nodes any more. Otherwise hint describes what a deleted
+	// gone is true if no API server adds the rule's taint to nodes anymore. Otherwise hint describes what a deleted
 	// rule waits for, unless it waits for the settle time only.
 	gone bool
 	hint string

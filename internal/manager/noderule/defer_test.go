@@ -31,7 +31,7 @@ func TestStatusIsDeferredWhileNodesAreWritten(t *testing.T) {
 		{statusInterval + busyInterval - 1, true, busyRest},
 		{statusInterval + busyInterval, true, 0},
 		{long, true, busyRest},                // the deferral begins
-		{long + time.Second, false, 0},        // nodes are not written any more
+		{long + time.Second, false, 0},        // nodes are not written anymore
 		{long + busyInterval, true, busyRest}, // a new deferral begins
 		{long + 2*busyInterval, true, 0},
 	} {

@@ -48,7 +48,7 @@ var (
 	rulesDesc   = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)
 	nodesDesc   = prometheus.NewDesc("node_readiness_rule_nodes", "Nodes that a rule selects, by state (held, released).", []string{"rule", "state"}, nil)
 	stuckDesc   = prometheus.NewDesc("node_readiness_stuck_nodes", "Nodes that a rule has held for longer than its progressDeadlineSeconds.", []string{"rule"}, nil)
-	limitedDesc = prometheus.NewDesc("node_readiness_limited_nodes", "Nodes that stay released although their conditions do not hold, because maxUnavailable of the rule is reached.", []string{"rule"}, nil)
+	limitedDesc = prometheus.NewDesc("node_readiness_limited_nodes", "Nodes that stay released although their requirements are unmet, because maxUnavailable of the rule is reached.", []string{"rule"}, nil)
 	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes", "Nodes that a rule holds, by unmet condition.", []string{"rule", "condition"}, nil)
 	waitingDesc = prometheus.NewDesc("node_readiness_waiting_nodes", "Nodes whose result does not depend on the conditions of the rule alone, by cause: held (MinReady, NotReady, Dependency) or released by the deadline (Deadline).", []string{"rule", "cause"}, nil)
 	keptOffDesc = prometheus.NewDesc("node_readiness_blocked_daemonsets", "DaemonSets that report a condition of a rule and do not tolerate its taint.", []string{"rule"}, nil)

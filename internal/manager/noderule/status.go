@@ -38,14 +38,14 @@ type standing struct {
 	others *metav1.Condition
 }
 
-// cleanedUp reports whether nothing of a deleted rule is left, and no API server adds its taint any more.
+// cleanedUp reports whether nothing of a deleted rule is left, and no API server adds its taint anymore.
 func (s standing) cleanedUp() bool {
 	return s.rule.Deleting && s.summary.Carrying == 0 && s.creation.gone
 }
 
-// limitedRest is the interval at which a status with limited nodes, or with nodes to add, is computed again. A stale
+// limitedRecheckInterval is the interval at which a status with limited nodes, or with nodes to add, is computed again. A stale
 // condition that is reported again on a released node requeues nothing.
-const limitedRest = 15 * time.Second
+const limitedRecheckInterval = 15 * time.Second
 
 // again is the time until the status may change without an event; zero: never.
 func (s standing) again(now time.Time) time.Duration {
@@ -62,7 +62,7 @@ func (s standing) again(now time.Time) time.Duration {
 		sooner(s.summary.Until.Sub(now))
 	}
 	if s.summary.Limited > 0 || s.summary.ToAdd > 0 && s.rule.Ages() {
-		sooner(limitedRest)
+		sooner(limitedRecheckInterval)
 	}
 	return again
 }
@@ -182,9 +182,9 @@ func leftover(s standing) string {
 // stay describes the limited nodes.
 func stay(n int) string {
 	if n == 1 {
-		return "1 node stays released although its conditions do not hold"
+		return "1 node stays released although its requirements are unmet"
 	}
-	return nodes(n) + " stay released although their conditions do not hold"
+	return nodes(n) + " stay released although their requirements are unmet"
 }
 
 // few joins the first names, and counts the rest.

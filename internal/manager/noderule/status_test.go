@@ -136,8 +136,8 @@ func TestLimitedNodeIsNotApplied(t *testing.T) {
 // A stale condition that is reported again on a released node requeues nothing, so the rule is reconciled on a timer.
 func TestRuleWithMaxAgeAndPendingHoldsIsReconciledAgain(t *testing.T) {
 	aged := &noderule.Rule{Requirements: []v1alpha1.ConditionRequirement{{Type: "A", MaxAge: &metav1.Duration{Duration: time.Minute}}}}
-	if again := (standing{rule: aged, summary: noderule.Summary{ToAdd: 1}}).again(now.Time); again != limitedRest {
-		t.Errorf("again in %v, want %v", again, limitedRest)
+	if again := (standing{rule: aged, summary: noderule.Summary{ToAdd: 1}}).again(now.Time); again != limitedRecheckInterval {
+		t.Errorf("again in %v, want %v", again, limitedRecheckInterval)
 	}
 	if again := (standing{rule: aged}).again(now.Time); again != 0 {
 		t.Errorf("again in %v, want never", again)

@@ -116,7 +116,7 @@ func wasCovered(obj *v1alpha1.PodReadinessRule) bool {
 	return c != nil && c.ObservedGeneration == obj.Generation && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonNoAgent)
 }
 
-// end removes the finalizer of a deleted rule when no API server adds its gate to pods any more, and no pod waits for it.
+// end removes the finalizer of a deleted rule when no API server adds its gate to pods anymore, and no pod waits for it.
 func (r *Reconciler) end(ctx context.Context, obj *v1alpha1.PodReadinessRule, s standing) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return 0, nil

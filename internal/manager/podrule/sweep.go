@@ -137,7 +137,7 @@ func (r *Reconciler) awaitOtherDeletions(ctx context.Context) {
 	}) // the sweep begins after the timeout, too
 }
 
-// sweep opens all gates that no rule requires any more, on all nodes. Agents do the same; the sweep opens gates of pods
+// sweep opens all gates that no rule requires anymore, on all nodes. Agents do the same; the sweep opens gates of pods
 // that they have not seen. It adds to served all deleted rules that the admission policy no longer names, and returns
 // the rules that exist.
 func (r *Reconciler) sweep(ctx context.Context, served map[types.UID]bool) ([]*podrule.Rule, error) {

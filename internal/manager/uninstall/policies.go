@@ -13,7 +13,7 @@ import (
 )
 
 // removePolicies deletes the policies that taint new nodes and gate new pods, and waits until no API server applies
-// them any more. It also waits if they do not exist: an earlier run that was killed may just have deleted them.
+// them anymore. It also waits if they do not exist: an earlier run that was killed may just have deleted them.
 func (r *run) removePolicies(ctx context.Context) error {
 	err := errors.Join(
 		r.removePolicy(ctx, admission.TaintNewNodesBinding(), admission.TaintNewNodesPolicy()),

@@ -46,7 +46,7 @@ func (r *run) deleteRule(ctx context.Context, rule client.Object) error {
 }
 
 // releaseRules removes Readygate's finalizer and status from all rules. With --rules=delete it returns when no rule
-// exists any more.
+// exists anymore.
 func (r *run) releaseRules(ctx context.Context, kind ruleKind) error {
 	seen := 0
 	err := retry(ctx, func(ctx context.Context) error {

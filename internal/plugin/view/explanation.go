@@ -95,7 +95,7 @@ func (b *Book) Explanation(obj *corev1.Node, events []corev1.Event, unseen []str
 	slices.SortStableFunc(explanation.Chapters, func(a, b Chapter) int { return cmp.Compare(a.rank(), b.rank()) })
 	explanation.Headline = explanation.headline(now)
 	explanation.Next = append(b.waiting(), explanation.advice(now)...)
-	explanation.Rules = nil // the chapters have them
+	explanation.Rules = nil // they are part of Chapters
 	return explanation
 }
 

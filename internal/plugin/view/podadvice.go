@@ -98,7 +98,7 @@ func (s *PodExplanation) remedies() []string {
 	case s.Agent.gone() && s.Agent.Renewed.IsZero():
 		return []string{fmt.Sprintf("No agent has renewed a Lease for node %s, so no agent opens the gate; the chart installs one per node with podgate.enabled=true; check that it runs there: %s", s.Node, s.agents())}
 	case s.Agent.gone():
-		return []string{fmt.Sprintf("The agent of node %s is not alive and does not open the gate; check why it does not run: %s", s.Node, s.agents())}
+		return []string{fmt.Sprintf("The agent of node %s no longer renews its Lease and does not open the gate; check why it does not run: %s", s.Node, s.agents())}
 	case chapter.Foreign:
 		return append(s.foreign(&chapter.Gate), s.unreadyComponents(chapter.Components)...)
 	case chapter.unchecked:

@@ -181,7 +181,7 @@ func TestPeers(t *testing.T) {
 		},
 		"some are silent, and then this node answers": {met, {time.Minute, hidden, me, unreachable}},
 		"peers that were met are gone":                {met, {time.Second, nil, nil, deserted}, {time.Hour, nil, nil, deserted}},
-		"peers that were met are not ready any more":  {met, {time.Second, me, meAndCut, deserted}, {time.Hour, me, cut, deserted}},
+		"peers that were met are not ready anymore":   {met, {time.Second, me, meAndCut, deserted}, {time.Hour, me, cut, deserted}},
 		"one that is switched off is silent until it leaves the Service": {
 			met,
 			{10 * time.Second, meAndCut, meAndCut, unreachable},
@@ -436,7 +436,7 @@ func TestAServiceIsFoundByItsVariables(t *testing.T) {
 			}
 		}
 	}
-	// The same Service by two names: no peer would respond any more once all nodes are not ready.
+	// The same Service by two names: no peer would respond anymore once all nodes are not ready.
 	const same = `, which has the same address as ready: must be another Service, which selects all reporters (publishNotReadyAddresses: true), e.g. network-reporter-all`
 	for _, everyone := range []string{"network-reporter", net.JoinHostPort(host, port)} {
 		if _, err := check.New(check.Spec{Peers: &check.Peers{Ready: "network-reporter", Everyone: everyone}}, env); err == nil || err.Error() != `peers.everyone is "`+everyone+`"`+same {

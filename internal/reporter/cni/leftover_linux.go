@@ -14,7 +14,7 @@ import (
 // DEL may not find the remains of a plugin that is killed before it finishes.
 const orphanGrace = 2 * time.Second
 
-// endPlugins returns when no plugin runs for the container any more: a running plugin could add again
+// endPlugins returns when no plugin runs for the container anymore: a running plugin could add again
 // what DEL has removed. It kills plugins after orphanGrace.
 func endPlugins(ctx context.Context, id string) {
 	kill := time.Now().Add(orphanGrace)
