@@ -47,7 +47,7 @@ func New(environment Environment, file string, connection nodestatus.Connection)
 		node = connection.NodeOf()
 	}
 	if node == "" {
-		return nil, fmt.Errorf("%s is not set, and the token names no node (tokens of pods do since Kubernetes 1.30): set %s=NODE or, in a pod, add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName, NodeName)
+		return nil, fmt.Errorf("%s is not set, and the token contains no node name (tokens of pods do since Kubernetes 1.30): set %s=NODE or, in a pod, add to the container\n  env: [{name: %s, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", NodeName, NodeName, NodeName)
 	}
 	booted := environment.Booted
 	if booted.IsZero() {

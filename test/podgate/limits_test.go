@@ -105,7 +105,7 @@ func TestAnAgentIsLimitedToTheGatesOfItsNode(t *testing.T) {
 	s.limitedToItsLease(agent, other)
 	loose := s.identity(s.id)
 	loose.BearerToken = s.Token(t, admission.ManagerNamespace, admission.PodgateAccount, nil)
-	wantAnswer(t, "a token of no pod", try(t.Context(), clientOf(t, loose), here, opening(gate, "True", v1alpha1.ReasonAllReady, open)), admission.PodgateName, "the token names no node")
+	wantAnswer(t, "a token of no pod", try(t.Context(), clientOf(t, loose), here, opening(gate, "True", v1alpha1.ReasonAllReady, open)), admission.PodgateName, "the token contains no node name")
 }
 
 // limitedToItsLease checks that the agent of the stage's node can keep its own lease, and no other.

@@ -241,7 +241,7 @@ func TestSharedAccountIsLimitedToItsNode(t *testing.T) {
 		"everything in its status":      {second(patchStatus(ctx, api, id, everything, dryRun...)), ""},
 		"its status removed":            {second(patchStatus(ctx, api, id, `{"status": null}`, dryRun...)), ""},
 		"the status of another":         {second(patchStatus(ctx, api, other, everything, dryRun...)), elsewhere},
-		"its status with a loose token": {second(patchStatus(ctx, unbound, id, everything, dryRun...)), "the token names no node"},
+		"its status with a loose token": {second(patchStatus(ctx, unbound, id, everything, dryRun...)), "the token contains no node name"},
 		"a label on its node":           {label(id), ""},
 		"a label on another":            {label(other), ""},
 		"creating a node":               {second(nodes.Create(ctx, testenv.Node(id+"-new", nil), metav1.CreateOptions{DryRun: dryRun})), ""},
