@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +18,12 @@ func BenchmarkAdmitPod(b *testing.B) {
 		var plain, held []*v1alpha1.PodReadinessRule
 		for i := range count {
 			team := func(r *v1alpha1.PodReadinessRule) {
-				r.Spec.PodSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]v1alpha1.LabelValue{"team": v1alpha1.LabelValue(fmt.Sprint(i))}}
+				r.Spec.PodSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]v1alpha1.LabelValue{"team": v1alpha1.LabelValue(strconv.Itoa(i))}}
 			}
 			plain = append(plain, podRule(fmt.Sprint("rule-", i), team))
 			held = append(held, podRule(fmt.Sprint("rule-", i), team, holdsStart))
 		}
-		last := fmt.Sprint(count - 1)
+		last := strconv.Itoa(count - 1)
 		for name, c := range map[string]struct {
 			rules []*v1alpha1.PodReadinessRule
 			pod   *corev1.Pod

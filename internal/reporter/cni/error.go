@@ -12,32 +12,32 @@ import (
 type Reason string
 
 const (
-	// NoConfig: ConfDir contains no configuration file, or it cannot be read. The network add-on
+	// NoConfig means: ConfDir contains no configuration file, or it cannot be read. The network add-on
 	// is not running yet, or was never installed.
 	NoConfig Reason = "NetworkConfigMissing"
-	// BadConfig: a container runtime cannot use the first file in ConfDir.
+	// BadConfig means: a container runtime cannot use the first file in ConfDir.
 	BadConfig Reason = "NetworkConfigWrong"
-	// PluginMissing: a plugin of the configuration is not in BinDirs, or is not executable.
+	// PluginMissing means: a plugin of the configuration is not in BinDirs, or is not executable.
 	PluginMissing Reason = "NetworkPluginMissing"
-	// StatusNotReady: STATUS of a plugin returned CNI error 50 (cannot accept pods) or 51
+	// StatusNotReady means: STATUS of a plugin returned CNI error 50 (cannot accept pods) or 51
 	// (existing pods have limited connectivity).
 	StatusNotReady Reason = "NetworkNotReady"
-	// StatusFailed: STATUS of a plugin returned another error, or did not finish.
+	// StatusFailed means: STATUS of a plugin returned another error, or did not finish.
 	StatusFailed Reason = "NetworkStatusFailed"
-	// NotConnected: ADD failed; or ADD succeeded, but the
+	// NotConnected means: ADD failed; or ADD succeeded, but the
 	// interface is missing, down or without an address.
 	NotConnected Reason = "CanaryNotConnected"
-	// NoAnswer: the canary has an address, but the gateway, or Target, does not respond.
+	// NoAnswer means: the canary has an address, but the gateway, or Target, does not respond.
 	NoAnswer Reason = "CanaryUnanswered"
-	// DelFailed: DEL of a plugin failed. The next run retries DEL before it creates
+	// DelFailed means: DEL of a plugin failed. The next run retries DEL before it creates
 	// another canary.
 	DelFailed Reason = "CanaryNotDisconnected"
-	// NotPermitted: the canary's state directory or network namespace cannot be created, mostly because of
+	// NotPermitted means: the canary's state directory or network namespace cannot be created, mostly because of
 	// missing privileges; or the system is not Linux. It does not depend on the plugins.
 	NotPermitted Reason = "CanaryNotPermitted"
-	// Busy: another canary has locked the state directory. It does not depend on the plugins.
+	// Busy means: another canary has locked the state directory. It does not depend on the plugins.
 	Busy Reason = "CanaryBusy"
-	// BadTarget: Target is not an address, or its host cannot be resolved.
+	// BadTarget means: Target is not an address, or its host cannot be resolved.
 	BadTarget Reason = "CanaryTargetUnknown"
 )
 
