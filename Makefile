@@ -136,7 +136,7 @@ images: ## Build images for amd64 and arm64 into dist/images/ (TAG=v0.1.0). PUSH
 
 .PHONY: e2e
 e2e: able build kube helm images node ## Run the scenarios on real nodes: kubelets, containerd and flannel in namespaces of this machine (RUN=TestUninstall: one). Needs root.
-	@hack/chart/plain bin/chart/helm dist $(or $(REGISTRY),registry.example.com)
+	@hack/chart/plain bin/chart/helm dist registry.example.com
 	@echo "e2e: real nodes: about 12 minutes on 2 cores. When a scenario fails, the logs of its nodes are in bin/e2e/"
 	$(if $(RUN),,READYGATE_E2E=required $(GO) test -vet=off -count=1 -v ./test/e2e/lab)
 	READYGATE_E2E=required $(GO) test -vet=off -count=1 -timeout 40m -parallel 3 -v $(if $(RUN),-run '$(RUN)') ./test/e2e

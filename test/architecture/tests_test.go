@@ -1,7 +1,6 @@
 package architecture_test
 
 import (
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -22,16 +21,12 @@ func tests(t *testing.T, pattern string) []string {
 // make test-all runs the tests in STORMS in test/integration, and skips them elsewhere: each exists there, and no
 // other package has a test of this name.
 func TestStormsAreTestsOfTheirPackage(t *testing.T) {
-	text, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	storms := regexp.MustCompile(`(?m)^STORMS := \^\((.*)\)\$\$$`).FindSubmatch(text)
+	storms := regexp.MustCompile(`(?m)^STORMS := \^\((.*)\)\$\$$`).FindStringSubmatch(read(t, "Makefile"))
 	if storms == nil {
 		t.Fatal("the Makefile has no STORMS")
 	}
 	everywhere, integration := tests(t, "*_test.go"), tests(t, "test/integration/*_test.go")
-	for name := range strings.SplitSeq(string(storms[1]), "|") {
+	for name := range strings.SplitSeq(storms[1], "|") {
 		count := 0
 		for _, test := range everywhere {
 			if test == name {
@@ -48,11 +43,7 @@ func TestStormsAreTestsOfTheirPackage(t *testing.T) {
 func TestDocsNameTestsThatExist(t *testing.T) {
 	all := tests(t, "*_test.go")
 	for _, page := range []string{"docs/explanation/guarantees.md", "docs/explanation/security.md"} {
-		text, err := os.ReadFile("../../" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(…?)`").FindAllStringSubmatch(string(text), -1)
+		named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(…?)`").FindAllStringSubmatch(read(t, page), -1)
 		if len(named) == 0 {
 			t.Errorf("%s names no test", page)
 		}

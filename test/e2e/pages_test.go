@@ -27,14 +27,12 @@ func TestInstallUpgradeAndUninstallAsWritten(t *testing.T) {
 	nothingIsLeft(t, l)
 }
 
-// checkout returns a directory with the paths of the repository that users' commands name.
+// checkout returns an empty directory with the charts of the repository, in which the commands of users write their files.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"charts", "examples"} {
-		if err := os.Symlink(filepath.Join(testenv.Root(), name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Symlink(filepath.Join(testenv.Root(), "charts"), filepath.Join(dir, "charts")); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

@@ -222,7 +222,7 @@ func (c Chapter) caused(rule *noderule.Rule, now time.Time) string {
 		return fmt.Sprintf("%s after %s, although its requirements are not met (onDeadline Release)", released, rule.Deadline)
 	case noderule.CauseDependency:
 		if c.State == noderule.Held {
-			return holds + " and does not change it until rule " + c.WaitsFor + " has released it (dependsOn)"
+			return holds + " and does not release it until rule " + c.WaitsFor + " has released it (dependsOn)"
 		}
 		return "does not change this node until rule " + c.WaitsFor + " has released it (dependsOn)"
 	}

@@ -114,6 +114,29 @@ func TestChaptersNameTheActiveSafetyField(t *testing.T) {
 	}
 }
 
+func TestChaptersNameTheRuleThatReleasesFirst(t *testing.T) {
+	const first = "until rule net has released it (dependsOn)"
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		disk *v1alpha1.NodeReadinessRule
+		want string
+	}{
+		"holds the node too":          {worker("w", says("net", False), heldBy("net", noderule.OriginCreated), heldBy("disk", noderule.OriginCreated)), rule("disk", younger, after("net")), "holds this node and does not release it " + first},
+		"is about to hold a new boot": {worker("w", says("net", False), heldBy("net", noderule.OriginAdded), booted("disk", "new", "old")), rule("disk", younger, perBoot, after("net")), "is about to hold this node and does not release it " + first},
+		"does not hold the node":      {worker("w", says("net", False), heldBy("net", noderule.OriginAdded)), rule("disk", younger, after("net")), "does not change this node " + first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for _, chapter := range explanation(c.node, rule("net"), c.disk).Chapters {
+				got[chapter.Rule] = chapter.Text
+			}
+			if got["disk"] != c.want {
+				t.Errorf("got %q, want %q", got["disk"], c.want)
+			}
+		})
+	}
+}
+
 func TestAdviceNamesTheFirstCause(t *testing.T) {
 	both := worker("w", says("net", False), says("disk", False), heldBy("net", noderule.OriginCreated), heldBy("disk", noderule.OriginCreated))
 	s := explanation(both, rule("net"), rule("disk", younger, after("net")))
