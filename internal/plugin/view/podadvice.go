@@ -78,7 +78,7 @@ func (b *PodBook) unheld(s *PodExplanation) []string {
 	for i := range s.Chapters {
 		for _, rule := range s.Chapters[i].Rules {
 			if b.objects[rule].Spec.StartHold {
-				return []string{fmt.Sprintf("Rule %s sets startHold, but this pod has no latch: the pod was created earlier, or the manager has no latch image (flag --latch-image; the chart sets it). After setting the image, recreate the pod", rule)}
+				return []string{fmt.Sprintf("Rule %s sets startHold, but this pod has no latch: the pod was created earlier, or the manager has no latch image (podgate.enabled=true in the chart, --latch-image). After setting the image, recreate the pod", rule)}
 			}
 		}
 	}
