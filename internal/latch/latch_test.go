@@ -66,13 +66,13 @@ func TestWhatOpensALatch(t *testing.T) {
 		noBoot     bool
 		log        string
 	}{
-		"a key for this sandbox":              {key: openKey, log: openHere},
-		"a key for its second sandbox":        {key: openKey + " again", log: openHere},
-		"a key that does not know the boot":   {key: "open 10.0.0.7 - -", log: openHere},
-		"a key, where the boot is not known":  {key: openKey, noBoot: true, log: openHere},
-		"a key for every sandbox":             {key: "always RuleDeleted", log: `open after 0s: the key is for every sandbox, with reason "RuleDeleted"`},
-		"one without an address":              {key: "always AgentGone", noIP: true, log: `open after 0s: the key is for every sandbox, with reason "AgentGone"`},
-		"a reason that no terminal should do": {key: "always \x1b[2J", log: `open after 0s: the key is for every sandbox, with reason "\x1b[2J"`},
+		"a key for this sandbox":             {key: openKey, log: openHere},
+		"a key for its second sandbox":       {key: openKey + " again", log: openHere},
+		"a key that does not know the boot":  {key: "open 10.0.0.7 - -", log: openHere},
+		"a key, where the boot is not known": {key: openKey, noBoot: true, log: openHere},
+		"a key for every sandbox":            {key: "always RuleDeleted", log: `open after 0s: the key is for every sandbox, with reason "RuleDeleted"`},
+		"one without an address":             {key: "always AgentGone", noIP: true, log: `open after 0s: the key is for every sandbox, with reason "AgentGone"`},
+		"a reason with a terminal escape":    {key: "always \x1b[2J", log: `open after 0s: the key is for every sandbox, with reason "\x1b[2J"`},
 
 		"no key":                        {kept: true},
 		"a closed key":                  {key: "closed 10.0.0.7 b1 2026-11-16T10:00:00Z", kept: true},

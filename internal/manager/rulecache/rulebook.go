@@ -35,31 +35,31 @@ func New(reader client.Reader) *Cache { return &Cache{reader: reader} }
 
 // Current returns the rulebook of the rules in the cache at the time of the call. It compiles the rules again only if
 // one was added or removed, or changed in a way that decisions depend on.
-func (s *Cache) Current(ctx context.Context) (*noderule.Rulebook, error) {
-	book, version := s.known(ctx)
+func (c *Cache) Current(ctx context.Context) (*noderule.Rulebook, error) {
+	book, version := c.known(ctx)
 	if book != nil {
 		return book, nil
 	}
 	var list v1alpha1.NodeReadinessRuleList
-	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing rules: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.book != nil && newer(s.version, version) {
-		return s.book, nil // a concurrent call has listed later
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.book != nil && newer(c.version, version) {
+		return c.book, nil // a concurrent call has listed later
 	}
-	s.version = version
-	if s.book == nil || !isOf(s.book, list.Items) {
+	c.version = version
+	if c.book == nil || !isOf(c.book, list.Items) {
 		objs := make([]*v1alpha1.NodeReadinessRule, len(list.Items))
 		for i := range list.Items {
 			objs[i] = list.Items[i].DeepCopy()
 		}
-		s.made++
-		s.book = noderule.NewRulebook(objs)
-		s.book.Number = s.made
+		c.made++
+		c.book = noderule.NewRulebook(objs)
+		c.book.Number = c.made
 	}
-	return s.book, nil
+	return c.book, nil
 }
 
 // newer reports whether version a of the store is newer than b. It returns false if they cannot be compared.
@@ -71,17 +71,17 @@ func newer(a, b string) bool {
 // known returns the book if nothing was written to the store since its rules were listed. Otherwise book is nil, and
 // version is that of the next book: it is read before the rules are listed, so that a write meanwhile invalidates that
 // book.
-func (s *Cache) known(ctx context.Context) (book *noderule.Rulebook, version string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.store == nil {
-		s.store = storeOf(ctx, s.reader)
+func (c *Cache) known(ctx context.Context) (book *noderule.Rulebook, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store == nil {
+		c.store = storeOf(ctx, c.reader)
 	}
-	if s.store != nil {
-		version = s.store.LastStoreSyncResourceVersion()
+	if c.store != nil {
+		version = c.store.LastStoreSyncResourceVersion()
 	}
-	if version != "" && version == s.version {
-		book = s.book
+	if version != "" && version == c.version {
+		book = c.book
 	}
 	return book, version
 }

@@ -98,52 +98,52 @@ type StatusWrites struct {
 }
 
 // Wrote records a status write of a rule, which ends its deferral.
-func (p *StatusWrites) Wrote(rule string, at time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.written == nil {
-		p.written = map[string]time.Time{}
+func (w *StatusWrites) Wrote(rule string, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.written == nil {
+		w.written = map[string]time.Time{}
 	}
-	p.written[rule] = at
-	delete(p.waiting, rule)
+	w.written[rule] = at
+	delete(w.waiting, rule)
 }
 
 // Defer records that the status write of a rule is deferred, and returns since when.
-func (p *StatusWrites) Defer(rule string, now time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if since, ok := p.waiting[rule]; ok {
+func (w *StatusWrites) Defer(rule string, now time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if since, ok := w.waiting[rule]; ok {
 		return since
 	}
-	if p.waiting == nil {
-		p.waiting = map[string]time.Time{}
+	if w.waiting == nil {
+		w.waiting = map[string]time.Time{}
 	}
-	p.waiting[rule] = now
+	w.waiting[rule] = now
 	return now
 }
 
 // UpToDate ends the deferral of a rule whose status is up to date, written or not. After a failed write the deferral
 // continues.
-func (p *StatusWrites) UpToDate(rule string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waiting, rule)
+func (w *StatusWrites) UpToDate(rule string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.waiting, rule)
 }
 
 // Last returns the time of the last status write of a rule; false if there was none.
-func (p *StatusWrites) Last(rule string) (time.Time, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, ok := p.written[rule]
+func (w *StatusWrites) Last(rule string) (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.written[rule]
 	return at, ok
 }
 
 // Forget removes a deleted rule.
-func (p *StatusWrites) Forget(rule string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.written, rule)
-	delete(p.waiting, rule)
+func (w *StatusWrites) Forget(rule string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.written, rule)
+	delete(w.waiting, rule)
 }
 
 // ListLive lists the rules from the API server. Without the CRD no rules exist, so it returns none: their leftovers
