@@ -23,11 +23,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The language that policies are written in is that of the oldest API server that takes
-// them, and such a server accepts only what the previous release also supports.
+// The CEL environments of the oldest API servers: an API server accepts new expressions only if they compile in the
+// environment of the minor version before its own.
 var (
-	oldestForMutating   = version.MajorMinor(1, 35)
-	oldestForValidating = version.MajorMinor(1, 29)
+	oldestForMutating   = version.MajorMinor(1, 33)
+	oldestForValidating = version.MajorMinor(1, 32)
 )
 
 func newCompiler(t rapid.TB, language *version.Version, variables []admissionv1.Variable, options cel.OptionalVariableDeclarations) *cel.CompositedCompiler {

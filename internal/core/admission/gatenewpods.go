@@ -118,7 +118,8 @@ func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPo
 			admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.gates].map(gates, [variables.noted].map(noted, [variables.latched].map(latched, [variables.keyed].map(keyed, [\n" +
 				strings.Join(list, ",\n") + "])))))[0][0][0][0][0]"},
 			admissionv1.Variable{Name: "asked", Expression: "variables.rules.filter(r, r.size() > 0)"},
-			admissionv1.Variable{Name: "wanted", Expression: "variables.asked.map(r, r.gate).distinct()"},
+			// Kubernetes 1.34 has no distinct().
+			admissionv1.Variable{Name: "wanted", Expression: "[variables.asked.map(r, r.gate)].map(gates, gates.transformList(i, g, gates.indexOf(g) == i, g))[0]"},
 			admissionv1.Variable{Name: "added", Expression: "variables.wanted.filter(g, !(g in variables.gates))"},
 			admissionv1.Variable{Name: "noting", Expression: "variables.wanted.filter(g, !(g in variables.noted))"},
 			admissionv1.Variable{Name: "holding", Expression: "variables.asked.filter(r, r.hold != '')"},
