@@ -10,6 +10,7 @@ import (
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
 
 // What stands in the chart's files for what is known only when it is installed. The namespace
@@ -38,7 +39,7 @@ func chartPolicies() map[string][]runtime.Object {
 	for _, obj := range admission.Installed() {
 		kind, name := obj.GetObjectKind().GroupVersionKind().Kind, obj.(metav1.Object).GetName()
 		optional := name == admission.HoldsName && kind == "ValidatingAdmissionPolicyBinding"
-		if kind != "MutatingAdmissionPolicy" && kind != "MutatingAdmissionPolicyBinding" && !optional {
+		if !mutatingpolicy.Is(obj) && !optional {
 			files["policies.yaml"] = append(files["policies.yaml"], obj)
 		}
 	}

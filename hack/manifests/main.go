@@ -1,5 +1,5 @@
 // Command manifests writes YAML that is made from Go: what an administrator installs, into one
-// directory (crds.yaml and policies.yaml), the files of the chart, and the policies of the
+// directory (crds.yaml and policies), the files of the chart, and the policies of the
 // examples, into theirs.
 package main
 
@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/readygate/readygate/api/crds"
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
 
 func main() {
@@ -29,7 +32,7 @@ func main() {
 	case len(os.Args) == 3 && os.Args[1] == "--plain":
 		err = writePlain(os.Stdin, os.Args[2], false)
 	case len(os.Args) == 2:
-		err = errors.Join(writeCRDs(filepath.Join(os.Args[1], "crds.yaml"), "*.yaml"), writeObjects(filepath.Join(os.Args[1], "policies.yaml"), "", admission.Installed()...))
+		err = errors.Join(writeCRDs(filepath.Join(os.Args[1], "crds.yaml"), "*.yaml"), writePolicies(os.Args[1]))
 	default:
 		fmt.Fprintln(os.Stderr, "usage: manifests dist; or manifests --examples examples; or manifests --chart charts/readygate; "+
 			"or manifests --plain [--namespace] FILE <RENDERED")
@@ -57,6 +60,30 @@ func writeObjects(path, comment string, objects ...runtime.Object) error {
 	}
 	documents[0] = append([]byte(comment), documents[0]...)
 	return write(path, documents...)
+}
+
+// writePolicies writes the policies. Those that change objects have files of their own, one for each version of the API,
+// so that every file applies as a whole where its API is served.
+func writePolicies(dir string) error {
+	served := map[string][]runtime.Object{}
+	for _, obj := range admission.Installed() {
+		if !mutatingpolicy.Is(obj) {
+			served["policies.yaml"] = append(served["policies.yaml"], obj)
+			continue
+		}
+		for file, version := range map[string]string{"mutating-policies.yaml": "v1", "mutating-policies-v1beta1.yaml": "v1beta1"} {
+			converted, err := mutatingpolicy.In(version, obj)
+			if err != nil {
+				return err
+			}
+			served[file] = append(served[file], converted)
+		}
+	}
+	var failed error
+	for _, file := range slices.Sorted(maps.Keys(served)) {
+		failed = errors.Join(failed, writeObjects(filepath.Join(dir, file), "", served[file]...))
+	}
+	return failed
 }
 
 // writeCRDs writes the CRDs whose files match.

@@ -222,7 +222,7 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 	compared := admissioncontroller.NewMetrics(o.Registerer)
 	policies := &admissioncontroller.Reconciler{
 		Policy: taintNewNodes(rules, owners, mgr.GetAPIReader()), Manual: !o.ManagePolicies, Metrics: compared,
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
+		Coverage: covered, Clock: clock.RealClock{},
 	}
 	return errors.Join(nodes.SetupWithManager(mgr, o.NodeWorkers), status.SetupWithManager(mgr, o.RuleWorkers), policies.SetupWithManager(mgr),
 		o.addPods(mgr, everyNode, others, events.Recorder(podv1alpha1.Reporter), compared))
@@ -251,7 +251,7 @@ func taintNewNodes(rules *rulecache.Cache, owners *ruletaints.List, live client.
 			book := noderule.NewRulebook(objs)
 			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)
 		},
-		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade, or apply policies.yaml", Without: withoutPolicy,
+		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade, or apply mutating-policies.yaml", Without: withoutPolicy,
 		Rule: &v1alpha1.NodeReadinessRule{},
 		Same: func(before, after client.Object) bool {
 			return noderule.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))

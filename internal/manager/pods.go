@@ -106,10 +106,10 @@ func (o *Options) startPods(mgr manager.Manager, nodes *nodecache.Cache, others 
 	gates := &admissioncontroller.Reconciler{
 		Policy: admissioncontroller.Policy{
 			Name: admission.GateNewPodsName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: admission.GateNewPodsSpec(latch), Read: admission.ReadGateNewPods(latch),
-			Binding: admission.GateNewPodsBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
+			Binding: admission.GateNewPodsBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply mutating-policies.yaml", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
 		},
 		Manual: !o.ManagePolicies, Metrics: compared,
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Coverage: covered, Clock: clock.RealClock{},
+		Coverage: covered, Clock: clock.RealClock{},
 	}
 	rules := &podrule.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Coverage: covered, Others: others, HoldsStart: o.LatchImage != "", Manual: !o.ManagePolicies, Events: events,

@@ -29,6 +29,7 @@ import (
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/controlplane"
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
 
 const (
@@ -99,7 +100,7 @@ func Connect(cp *controlplane.ControlPlane) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := client.NewWithWatch(config, client.Options{})
+	all, err := mutatingpolicy.NewClient(config, client.Options{})
 	return &Cluster{ControlPlane: cp, Client: all, Config: config}, err
 }
 
@@ -110,7 +111,7 @@ func (c *Cluster) As(t testing.TB, user string, groups ...string) client.Client 
 	if err != nil {
 		t.Fatal(err)
 	}
-	as, err := client.New(config, client.Options{})
+	as, err := mutatingpolicy.NewClient(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,17 +3,54 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
 
-// InstallPolicies installs the policies of dist/policies.yaml. The API server applies them about a second later;
-// condition TaintedAtCreation of a rule shows when.
+// MutatingVersion returns the version of MutatingAdmissionPolicy that the API server serves.
+func (c *Cluster) MutatingVersion() (string, error) {
+	versions, err := mutatingpolicy.NewDiscovery(c.Config, nil)
+	if err != nil {
+		return "", err
+	}
+	return versions.Version()
+}
+
+// Unavailable is the start of the message of a test that is skipped because the API server lacks a feature.
+const Unavailable = "not available: "
+
+// NextAssets is the environment variable with the directory of the next minor version of Kubernetes. make matrix sets it.
+const NextAssets = "READYGATE_NEXT_ASSETS"
+
+// ServesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicy.
+func (c *Cluster) ServesMutatingPolicies(t testing.TB) bool {
+	t.Helper()
+	_, err := c.MutatingVersion()
+	if err != nil && !meta.IsNoMatchError(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// NeedMutatingPolicies skips the test if the API server does not serve MutatingAdmissionPolicy.
+func (c *Cluster) NeedMutatingPolicies(t testing.TB) {
+	t.Helper()
+	if !c.ServesMutatingPolicies(t) {
+		t.Skip(Unavailable + "the API server does not serve MutatingAdmissionPolicy")
+	}
+}
+
+// InstallPolicies installs the policies that make manifests writes, and leaves out MutatingAdmissionPolicies on an API
+// server that does not serve them. The API server applies them about a second later; condition TaintedAtCreation of a rule
+// shows when.
 func (c *Cluster) InstallPolicies(ctx context.Context) error {
 	for _, obj := range admission.Installed() {
-		if err := c.Client.Create(ctx, obj.(client.Object)); err != nil {
+		if err := c.Client.Create(ctx, obj.(client.Object)); err != nil && !meta.IsNoMatchError(err) {
 			return fmt.Errorf("installing a %T: %w", obj, err)
 		}
 	}

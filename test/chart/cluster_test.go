@@ -2,7 +2,9 @@ package chart_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -13,7 +15,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -34,11 +38,8 @@ func emptyCluster(t *testing.T) *testenv.Cluster {
 		t.Fatalf("starting a control plane: %v", err)
 	}
 	t.Cleanup(func() { _ = plane.Stop() })
-	c := &testenv.Cluster{ControlPlane: plane}
-	if c.Config, err = plane.Admin(); err != nil {
-		t.Fatal(err)
-	}
-	if c.Client, err = client.NewWithWatch(c.Config, client.Options{}); err != nil {
+	c, err := testenv.Connect(plane)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -46,7 +47,7 @@ func emptyCluster(t *testing.T) *testenv.Cluster {
 
 // helm runs a Helm binary against a cluster.
 type helm struct {
-	binary, kubeconfig string
+	binary, kubeconfig, chart string
 }
 
 func helmOf(t *testing.T, c *testenv.Cluster, binary string) helm {
@@ -55,7 +56,7 @@ func helmOf(t *testing.T, c *testenv.Cluster, binary string) helm {
 	if err := controlplane.WriteKubeconfig(kubeconfig, c.Config); err != nil {
 		t.Fatal(err)
 	}
-	return helm{binary, kubeconfig}
+	return helm{binary, kubeconfig, chartDir()}
 }
 
 // try installs, upgrades, rolls back or uninstalls the release.
@@ -70,7 +71,7 @@ func (h helm) runVerb(t *testing.T, verb, values string, args ...string) (string
 	t.Helper()
 	command := []string{verb, release, "--namespace", namespace}
 	if verb == "install" || verb == "upgrade" {
-		command = append(command, chartDir(), "-f", "-")
+		command = append(command, h.chart, "-f", "-")
 	}
 	if verb == "install" {
 		command = append(command, "--create-namespace")
@@ -114,6 +115,45 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 	}
 }
 
+// TestEveryValuesFileInstalls: the API server stores every field of every object of the chart.
+func TestEveryValuesFileInstalls(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(chartDir(), "ci", "*-values.yaml"))
+	if err != nil || len(files) < 6 {
+		t.Fatalf("values files: %v, %v", files, err)
+	}
+	c := emptyCluster(t)
+	h := helmOf(t, c, "helm")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), "-values.yaml")
+		t.Run(name, func(t *testing.T) {
+			h.run(t, "install", ci(t, name), "--set", "crds.keep=false,"+noMonitors)
+			manifest, err := runHelm(t, "helm", "", []string{"KUBECONFIG=" + h.kubeconfig}, "get", "manifest", release, "--namespace", namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := 0
+			decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
+			for {
+				applied := &unstructured.Unstructured{}
+				if err := decoder.Decode(applied); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if len(applied.Object) > 0 {
+					objects++
+					c.WantStored(t, applied, namespace)
+				}
+			}
+			if objects < 15 {
+				t.Errorf("%d objects were compared, want all of the chart", objects)
+			}
+			h.run(t, "uninstall", "", "--no-hooks", "--wait")
+		})
+	}
+}
+
 // noMonitors disables the objects that need the CRDs of the Prometheus Operator.
 const noMonitors = "monitoring.serviceMonitor.enabled=false,monitoring.podMonitor.enabled=false,monitoring.prometheusRule.enabled=false"
 
@@ -149,7 +189,7 @@ func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.Nod
 			return nil
 		})
 	}
-	rule = c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
+	rule = awaitCovered(t, c, name)
 	if err := stop(); err != nil {
 		t.Fatalf("the manager ended with %v", err)
 	}
@@ -159,6 +199,8 @@ func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.Nod
 // upgradeKeepsPolicyForNodes: the manager writes the policy with the rights that the chart grants. No
 // manager runs during the upgrades, so none can write the policy again.
 func upgradeKeepsPolicyForNodes(t *testing.T, c *testenv.Cluster, h helm) {
+	t.Helper()
+	c.NeedMutatingPolicies(t)
 	previous := ""
 	for _, name := range []string{"first", "second", "third"} {
 		rule := cover(t, c, name, previous)
@@ -198,6 +240,8 @@ func podRule(name string) *podv1alpha1.PodReadinessRule {
 
 // upgradeKeepsPolicyForPods: an upgrade keeps what a manager has written into the policy. No manager runs meanwhile.
 func upgradeKeepsPolicyForPods(t *testing.T, c *testenv.Cluster, h helm) {
+	t.Helper()
+	c.NeedMutatingPolicies(t)
 	h.run(t, "upgrade", ci(t, "podgate"))
 	rule := podRule("gated")
 	rule.UID = "00000000-1111-2222-3333-444444444444"

@@ -60,6 +60,7 @@ func TestHelmKeepsPoliciesThatAnAdministratorApplied(t *testing.T) {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
 			c := emptyCluster(t)
+			c.NeedMutatingPolicies(t)
 			h, admin, values := helmOf(t, c, binary), c.Kubectl(t), ci(t, "podgate")
 			h.run(t, "install", values, "--set", byAnAdministrator)
 			for _, obj := range []client.Object{admission.TaintNewNodesPolicy(), admission.GateNewPodsPolicy()} {

@@ -29,7 +29,7 @@ func notes(t *testing.T, values string) string {
 func TestNotesWarn(t *testing.T) {
 	const (
 		noReporter, noNetwork, noTolerations, noCRD, noCleanup = "No reporter is installed", "manager.hostNetwork is false", "manager.tolerations does not", "crds.install is false", "cleanup.enabled is false"
-		untainted, noPolicy                                    = "taintNewNodes.enabled is false", "has no MutatingAdmissionPolicy"
+		untainted, noPolicy                                    = "taintNewNodes.enabled is false", "does not serve MutatingAdmissionPolicy"
 		unmanaged                                              = "policies.managed is false"
 		noGates, noPodgate                                     = "podgate.enabled is true, but", "podgate.enabled is false, but"
 	)

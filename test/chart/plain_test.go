@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
@@ -18,9 +19,11 @@ import (
 // cleanup to it.
 func TestPlainManifestsApply(t *testing.T) {
 	t.Parallel()
+	c := emptyCluster(t)
 	dir := t.TempDir()
 	cmd := exec.Command(filepath.Join(testenv.Root(), "hack", "chart", "plain"), tool(t, "helm"), dir, "registry.example.com")
 	cmd.Dir = testenv.Root()
+	cmd.Env = append(os.Environ(), asServed(t, c)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -46,14 +49,37 @@ func TestPlainManifestsApply(t *testing.T) {
 		t.Errorf("the cleanup Job is not in the namespace %s", namespace)
 	}
 
-	c := emptyCluster(t)
 	k := c.Kubectl(t)
 	k.Strict = true
 	for _, name := range []string{"install.yaml", "install.yaml", "uninstall.yaml"} {
 		k.Run(t, "apply", "--server-side", "-f", filepath.Join(dir, name))
 	}
 	k.Run(t, "delete", "-f", filepath.Join(dir, "uninstall.yaml"))
-	applyKeepsPolicyForNodes(t, c, k, filepath.Join(dir, "install.yaml"))
+	if c.ServesMutatingPolicies(t) {
+		applyKeepsPolicyForNodes(t, c, k, filepath.Join(dir, "install.yaml"))
+	}
+}
+
+// asServed returns the environment of hack/chart/plain for this cluster.
+func asServed(t *testing.T, c *testenv.Cluster) []string {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := d.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"KUBE_VERSION=" + server.GitVersion}
+	if c.ServesMutatingPolicies(t) {
+		version, err := c.MutatingVersion()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, "API_VERSIONS=admissionregistration.k8s.io/"+version+"/MutatingAdmissionPolicy")
+	}
+	return env
 }
 
 // applyKeepsPolicyForNodes: applying the file again without --force-conflicts keeps the policy that a manager has

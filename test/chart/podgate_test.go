@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -163,26 +162,23 @@ func TestPodgateTakesEveryValue(t *testing.T) {
 
 // TestGatesNeedPodgateAndTheAPI: the policy for pods does not depend on taintNewNodes.
 func TestGatesNeedPodgateAndTheAPI(t *testing.T) {
+	const served = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
 	for name, test := range map[string]struct {
 		values string
 		args   []string
-		want   bool
+		want   string // the version; empty without the policy
 	}{
-		"enabled":                           {withPodgate, nil, true},
-		"disabled":                          {"podgate: {enabled: false}", nil, false},
-		"taintNewNodes disabled":            {withPodgate + "taintNewNodes: {enabled: false}", nil, true},
-		"an old version":                    {withPodgate, []string{"--kube-version", "v1.35.9"}, false},
-		"an old version with taintNewNodes": {withPodgate + "taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.35.9"}, false},
-		"an old version of a vendor":        {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, false},
+		"enabled":                           {withPodgate, nil, "v1"},
+		"disabled":                          {"podgate: {enabled: false}", nil, ""},
+		"taintNewNodes disabled":            {withPodgate + "taintNewNodes: {enabled: false}", nil, "v1"},
+		"an old version":                    {withPodgate, []string{"--kube-version", "v1.35.9"}, ""},
+		"an old version with v1beta1":       {withPodgate, []string{"--kube-version", "v1.35.9", "-a", served}, "v1beta1"},
+		"an old version with taintNewNodes": {withPodgate + "taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.35.9"}, ""},
+		"an old version of a vendor":        {withPodgate, []string{"--kube-version", "v1.35.9-eks-1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := render(t, test.values, test.args...)
-			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.GateNewPodsName })
-			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.GateNewPodsName })
-			if policies != test.want || bindings != test.want {
-				t.Errorf("policy: %v, binding: %v", policies, bindings)
-			}
+			wantMutating(t, render(t, test.values, test.args...), admission.GateNewPodsName, test.want)
 		})
 	}
 }

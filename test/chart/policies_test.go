@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,34 +123,49 @@ func TestHoldRecordsAreProtected(t *testing.T) {
 	}
 }
 
-// TestTaintNewNodesPolicyWhereTheClusterHasTheAPI: by default the policy is rendered if the cluster serves the API.
+// TestTaintNewNodesPolicyWhereTheClusterHasTheAPI: by default the policy is rendered in the version that the cluster serves.
 // Helm reads the served kinds from the cluster; without a cluster the Kubernetes version decides.
 func TestTaintNewNodesPolicyWhereTheClusterHasTheAPI(t *testing.T) {
-	const group = "admissionregistration.k8s.io/v1/"
+	const validating, v1, v1beta1 = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
 	for name, test := range map[string]struct {
 		values string
 		args   []string
-		want   bool
+		want   string // the version; empty without the policy
 	}{
-		"a new version":             {"", []string{"--kube-version", "v1.36.0"}, true},
-		"a vendor's version":        {"", []string{"--kube-version", "v1.36.2-eks-1"}, true},
-		"an old version":            {"", []string{"--kube-version", "v1.35.9"}, false},
-		"a cluster with the API":    {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy," + group + "MutatingAdmissionPolicy"}, true},
-		"a cluster without the API": {"", []string{"--kube-version", "v1.36.0", "-a", group + "ValidatingAdmissionPolicy"}, false},
-		"enabled":                   {"taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.30.0"}, true},
-		"enabled by --set-string":   {"", []string{"--kube-version", "v1.30.0", "--set-string", "taintNewNodes.enabled=true"}, true},
-		"disabled":                  {"taintNewNodes: {enabled: false}", []string{"--kube-version", "v1.37.0"}, false},
-		"disabled by --set":         {"", []string{"--set", "taintNewNodes.enabled=false"}, false},
-		"the oldest version":        {"", []string{"--kube-version", "v1.30.0"}, false},
+		"a new version":             {"", []string{"--kube-version", "v1.36.0"}, "v1"},
+		"a vendor's version":        {"", []string{"--kube-version", "v1.36.2-eks-1"}, "v1"},
+		"an old version":            {"", []string{"--kube-version", "v1.35.9"}, ""},
+		"a cluster with v1":         {"", []string{"--kube-version", "v1.36.0", "-a", validating + "," + v1}, "v1"},
+		"a cluster with both":       {"", []string{"--kube-version", "v1.36.0", "-a", validating + "," + v1 + "," + v1beta1}, "v1"},
+		"a cluster with v1beta1":    {"", []string{"--kube-version", "v1.35.0", "-a", validating + "," + v1beta1}, "v1beta1"},
+		"a cluster without the API": {"", []string{"--kube-version", "v1.36.0", "-a", validating}, ""},
+		"enabled":                   {"taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.33.0"}, "v1"},
+		"enabled with v1beta1":      {"taintNewNodes: {enabled: true}", []string{"--kube-version", "v1.34.0", "-a", v1beta1}, "v1beta1"},
+		"enabled by --set-string":   {"", []string{"--kube-version", "v1.33.0", "--set-string", "taintNewNodes.enabled=true"}, "v1"},
+		"disabled":                  {"taintNewNodes: {enabled: false}", []string{"--kube-version", "v1.37.0"}, ""},
+		"disabled by --set":         {"", []string{"--set", "taintNewNodes.enabled=false"}, ""},
+		"the oldest version":        {"", []string{"--kube-version", "v1.33.0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := render(t, test.values, test.args...)
-			policies := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicy](all), func(p *admissionv1.MutatingAdmissionPolicy) bool { return p.Name == admission.TaintNewNodesName })
-			bindings := slices.ContainsFunc(each[*admissionv1.MutatingAdmissionPolicyBinding](all), func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Name == admission.TaintNewNodesName })
-			if policies != test.want || bindings != test.want {
-				t.Errorf("policy: %v, binding: %v", policies, bindings)
-			}
+			wantMutating(t, render(t, test.values, test.args...), admission.TaintNewNodesName, test.want)
 		})
+	}
+}
+
+// wantMutating checks the version of a MutatingAdmissionPolicy and its binding; empty means that they are not rendered.
+func wantMutating(t *testing.T, all objects, name, version string) {
+	t.Helper()
+	got, want := map[string]string{}, map[string]string{}
+	for _, obj := range all {
+		if kind := obj.GetObjectKind().GroupVersionKind(); obj.GetName() == name {
+			got[kind.Kind] = kind.Version
+		}
+	}
+	if version != "" {
+		want = map[string]string{"MutatingAdmissionPolicy": version, "MutatingAdmissionPolicyBinding": version}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("policy and binding have the versions %v, want %v", got, want)
 	}
 }

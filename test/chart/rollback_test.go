@@ -39,14 +39,20 @@ func TestRollbackWhileAManagerRuns(t *testing.T) {
 			h.run(t, "upgrade", "", "--set", "manager.podAnnotations.revision=second")
 			rules = append(rules, covered(t, c, "second"))
 
-			before := policyForNodesOf(t, c).Generation
-			if len(rollbackFlags[binary]) > 0 {
+			served, before := c.ServesMutatingPolicies(t), int64(0)
+			if served {
+				before = policyForNodesOf(t, c).Generation
+			}
+			if served && len(rollbackFlags[binary]) > 0 {
 				if err := h.try(t, "rollback", "", "1"); err == nil || !strings.Contains(err.Error(), admission.TaintNewNodesName) || !strings.Contains(err.Error(), "conflict") {
 					t.Errorf("a rollback without %v: %v", rollbackFlags[binary], err)
 				}
 			}
 			h.run(t, "rollback", "", append(rollbackFlags[binary], "1")...)
 			wantRolledBack(t, c)
+			if !served {
+				return
+			}
 			testenv.Eventually(t, "the manager to write the policy again", func(context.Context) error { return repaired(policyForNodesOf(t, c), before, rules) })
 			for _, rule := range rules {
 				wantCreatedHeld(t, c, rule.Name)
@@ -60,6 +66,16 @@ func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadin
 	t.Helper()
 	if err := c.Client.Create(t.Context(), testenv.Rule(name)); err != nil {
 		t.Fatal(err)
+	}
+	return awaitCovered(t, c, name)
+}
+
+// awaitCovered waits until TaintedAtCreation of the rule is True, or until the rule is enforced if the API server does not
+// serve MutatingAdmissionPolicy.
+func awaitCovered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadinessRule {
+	t.Helper()
+	if !c.ServesMutatingPolicies(t) {
+		return c.EventuallyRule(t, name, "enforced", testenv.Enforced)
 	}
 	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
 }

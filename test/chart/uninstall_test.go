@@ -110,6 +110,9 @@ func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 	if err := c.Client.SubResource("scale").Patch(t.Context(), managerDeployment(), none, client.WithSubResourceBody(&autoscalingv1.Scale{})); err != nil {
 		t.Fatal(err)
 	}
+	if !c.ServesMutatingPolicies(t) {
+		return
+	}
 	if err := c.Client.Delete(t.Context(), policyForNodesOf(t, c)); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,9 @@ func stopHalfWay(t *testing.T, c *testenv.Cluster) {
 // wantWhole checks that what stopHalfWay has removed is restored.
 func wantWhole(t *testing.T, c *testenv.Cluster) {
 	t.Helper()
-	policyForNodesOf(t, c)
+	if c.ServesMutatingPolicies(t) {
+		policyForNodesOf(t, c)
+	}
 	manager := managerDeployment()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil {
 		t.Fatal(err)

@@ -167,8 +167,8 @@ func TestUnusualValuesAreAccepted(t *testing.T) {
 
 // TestOldClustersAreRefused: the chart renders nothing for an unsupported version.
 func TestOldClustersAreRefused(t *testing.T) {
-	if _, err := template(t, "helm", "", "--kube-version", "v1.29.9"); err == nil || !strings.Contains(err.Error(), "1.30") {
-		t.Errorf("Kubernetes 1.29: %v", err)
+	if _, err := template(t, "helm", "", "--kube-version", "v1.32.9"); err == nil || !strings.Contains(err.Error(), "1.33") {
+		t.Errorf("Kubernetes 1.32: %v", err)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 // The plugin prints the policies that a manager with --manage-policies writes, for rules of all kinds.
 func TestPolicyPrintsWhatTheManagerWrites(t *testing.T) {
 	c := cluster(t)
+	c.NeedMutatingPolicies(t)
 	id := testenv.NameOf(t)
 	for name, change := range map[string]func(*v1alpha1.NodeReadinessRule){
 		"plain":   func(*v1alpha1.NodeReadinessRule) {},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/readygate/readygate/internal/reporter"
@@ -34,6 +35,11 @@ func TestEveryExampleApplies(t *testing.T) {
 			}
 			t.Cleanup(func() { _, _ = k.Try(t.Context(), append([]string{"delete", "--ignore-not-found"}, flags...)...) })
 			k.Run(t, append([]string{"apply"}, flags...)...)
+			for _, file := range files {
+				for _, applied := range manifests(t, filepath.Dir(filepath.Join(dir, file)))[filepath.Base(file)] {
+					c.WantStored(t, applied, metav1.NamespaceDefault)
+				}
+			}
 			for _, rule := range ofKind(t, example, "NodeReadinessRule") {
 				k.Run(t, "wait", "--timeout=90s", "--for=condition=Accepted", "nrr/"+rule.GetName())
 			}

@@ -28,6 +28,7 @@ import (
 func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
+	c.NeedMutatingPolicies(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -371,12 +371,21 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 // scriptedAPIServer returns a function that sets flags for the API servers that this test starts later.
 func scriptedAPIServer(t *testing.T) func(flags string) {
 	t.Helper()
-	binaries, dir := testenv.Binaries(), t.TempDir()
-	if err := os.Symlink(filepath.Join(binaries, "etcd"), filepath.Join(dir, "etcd")); err != nil {
+	binaries := testenv.Binaries()
+	set := replaceableAPIServer(t)
+	return func(flags string) { set(binaries, flags) }
+}
+
+// replaceableAPIServer returns a function that sets the directory of the binary, and the flags, for the API servers that
+// this test starts later.
+func replaceableAPIServer(t *testing.T) func(binaries, flags string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(testenv.Binaries(), "etcd"), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBEBUILDER_ASSETS", dir)
-	return func(flags string) {
+	return func(binaries, flags string) {
 		script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" %s\n", filepath.Join(binaries, "kube-apiserver"), flags)
 		if err := os.WriteFile(filepath.Join(dir, "kube-apiserver"), []byte(script), 0o700); err != nil { //nolint:gosec // executable
 			t.Fatal(err)

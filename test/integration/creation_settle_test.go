@@ -308,6 +308,7 @@ func TestARecordOfADeletedRuleIsRemoved(t *testing.T) {
 func TestTaintedAtCreationIsTrueForEveryAPIServer(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
+	c.NeedMutatingPolicies(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}

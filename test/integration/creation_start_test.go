@@ -24,6 +24,7 @@ import (
 func TestFirstNodeAfterAPIServerStartIsTainted(t *testing.T) {
 	t.Parallel()
 	c := testenv.StartCluster(t)
+	c.NeedMutatingPolicies(t)
 	if err := c.InstallPolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,15 @@ import (
 // covered reports whether TaintedAtCreation of the rule is True.
 var covered = testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive)
 
-// createCovered creates the rule and waits until TaintedAtCreation is True.
+// createCovered creates the rule and waits until TaintedAtCreation is True, or until the rule is enforced if the API server
+// does not serve MutatingAdmissionPolicy.
 func createCovered(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Create(t, rule)
+	if !c.ServesMutatingPolicies(t) {
+		c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
+		return
+	}
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 }
 
@@ -55,6 +60,7 @@ func holdOf(node *corev1.Node, rule *v1alpha1.NodeReadinessRule) string {
 func TestNewNodeIsCreatedWithTheTaint(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
+	c.NeedMutatingPolicies(t)
 	name := nameOf(t)
 	rule := testenv.Rule(name)
 	createCovered(t, c, rule)
@@ -98,6 +104,7 @@ func reports(status corev1.ConditionStatus) func(*corev1.Node) {
 func TestNodeTaintedAtCreationIsReleased(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
+	c.NeedMutatingPolicies(t)
 	rule := testenv.Rule(nameOf(t))
 	createCovered(t, c, rule)
 	node := testenv.Node(rule.Name, testenv.Pool(rule.Name))
@@ -123,6 +130,7 @@ func TestNodeTaintedAtCreationIsReleased(t *testing.T) {
 func TestANodeIsTaintedInTheRequestThatLabelsIt(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
+	c.NeedMutatingPolicies(t)
 	name := nameOf(t)
 	rule, once, evicts := testenv.Rule(name), testenv.Rule(name+"-once", testenv.BootstrapOnly), testenv.Rule(name+"-evicts")
 	evicts.Spec.Taint.Effect = corev1.TaintEffectNoExecute

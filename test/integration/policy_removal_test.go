@@ -233,6 +233,7 @@ type fleet struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{T: t, c: testenv.StartCluster(t), rule: testenv.Rule("network")}
+	f.c.NeedMutatingPolicies(t)
 	install(t, f.c)
 	f.k = f.c.Kubectl(t)
 	deploy(t, f.c, admission.ManagerNamespace, admission.ManagerAccount)

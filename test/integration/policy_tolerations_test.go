@@ -57,6 +57,7 @@ func matchingBy(key string, operator metav1.LabelSelectorOperator, values ...v1a
 func TestDaemonSetsThatARuleNamesTolerateItsTaint(t *testing.T) {
 	t.Parallel()
 	c, id := cluster(t), nameOf(t)
+	c.NeedMutatingPolicies(t)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}}
 	c.Create(t, home)
 	network := testenv.Rule(id+"-network", tolerating(matching("component", id), nil))

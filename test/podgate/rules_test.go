@@ -60,6 +60,7 @@ func closesOnNotReady(r *v1alpha1.PodReadinessRule) { r.Spec.ClosePolicy = v1alp
 // gate.
 func (s *stage) enforce(rules ...*v1alpha1.PodReadinessRule) {
 	s.t.Helper()
+	s.NeedMutatingPolicies(s.t)
 	for _, rule := range rules {
 		s.Create(s.t, rule)
 	}

@@ -108,33 +108,39 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* "true" if the cluster has MutatingAdmissionPolicy v1. A list of APIs with kinds comes from a cluster; without one
-(helm template) the version decides. */}}
+{{/* The version of MutatingAdmissionPolicy that the cluster serves, v1 or v1beta1; empty if it serves none. A list of APIs with
+kinds comes from a cluster, or from helm template --api-versions; without one the version of Kubernetes decides. */}}
 {{- define "readygate.mutates" -}}
-{{- $api := "admissionregistration.k8s.io/v1" }}
 {{- $apis := .Capabilities.APIVersions }}
-{{- if $apis.Has (printf "%s/ValidatingAdmissionPolicy" $api) }}
-{{- if $apis.Has (printf "%s/MutatingAdmissionPolicy" $api) }}true{{ end }}
-{{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}true{{ end }}
+{{- if $apis.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}v1
+{{- else if $apis.Has "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy" }}v1beta1
+{{- else if $apis.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" }}
+{{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}v1{{ end }}
 {{- end }}
 
-{{/* "true" if nodes are tainted at creation. */}}
+{{/* The version of the policy that taints nodes at creation; empty without this policy. */}}
 {{- define "readygate.taintNewNodes" -}}
 {{- if eq (toString .Values.taintNewNodes.enabled) "auto" }}{{ include "readygate.mutates" . }}
-{{- else if eq (toString .Values.taintNewNodes.enabled) "true" }}true{{ end }}
+{{- else if eq (toString .Values.taintNewNodes.enabled) "true" }}{{ include "readygate.mutates" . | default "v1" }}{{ end }}
 {{- end }}
 
-{{/* "true" if pods get their gate at creation. */}}
+{{/* The version of the policy that adds gates to pods at creation; empty without this policy. */}}
 {{- define "readygate.gateNewPods" -}}
 {{- if .Values.podgate.enabled }}{{ include "readygate.mutates" . }}{{ end }}
+{{- end }}
+
+{{/* A file of MutatingAdmissionPolicies in the version that the cluster serves. Takes {context, file, version}. */}}
+{{- define "readygate.mutating" -}}
+{{- $text := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) }}
+{{- regexReplaceAll "(?m)^apiVersion: admissionregistration.k8s.io/v1$" $text (printf "apiVersion: admissionregistration.k8s.io/%s" .version) }}
 {{- end }}
 
 {{/* A policy that is compiled from the rules. An upgrade keeps the spec in the cluster: with an empty policy, nodes would be created
 without their taint and pods without their gate until the manager had written the rules again. The new manager writes what its version
 compiles differently. With policies.managed=false an administrator applies the policy, and the chart renders it only if this release
-installed it before: an upgrade must not delete it. Takes {context, file}. */}}
+installed it before: an upgrade must not delete it. Takes {context, file, version}. */}}
 {{- define "readygate.filled" -}}
-{{- $policy := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) | fromYaml }}
+{{- $policy := include "readygate.mutating" . | fromYaml }}
 {{- $rendered := .context.Values.policies.managed }}{{ $release := .context.Release.Name }}
 {{- with lookup $policy.apiVersion $policy.kind "" $policy.metadata.name }}
 {{- if eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "readygate" }}{{ $_ := set $policy "spec" .spec }}{{ end }}

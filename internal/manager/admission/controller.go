@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
 
 const (
@@ -51,14 +52,15 @@ type Policy struct {
 type Reconciler struct {
 	Policy Policy
 	// Manual is true if an administrator applies the policy: the reconciler compares and never writes.
-	Manual  bool
-	Metrics *Metrics
-	// Client writes the policy.
-	Client client.Client
-	// Live reads from the API server: a stale policy must not be written again.
-	Live     client.Reader
+	Manual   bool
+	Metrics  *Metrics
 	Coverage *Coverage
 	Clock    clock.PassiveClock
+
+	// client reads and writes the policy. It has no cache: a stale policy must not be written again.
+	client client.Client
+	// versions finds the version of policies that the API server serves.
+	versions mutatingpolicy.Discovery
 
 	// written is the time of the last write, and refusal why that write was rejected.
 	written time.Time
@@ -115,7 +117,7 @@ func (r *Reconciler) bringUpToDate(ctx context.Context, obj *admissionv1.Mutatin
 
 func (r *Reconciler) write(ctx context.Context, obj *admissionv1.MutatingAdmissionPolicy, state State) (reconcile.Result, error) {
 	start := r.Clock.Now()
-	err := r.Client.Update(ctx, obj, client.DisableReadYourWritesConsistency) // it is never read from a cache
+	err := r.client.Update(ctx, obj)
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Policy written", "policy", obj.Name, "rules", len(state.Wanted.Texts()))

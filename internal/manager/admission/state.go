@@ -38,7 +38,7 @@ func (r *Reconciler) readState(ctx context.Context) (found, error) {
 	var obj admissionv1.MutatingAdmissionPolicy
 	switch err := r.get(ctx, &obj); {
 	case meta.IsNoMatchError(err):
-		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster does not serve MutatingAdmissionPolicy in admissionregistration.k8s.io/v1 (Kubernetes 1.36 or newer): %s", r.Policy.Without), again: apiInterval}, nil
+		return found{gap: gap(v1alpha1.ReasonAPIMissing, "this cluster does not serve MutatingAdmissionPolicy (v1: Kubernetes 1.36 or newer; v1beta1: 1.34 and 1.35 if it is enabled): %s", r.Policy.Without), again: apiInterval}, nil
 	case apierrors.IsNotFound(err):
 		return found{gap: gap(v1alpha1.ReasonPolicyMissing, "there is no MutatingAdmissionPolicy %s: %s; %s", r.Policy.Name, r.install(), r.Policy.Without), again: resyncInterval}, nil
 	case apierrors.IsForbidden(err):
@@ -70,7 +70,7 @@ func (r *Reconciler) readBinding(ctx context.Context, f found) (found, error) {
 }
 
 func (r *Reconciler) get(ctx context.Context, obj client.Object) error {
-	return r.Live.Get(ctx, types.NamespacedName{Name: r.Policy.Name}, obj)
+	return r.client.Get(ctx, types.NamespacedName{Name: r.Policy.Name}, obj)
 }
 
 // install returns how an administrator installs the policy.

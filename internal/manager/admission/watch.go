@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -22,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
 
 const (
@@ -46,7 +47,13 @@ func (r *Reconciler) request() reconcile.Request {
 
 // SetupWithManager starts the controller. It reconciles the policy at the start, and after a change of a rule, the
 // policy or its binding.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) (err error) {
+	if r.client, err = mutatingpolicy.NewClient(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+		return err
+	}
+	if r.versions, err = mutatingpolicy.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return err
+	}
 	policies, err := r.newCache(mgr)
 	if err != nil {
 		return err
@@ -92,17 +99,41 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// watchPolicy watches the policy and its binding once the cluster has the API. The manager does not wait for it.
+// watchPolicy watches the policy and its binding in the version that the API server serves. An upgrade of the API server
+// can change the version. The manager does not wait for the first watch.
 func (r *Reconciler) watchPolicy(ctx context.Context, policies cache.Cache, q queue) {
-	for _, obj := range []client.Object{&admissionv1.MutatingAdmissionPolicy{}, &admissionv1.MutatingAdmissionPolicyBinding{}} {
-		_ = wait.PollUntilContextCancel(ctx, apiInterval, true, func(ctx context.Context) (bool, error) {
-			err := r.watch(ctx, policies, obj, q)
-			if err != nil && !meta.IsNoMatchError(err) {
-				log.FromContext(ctx).Error(err, "Watching the policy failed")
+	watched := ""
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		version, err := r.versions.Version()
+		if err == nil && version != watched {
+			err = r.watchVersion(ctx, policies, watched, version, q)
+		}
+		switch {
+		case err == nil:
+			watched = version
+		case !meta.IsNoMatchError(err):
+			log.FromContext(ctx).Error(err, "Watching the policy failed", "retryAfter", apiInterval.String())
+		}
+	}, apiInterval)
+}
+
+// watchVersion watches another version than before.
+func (r *Reconciler) watchVersion(ctx context.Context, policies cache.Cache, before, version string, q queue) error {
+	if before != "" {
+		log.FromContext(ctx).Info("The API server serves another version of MutatingAdmissionPolicy", "version", version, "before", before)
+		for _, obj := range mutatingpolicy.Empty(before) {
+			if err := policies.RemoveInformer(ctx, obj); err != nil {
+				return err
 			}
-			return err == nil, nil
-		}) // ends early only with the manager
+		}
 	}
+	for _, obj := range mutatingpolicy.Empty(version) {
+		if err := r.watch(ctx, policies, obj, q); err != nil {
+			return err
+		}
+	}
+	q.Add(r.request())
+	return nil
 }
 
 func (r *Reconciler) watch(ctx context.Context, c cache.Cache, obj client.Object, q queue) error {

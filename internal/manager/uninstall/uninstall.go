@@ -18,6 +18,7 @@ import (
 	nodev1alpha1 "github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/manager/leadership"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 	"github.com/readygate/readygate/internal/version"
 )
 
@@ -55,7 +56,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 			return nil, err
 		}
 	}
-	return client.New(config, client.Options{Scheme: scheme})
+	return mutatingpolicy.NewClient(config, client.Options{Scheme: scheme})
 }
 
 // run is one run of a cleanup.

@@ -21,6 +21,7 @@ import (
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	podv1alpha1 "github.com/readygate/readygate/api/pod/v1alpha1"
 	"github.com/readygate/readygate/internal/liveread"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 	"github.com/readygate/readygate/internal/plugin/view"
 )
 
@@ -184,6 +185,19 @@ func (s *Source) ManagerVersion(ctx context.Context, namespace string) (string, 
 		return container.Image, nil
 	}
 	return "", fmt.Errorf("the Deployment %s has no container", managerName)
+}
+
+// PolicyVersion returns the version of MutatingAdmissionPolicy that the cluster serves; the preferred one if it serves none.
+func (s *Source) PolicyVersion() (string, error) {
+	versions, err := mutatingpolicy.NewDiscovery(s.config, nil)
+	if err != nil {
+		return "", inWords("", err)
+	}
+	version, err := versions.Version()
+	if meta.IsNoMatchError(err) {
+		return mutatingpolicy.Versions[0], nil
+	}
+	return version, inWords("", err)
 }
 
 // LatchImage returns the value of the manager's flag --latch-image in this namespace; empty if the flag is not set. If
