@@ -119,7 +119,7 @@ fuzz: ## Fuzz the planner and the parsers, a minute each (FUZZTIME=1m).
 	  $(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),1m) ./internal/$${target%:*}; done
 
 .PHONY: manifests
-manifests: ## Write what an administrator installs into dist/: crds.yaml and policies.yaml.
+manifests: ## Write what an administrator installs into dist/: crds.yaml, policies.yaml, and mutating-policies.yaml for clusters that serve them.
 	@$(GO) run ./hack/manifests dist
 
 .PHONY: images
@@ -172,12 +172,17 @@ chart: helm ## Lint, render and test the chart with Helm 3 and 4.
 	$(GO) test -vet=off -count=1 -parallel 3 ./test/chart
 
 .PHONY: install-yaml
-install-yaml: ## Write install.yaml and uninstall.yaml, for kubectl, into dist/ (REGISTRY=registry.example.com). Uses an installed Helm, or builds it.
+install-yaml: ## Write install.yaml and uninstall.yaml, for kubectl, into dist/ (REGISTRY=registry.example.com; KUBE_VERSION=v1.35.0: for a cluster without MutatingAdmissionPolicy). Uses an installed Helm, or builds it.
 	@[[ -n '$(REGISTRY)' ]] || { echo "install-yaml: REGISTRY is empty: name the registry that has the images, e.g. make install-yaml REGISTRY=registry.example.com" >&2; exit 1; }
 	@command -v helm >/dev/null || hack/chart/build bin/chart
-	@hack/chart/plain "$$(command -v helm || echo bin/chart/helm)" dist '$(REGISTRY)'
+	@KUBE_VERSION='$(KUBE_VERSION)' hack/chart/plain "$$(command -v helm || echo bin/chart/helm)" dist '$(REGISTRY)'
 
 ##@ Control plane
+
+.PHONY: matrix
+matrix: kube helm ## Run the tests that depend on the version of Kubernetes on API servers of 1.33 to 1.37 (VERSIONS="1.33 1.34": only these), and write docs/reference/version-matrix.md. Builds them first: an hour on 2 cores, then 8 minutes for each version.
+	@echo "matrix: the tests of hack/matrix/rows.go on every version: logs are in bin/matrix/"
+	@$(GO) run ./hack/matrix $(VERSIONS)
 
 .PHONY: kube
 kube: ## Download kube-apiserver, etcd, kubectl, KWOK and other programs into bin/kube/, or build them from source (KUBE_FROM=release or source: only that).
