@@ -108,7 +108,7 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 			t.Run("a reporter may report its condition", func(t *testing.T) { reporterIsLimited(t, c) })
 			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsPolicyForPods(t, c, h) })
 			t.Run("podgate is disabled while PodReadinessRules exist", func(t *testing.T) { warnsOfPodRules(t, c, h) })
-			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", noMonitors) })
+			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", onlyServed(t, c)) })
 			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstallRelease(t, c, h) })
 			t.Run("install again", func(t *testing.T) { h.run(t, "install", "") })
 		})
@@ -127,7 +127,7 @@ func TestEveryValuesFileInstalls(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), "-values.yaml")
 		t.Run(name, func(t *testing.T) {
-			h.run(t, "install", ci(t, name), "--set", "crds.keep=false,"+noMonitors)
+			h.run(t, "install", ci(t, name), "--set", "crds.keep=false,"+onlyServed(t, c))
 			manifest, err := runHelm(t, "helm", "", []string{"KUBECONFIG=" + h.kubeconfig}, "get", "manifest", release, "--namespace", namespace)
 			if err != nil {
 				t.Fatal(err)
@@ -156,6 +156,15 @@ func TestEveryValuesFileInstalls(t *testing.T) {
 
 // noMonitors disables the objects that need the CRDs of the Prometheus Operator.
 const noMonitors = "monitoring.serviceMonitor.enabled=false,monitoring.podMonitor.enabled=false,monitoring.prometheusRule.enabled=false"
+
+// onlyServed disables what the cluster of a test does not serve.
+func onlyServed(t *testing.T, c *testenv.Cluster) string {
+	t.Helper()
+	if c.ServesMutatingPolicies(t) {
+		return noMonitors
+	}
+	return noMonitors + ",taintNewNodes.enabled=auto" // true is without a check
+}
 
 func policyForNodesOf(t *testing.T, c *testenv.Cluster) *admissionv1.MutatingAdmissionPolicy {
 	t.Helper()
