@@ -37,6 +37,7 @@ var rows = []row{
 	{"Manager, reporter and podgate of this build log no errors", "podgate", []string{"TestProgramsOfThisBuildLogNoErrors"}},
 	{"Chart: every values file of `charts/readygate/ci` installs, and every field is stored", "chart", []string{"TestEveryValuesFileInstalls"}},
 	{"Chart: install, upgrade, uninstall, with Helm 3 and 4", "chart", []string{"TestInstallUpgradeAndUninstall", "TestUninstallAgain"}},
+	{"Chart: an upgrade of the API server from v1beta1 to v1", "chart", []string{"TestHelmUpgradeFromV1beta1"}},
 	{"Chart: rollback", "chart", []string{"TestRollbackWhileAManagerRuns"}},
 	{"Chart: takes over from the reference project", "chart", []string{"TestTakeOverACluster"}},
 	{"Chart: policies applied by an administrator", "chart", []string{"TestHelmKeepsPoliciesThatAnAdministratorApplied"}},

@@ -24,9 +24,6 @@ func (c *Cluster) MutatingVersion() (string, error) {
 // Unavailable is the start of the message of a test that is skipped because the API server lacks a feature.
 const Unavailable = "not available: "
 
-// NextAssets is the environment variable with the directory of the next minor version of Kubernetes. make matrix sets it.
-const NextAssets = "READYGATE_NEXT_ASSETS"
-
 // ServesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicy.
 func (c *Cluster) ServesMutatingPolicies(t testing.TB) bool {
 	t.Helper()

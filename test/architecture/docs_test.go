@@ -196,3 +196,22 @@ func TestFaultsOfPagesAreFound(t *testing.T) {
 		t.Errorf("unmarked blocks are on the lines %v", lines)
 	}
 }
+
+// The oldest version of hack/kube/versions is the minimum everywhere.
+func TestOneMinimumVersion(t *testing.T) {
+	oldest := regexp.MustCompile(`(?m)^1\.\d+ `).FindString(read(t, "hack/kube/versions"))
+	oldest = strings.TrimSpace(oldest)
+	for name, text := range map[string]string{
+		"charts/readygate/Chart.yaml": `kubeVersion: ">=` + oldest + `.0-0"`,
+		"README.md":                   "Readygate needs Kubernetes " + oldest + " or newer",
+		"charts/readygate/README.md":  "Kubernetes " + oldest + " or newer",
+		"docs/how-to/install.md":      "You need Kubernetes " + oldest + " or newer",
+		"docs/reference/versions.md":  "Readygate needs Kubernetes " + oldest + " or newer",
+		"api/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml": "readygate.dev/minimum-kubernetes-version: \"" + oldest + "\"",
+		"api/crds/readygate.dev_podreadinessrules.yaml":            "readygate.dev/minimum-kubernetes-version: \"" + oldest + "\"",
+	} {
+		if !strings.Contains(read(t, name), text) {
+			t.Errorf("%s does not contain %q, the oldest version in hack/kube/versions", name, text)
+		}
+	}
+}

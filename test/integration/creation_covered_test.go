@@ -372,25 +372,8 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 func scriptedAPIServer(t *testing.T) func(flags string) {
 	t.Helper()
 	binaries := testenv.Binaries()
-	set := replaceableAPIServer(t)
+	set := testenv.ReplaceableAPIServer(t)
 	return func(flags string) { set(binaries, flags) }
-}
-
-// replaceableAPIServer returns a function that sets the directory of the binary, and the flags, for the API servers that
-// this test starts later.
-func replaceableAPIServer(t *testing.T) func(binaries, flags string) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.Symlink(filepath.Join(testenv.Binaries(), "etcd"), filepath.Join(dir, "etcd")); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBEBUILDER_ASSETS", dir)
-	return func(binaries, flags string) {
-		script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" %s\n", filepath.Join(binaries, "kube-apiserver"), flags)
-		if err := os.WriteFile(filepath.Join(dir, "kube-apiserver"), []byte(script), 0o700); err != nil { //nolint:gosec // executable
-			t.Fatal(err)
-		}
-	}
 }
 
 // restart kills the API server and starts it again.

@@ -24,7 +24,7 @@ func TestTheAPIServerIsUpgraded(t *testing.T) {
 		t.Skip(testenv.Unavailable + testenv.NextAssets + " names no newer version; make matrix sets it")
 	}
 	now := testenv.Binaries()
-	set := replaceableAPIServer(t)
+	set := testenv.ReplaceableAPIServer(t)
 	set(now, "")
 	c := testenv.StartOwnCluster(t)
 	install(t, c)

@@ -31,6 +31,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=nrr
+// +kubebuilder:metadata:annotations="readygate.dev/minimum-kubernetes-version=1.33"
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.enforcementMode`
 // +kubebuilder:selectablefield:JSONPath=`.spec.taint.key`

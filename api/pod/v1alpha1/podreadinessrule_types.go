@@ -31,6 +31,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=prr
+// +kubebuilder:metadata:annotations="readygate.dev/minimum-kubernetes-version=1.33"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Gate",type=string,JSONPath=`.spec.gate`,description="Readiness gate of selected pods."
 // +kubebuilder:printcolumn:name="StartHold",type=boolean,JSONPath=`.spec.startHold`,description="true if containers also wait for the gate."
