@@ -6,11 +6,27 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
+
+// ServerVersion returns the version of the API server.
+func (c *Cluster) ServerVersion(t testing.TB) *version.Version {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := d.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version.MustParseGeneric(info.GitVersion)
+}
 
 // MutatingVersion returns the version of MutatingAdmissionPolicy that the API server serves.
 func (c *Cluster) MutatingVersion() (string, error) {

@@ -10,7 +10,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/discovery"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
@@ -63,15 +62,7 @@ func TestPlainManifestsApply(t *testing.T) {
 // asServed returns the environment of hack/chart/plain for this cluster.
 func asServed(t *testing.T, c *testenv.Cluster) []string {
 	t.Helper()
-	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := d.ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"KUBE_VERSION=" + server.GitVersion}
+	env := []string{"KUBE_VERSION=v" + c.ServerVersion(t).String()}
 	if c.ServesMutatingPolicies(t) {
 		version, err := c.MutatingVersion()
 		if err != nil {

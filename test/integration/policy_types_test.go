@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/client-go/discovery"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
@@ -40,16 +38,8 @@ func TestNoPolicyHasATypeWarning(t *testing.T) {
 	if len(list.Items) != 10 {
 		t.Errorf("%d validating policies, want 10", len(list.Items))
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := d.ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
 	newest := environment.DefaultCompatibilityVersion().OffsetMinor(1)
-	older := version.MustParseGeneric(server.GitVersion).LessThan(newest)
+	older := c.ServerVersion(t).LessThan(newest)
 	for _, policy := range list.Items {
 		if policy.Status.TypeChecking == nil {
 			continue

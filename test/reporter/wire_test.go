@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/testenv"
@@ -144,6 +145,9 @@ func TestAReporterWaitsForItsRole(t *testing.T) {
 func TestAReporterMayActAsItsNode(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
+	if c.ServerVersion(t).LessThan(version.MajorMinor(1, 36)) {
+		t.Skip(testenv.Unavailable + "constrained impersonation is enabled by default since Kubernetes 1.36")
+	}
 	s := newPowerlessStation(t, c, nameOf(t))
 	c.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.node}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"nodes"}, Verbs: []string{"impersonate:associated-node"}},
