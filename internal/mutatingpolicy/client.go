@@ -63,8 +63,11 @@ func (d Discovery) Version() (string, error) {
 	return "", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: admissionv1.GroupName, Kind: kind}, SearchedVersions: Versions}
 }
 
-// Empty returns an empty policy and an empty binding of this version.
+// Empty returns an empty policy and an empty binding of this version; none if the version is empty.
 func Empty(version string) []client.Object {
+	if version == "" {
+		return nil
+	}
 	var objects []client.Object
 	for _, k := range []string{kind, bindingKind} {
 		obj := &unstructured.Unstructured{}

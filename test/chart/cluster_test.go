@@ -108,7 +108,9 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 			t.Run("a reporter may report its condition", func(t *testing.T) { reporterIsLimited(t, c) })
 			t.Run("an upgrade keeps the gates of pods", func(t *testing.T) { upgradeKeepsPolicyForPods(t, c, h) })
 			t.Run("podgate is disabled while PodReadinessRules exist", func(t *testing.T) { warnsOfPodRules(t, c, h) })
-			t.Run("every value", func(t *testing.T) { h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", onlyServed(t, c)) })
+			t.Run("every value", func(t *testing.T) {
+				h.run(t, "upgrade", ci(t, "full"), "--set", "crds.keep=true", "--set", onlyServed(t, c))
+			})
 			t.Run("uninstall leaves the CRDs", func(t *testing.T) { uninstallRelease(t, c, h) })
 			t.Run("install again", func(t *testing.T) { h.run(t, "install", "") })
 		})

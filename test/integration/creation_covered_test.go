@@ -366,6 +366,12 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 	createCovered(t, c, testenv.Rule("api-later")) // looks up the API at once, not only after a minute
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 	wantCreated(t, c, rule, "api-created")
+
+	setFlags(withoutTheAPI)
+	restart(t, c)
+	wantReason(t, c, rule.Name, v1alpha1.ReasonAPIMissing)
+	c.Create(t, testenv.Node("api-gone", testenv.Pool(rule.Name)))
+	c.EventuallyNode(t, "api-gone", "held", held(rule))
 }
 
 // scriptedAPIServer returns a function that sets flags for the API servers that this test starts later.

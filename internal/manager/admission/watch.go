@@ -99,32 +99,32 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// watchPolicy watches the policy and its binding in the version that the API server serves. An upgrade of the API server
-// can change the version. The manager does not wait for the first watch.
+// watchPolicy watches the policy and its binding in the version that the API server serves; no watch if it serves none. An
+// upgrade of the API server can change the version. The manager does not wait for the first watch.
 func (r *Reconciler) watchPolicy(ctx context.Context, policies cache.Cache, q queue) {
 	watched := ""
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		version, err := r.versions.Version()
+		if meta.IsNoMatchError(err) {
+			version, err = "", nil
+		}
 		if err == nil && version != watched {
 			err = r.watchVersion(ctx, policies, watched, version, q)
 		}
-		switch {
-		case err == nil:
-			watched = version
-		case !meta.IsNoMatchError(err):
+		if err != nil {
 			log.FromContext(ctx).Error(err, "Watching the policy failed", "retryAfter", apiInterval.String())
+			return
 		}
+		watched = version
 	}, apiInterval)
 }
 
-// watchVersion watches another version than before.
+// watchVersion watches another version than before; an empty version means that the API server serves none.
 func (r *Reconciler) watchVersion(ctx context.Context, policies cache.Cache, before, version string, q queue) error {
-	if before != "" {
-		log.FromContext(ctx).Info("The API server serves another version of MutatingAdmissionPolicy", "version", version, "before", before)
-		for _, obj := range mutatingpolicy.Empty(before) {
-			if err := policies.RemoveInformer(ctx, obj); err != nil {
-				return err
-			}
+	log.FromContext(ctx).Info("The served version of MutatingAdmissionPolicy has changed", "version", version, "before", before)
+	for _, obj := range mutatingpolicy.Empty(before) {
+		if err := policies.RemoveInformer(ctx, obj); err != nil {
+			return err
 		}
 	}
 	for _, obj := range mutatingpolicy.Empty(version) {
