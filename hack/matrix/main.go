@@ -39,9 +39,12 @@ func run(minors []string) error {
 		return err
 	}
 	for _, c := range columns {
-		for ; c != nil; c = c.next {
-			if err := c.prepare(); err != nil {
-				return fmt.Errorf("building Kubernetes %s: %w", c.title(), err)
+		for _, needed := range []*column{c, c.next} {
+			if needed == nil {
+				continue
+			}
+			if err := needed.prepare(); err != nil {
+				return fmt.Errorf("building Kubernetes %s: %w", needed.title(), err)
 			}
 		}
 	}
@@ -118,12 +121,12 @@ func (c *column) title() string {
 
 func (c *column) dir() string {
 	if c.beta {
-		return filepath.Join("bin", "matrix", c.minor+"-v1beta1")
+		return dirOf(c.version + "-v1beta1")
 	}
-	return dirOf(c.minor)
+	return dirOf(c.version)
 }
 
-func dirOf(minor string) string { return filepath.Join("bin", "matrix", minor) }
+func dirOf(name string) string { return filepath.Join("bin", "matrix", name) }
 
 // columns reads hack/kube/versions, and adds the version of go.mod.
 func columns() ([]*column, error) {
@@ -193,7 +196,7 @@ func (c *column) prepare() error {
 	if err := os.MkdirAll(c.dir(), 0o755); err != nil {
 		return err
 	}
-	plain, err := filepath.Abs(dirOf(c.minor))
+	plain, err := filepath.Abs(dirOf(c.version))
 	if err != nil {
 		return err
 	}
@@ -215,9 +218,9 @@ var (
 	ofProject = []string{"etcd", "kubectl", "kwok"}
 )
 
-// build fills the directory without the beta API. The current version is in bin/kube already.
+// build fills the directory without the beta API. make kube has built the current version.
 func (c *column) build() error {
-	dir := dirOf(c.minor)
+	dir := dirOf(c.version)
 	linked := ofProject
 	if c.current {
 		linked = slices.Concat(ofVersion, ofProject)
@@ -226,13 +229,13 @@ func (c *column) build() error {
 		}
 	} else {
 		cmd := exec.Command("hack/kube/build", append([]string{dir}, ofVersion...)...) //nolint:gosec // of the project
-		cmd.Env = append(os.Environ(), "KUBE_VERSION="+c.version, "KUBEBUILDER_ASSETS=")
+		cmd.Env = append(os.Environ(), "KUBERNETES_VERSION="+c.version, "KUBEBUILDER_ASSETS=")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return err
 		}
 	}
-	project, err := filepath.Abs(filepath.Join("bin", "kube"))
+	project, err := filepath.Abs(cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join("bin", "kube")))
 	if err != nil {
 		return err
 	}
@@ -252,7 +255,7 @@ func link(to, name string) error {
 }
 
 // event is a line of go test -json.
-type event struct{ Action, Package, Test, Output string }
+type event struct{ Action, Test, Output string }
 
 // test runs the tests of all rows, and keeps their output in a log.
 func (c *column) test() error {
@@ -280,7 +283,7 @@ func (c *column) test() error {
 	c.run = tested{Date: time.Now().UTC().Format(time.DateOnly), Commit: strings.TrimSpace(string(commit)), Results: map[string]string{}}
 	for _, pkg := range packages() {
 		fmt.Printf("matrix: Kubernetes %s: %s\n", c.title(), pkg)
-		cmd := exec.Command("go", "test", "-json", "-vet=off", "-count=1", "-parallel", "3", "-timeout", "45m", "-run", pattern(pkg), "./test/"+pkg) //nolint:gosec // of the project
+		cmd := exec.Command("go", "test", "-json", "-vet=off", "-count=1", "-parallel", "3", "-timeout", "45m", "-run", "^("+strings.Join(testsOf(pkg), "|")+")$", "./test/"+pkg) //nolint:gosec // of the project
 		cmd.Env = env
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
@@ -291,9 +294,7 @@ func (c *column) test() error {
 			return err
 		}
 		c.read(pkg, io.TeeReader(out, log))
-		if err := cmd.Wait(); err != nil && len(c.failures) == 0 {
-			c.failures = append(c.failures, pkg+": "+err.Error())
-		}
+		_ = cmd.Wait() // each failure has an event
 	}
 	for _, failure := range c.failures {
 		fmt.Printf("matrix: Kubernetes %s: FAIL %s\n", c.title(), failure)
@@ -301,46 +302,71 @@ func (c *column) test() error {
 	return c.save()
 }
 
-// read reads the results of the tests, and prints the output of those that fail.
+// read reads the results of the tests of a package, and keeps the output of those that fail.
 func (c *column) read(pkg string, out io.Reader) {
-	output, unavailable, done := map[string]string{}, map[string]bool{}, map[string]bool{} // by top-level test
-	for lines := bufio.NewScanner(out); lines.Scan(); {
+	r := &reader{column: c, pkg: pkg, output: map[string]string{}, leftOut: map[string]bool{}, passed: map[string]bool{}, subtests: map[string]bool{}}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Println(lines.Text()) // e.g. of the compiler
-			continue
+			e = event{Action: "output", Output: lines.Text() + "\n"}
 		}
-		top, _, _ := strings.Cut(e.Test, "/")
-		name := pkg + "." + top
-		output[name] += e.Output
-		if e.Test == "" {
-			continue
-		}
-		if e.Test != top {
-			unavailable[name] = unavailable[name] || e.Action == "skip" && strings.Contains(output[name], testenv.Unavailable)
-			done[name] = done[name] || e.Action == "pass"
-			continue
-		}
-		switch e.Action {
-		case "pass":
-			c.run.Results[name] = "passed"
-			if unavailable[name] {
-				c.run.Results[name] = "in part"
-				if !done[name] {
-					c.run.Results[name] = "not available"
-				}
-			}
-		case "skip":
-			c.run.Results[name] = "not available"
-			if !strings.Contains(output[name], testenv.Unavailable) {
-				c.run.Results[name] = "failed"
-				c.failures = append(c.failures, name+" was skipped for another reason:\n"+output[name])
-			}
-		case "fail":
-			c.run.Results[name] = "failed"
-			c.failures = append(c.failures, name+"\n"+output[name])
+		r.read(e)
+	}
+	for _, test := range testsOf(pkg) {
+		if c.run.Results[pkg+"."+test] == "" {
+			c.failures = append(c.failures, fmt.Sprintf("%s.%s did not run\n%s", pkg, test, r.output[""]))
+			r.output[""] = ""
 		}
 	}
+}
+
+// reader reads the events of a package.
+type reader struct {
+	*column
+	pkg    string
+	output map[string]string // by test; empty: of the package and of the compiler
+	// leftOut are top-level tests that left something out, passed those with a subtest that passed.
+	leftOut, passed, subtests map[string]bool
+}
+
+func (r *reader) read(e event) {
+	r.output[e.Test] += e.Output
+	top, _, sub := strings.Cut(e.Test, "/")
+	r.leftOut[top] = r.leftOut[top] || strings.Contains(e.Output, testenv.Unavailable)
+	switch {
+	case e.Test == "":
+	case e.Action == "skip" && !strings.Contains(r.output[e.Test], testenv.Unavailable):
+		r.fail(e.Test, "was skipped for another reason")
+	case e.Action == "fail":
+		r.fail(e.Test, "failed")
+	case sub:
+		r.subtests[top] = true
+		r.passed[top] = r.passed[top] || e.Action == "pass"
+	case e.Action == "skip", e.Action == "pass":
+		r.end(top, e.Action)
+	}
+}
+
+// end sets the result of a top-level test that did not fail.
+func (r *reader) end(test, action string) {
+	name := r.pkg + "." + test
+	switch {
+	case r.run.Results[name] != "": // a subtest failed
+	case action == "skip", r.subtests[test] && !r.passed[test]:
+		r.run.Results[name] = "not available"
+	case r.leftOut[test]:
+		r.run.Results[name] = "in part"
+	default:
+		r.run.Results[name] = "passed"
+	}
+}
+
+func (r *reader) fail(test, why string) {
+	top, _, _ := strings.Cut(test, "/")
+	r.run.Results[r.pkg+"."+top] = "failed"
+	r.failures = append(r.failures, fmt.Sprintf("%s.%s %s\n%s", r.pkg, test, why, r.output[test]))
 }
 
 // result is the worst of the results of a row.

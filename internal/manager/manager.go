@@ -251,7 +251,7 @@ func taintNewNodes(rules *rulecache.Cache, owners *ruletaints.List, live client.
 			book := noderule.NewRulebook(objs)
 			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)
 		},
-		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade, or apply mutating-policies.yaml", Without: withoutPolicy,
+		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade, or apply mutating-policies.yaml (with v1beta1: mutating-policies-v1beta1.yaml)", Without: withoutPolicy,
 		Rule: &v1alpha1.NodeReadinessRule{},
 		Same: func(before, after client.Object) bool {
 			return noderule.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))

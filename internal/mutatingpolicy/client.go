@@ -32,14 +32,16 @@ var Versions = []string{"v1", "v1beta1"}
 
 // Discovery finds the version that an API server serves.
 type Discovery struct {
-	discovery.ServerResourcesInterface
+	discovery.ServerResourcesInterfaceWithContext
 }
 
 // NewDiscovery returns the discovery of a cluster. Without an HTTP client it makes one.
 func NewDiscovery(config *rest.Config, connection *http.Client) (Discovery, error) {
 	if connection == nil {
-		c, err := discovery.NewDiscoveryClientForConfig(config)
-		return Discovery{c}, err
+		var err error
+		if connection, err = rest.HTTPClientFor(config); err != nil {
+			return Discovery{}, err
+		}
 	}
 	c, err := discovery.NewDiscoveryClientForConfigAndClient(config, connection)
 	return Discovery{c}, err
@@ -47,9 +49,9 @@ func NewDiscovery(config *rest.Config, connection *http.Client) (Discovery, erro
 
 // Version returns the version that the API server serves now: it can be another one after an upgrade. The error is one of
 // meta.IsNoMatchError if the API server serves none.
-func (d Discovery) Version() (string, error) {
+func (d Discovery) Version(ctx context.Context) (string, error) {
 	for _, version := range Versions {
-		list, err := d.ServerResourcesForGroupVersion(admissionv1.GroupName + "/" + version)
+		list, err := d.ServerResourcesForGroupVersionWithContext(ctx, admissionv1.GroupName+"/"+version)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -105,52 +107,59 @@ func kindOf(obj runtime.Object) string {
 	return ""
 }
 
+// Client is a client that finds the served version of policies and bindings.
+type Client struct {
+	client.WithWatch
+	Discovery
+}
+
 // NewClient returns a client without a cache. Requests for policies and bindings use the version that the API server serves
-// at that time. Lists and watches are not converted.
-func NewClient(config *rest.Config, options client.Options) (client.WithWatch, error) {
+// at that time. Only get, create, update and delete are converted.
+func NewClient(config *rest.Config, options client.Options) (Client, error) {
 	d, err := NewDiscovery(config, options.HTTPClient)
 	if err != nil {
-		return nil, err
+		return Client{}, err
 	}
 	c, err := client.NewWithWatch(config, options)
 	if err != nil {
-		return nil, err
+		return Client{}, err
 	}
-	return interceptor.NewClient(c, interceptor.Funcs{
+	return Client{Discovery: d, WithWatch: interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			return d.convert(obj, func(obj client.Object) error { return c.Get(ctx, key, obj, opts...) })
+			return d.convert(ctx, obj, func(obj client.Object) error { return c.Get(ctx, key, obj, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return d.convert(obj, func(obj client.Object) error { return c.Create(ctx, obj, opts...) })
+			return d.convert(ctx, obj, func(obj client.Object) error { return c.Create(ctx, obj, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return d.convert(obj, func(obj client.Object) error { return c.Update(ctx, obj, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			data, err := patch.Data(obj)
-			if err != nil {
-				return err
-			}
-			return d.convert(obj, func(obj client.Object) error { return c.Patch(ctx, obj, client.RawPatch(patch.Type(), data), opts...) })
-		},
-		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
-			return d.convert(obj, func(obj client.Object) error { return c.DeleteAllOf(ctx, obj, opts...) })
+			return d.convert(ctx, obj, func(obj client.Object) error { return c.Update(ctx, obj, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return d.convert(obj, func(obj client.Object) error { return c.Delete(ctx, obj, opts...) })
+			return d.convert(ctx, obj, func(obj client.Object) error { return c.Delete(ctx, obj, opts...) })
 		},
-	}), nil
+	})}, nil
 }
 
 // convert makes a request with the object in the version that the API server serves, and sets the object to the response.
-func (d Discovery) convert(obj client.Object, request func(client.Object) error) error {
+// Not found can also mean that another API server, which serves another version, answered: then it tries once more.
+func (d Discovery) convert(ctx context.Context, obj client.Object, request func(client.Object) error) error {
 	if !Is(obj) {
 		return request(obj)
 	}
-	version, err := d.Version()
+	version, err := d.Version(ctx)
 	if err != nil {
 		return err
 	}
+	err = convertTo(version, obj, request)
+	if apierrors.IsNotFound(err) {
+		if now, nowErr := d.Version(ctx); nowErr == nil && now != version {
+			return convertTo(now, obj, request)
+		}
+	}
+	return err
+}
+
+func convertTo(version string, obj client.Object, request func(client.Object) error) error {
 	if version == admissionv1.SchemeGroupVersion.Version {
 		return request(obj)
 	}

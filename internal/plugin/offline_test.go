@@ -141,6 +141,7 @@ func TestExitCodesAndErrorsWithoutACluster(t *testing.T) {
 
 		"policy without a cluster":        {[]string{"policy"}, "", 1, "", "error: no cluster is configured"},
 		"policy of a rule without a UID":  {[]string{"policy", "-f", "rule.yaml"}, "", 1, "", "kubectl get nrr,prr -o yaml | kubectl readiness policy -f -"},
+		"policy of an unknown version":    {[]string{"policy", "-f", "-", "--policy-version=v2"}, rule, 2, "", `--policy-version is "v2", must be one of v1, v1beta1`},
 		"policy of pods without an image": {[]string{"policy", "-f", "-"}, strings.Replace(podRule, "name: network}", "name: network, uid: a}", 1), 2, "", "--latch-image is not set"},
 		"policy of no rule":               {[]string{"policy", "-f", "configmap.yaml"}, "", 1, "", "these files have no NodeReadinessRule"},
 		"policy has help":                 {[]string{"policy", "--help"}, "", 0, "Pipe the output into kubectl apply -f -", ""},

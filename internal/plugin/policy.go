@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 )
 
 func (s *session) policy() *cobra.Command {
-	var latchImage string
+	var latchImage, apiVersion string
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Print the admission policies that are compiled from the rules, for an administrator to apply",
@@ -41,7 +42,7 @@ Pipe the output into kubectl apply -f -, or commit it to the repository that you
 applies. Repeat this after each rule is created, changed or deleted: until then, the rule's condition
 TaintedAtCreation (for pods: Enforced) is False with the reason PolicyOutdated. The same rules give
 the same output, so a diff shows what a rule changes. The bindings that put the policies into force
-come with the chart or with mutating-policies.yaml. Use the plugin version that matches the manager.
+come with the chart or with make manifests. Use the plugin version that matches the manager.
 
 The policy for nodes leaves out a rule to which the manager has not added its finalizer yet, because
 the manager may not have recorded that rule. The command prints a warning.
@@ -56,8 +57,12 @@ each rule, which the API server sets, so write the files with kubectl get -o yam
 	manifests := addFiles(cmd)
 	cmd.Flags().StringVar(&latchImage, "latch-image", "", "Image of the init container for rules with startHold, as in the manager's flag --latch-image. "+
 		"If not set, the command reads it from the manager's Deployment (in --namespace, by default "+admission.ManagerNamespace+").")
+	cmd.Flags().StringVar(&apiVersion, "policy-version", "", "Version of MutatingAdmissionPolicy: v1 or v1beta1. If not set, the version that the cluster serves; v1 with -f.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		in := inputOfPolicies{latch: admission.Latch{Image: latchImage}, version: mutatingpolicy.Versions[0], latchSet: cmd.Flags().Changed("latch-image")}
+		if apiVersion != "" && !slices.Contains(mutatingpolicy.Versions, apiVersion) {
+			return usagef("--policy-version is %q, must be one of %s", apiVersion, strings.Join(mutatingpolicy.Versions, ", "))
+		}
+		in := inputOfPolicies{latch: admission.Latch{Image: latchImage}, version: apiVersion, latchSet: cmd.Flags().Changed("latch-image")}
 		var err error
 		if len(manifests.names) > 0 {
 			err = in.read(manifests, s.In)
@@ -77,7 +82,7 @@ type inputOfPolicies struct {
 	rules    []*v1alpha1.NodeReadinessRule
 	podRules []*podv1alpha1.PodReadinessRule
 	latch    admission.Latch
-	// version is the version of the policies.
+	// version is the version of the policies; empty means the preferred one.
 	version string
 	// latchSet means that the latch image is known. Then, or with PodReadinessRules, the policy for new pods is printed.
 	latchSet bool
@@ -133,8 +138,10 @@ func (s *session) readPolicyInput(ctx context.Context, in *inputOfPolicies) erro
 	if in.rules, err = source.Rules(ctx); err != nil {
 		return err
 	}
-	if in.version, err = source.PolicyVersion(); err != nil {
-		return err
+	if in.version == "" {
+		if in.version, err = source.PolicyVersion(ctx); err != nil {
+			return fmt.Errorf("%w; or set --policy-version", err)
+		}
 	}
 	if in.podRules, err = source.PodRulesIfInstalled(ctx); err != nil || in.latchSet {
 		return err
@@ -204,7 +211,7 @@ func (s *session) printPolicies(in *inputOfPolicies) error {
 func (in *inputOfPolicies) yaml(policies []runtime.Object) ([][]byte, error) {
 	for i, policy := range policies {
 		var err error
-		if policies[i], err = mutatingpolicy.In(in.version, policy); err != nil {
+		if policies[i], err = mutatingpolicy.In(cmp.Or(in.version, mutatingpolicy.Versions[0]), policy); err != nil {
 			return nil, err
 		}
 	}

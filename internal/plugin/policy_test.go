@@ -58,6 +58,10 @@ func TestPolicyOfFilesIsWhatTheRulesCompileTo(t *testing.T) {
 	if _, again, _ := run(t, strings.Join([]string{forPods, younger, older}, "---\n"), "policy", "-f", "-", "--latch-image", image); again != out {
 		t.Errorf("in another order it prints\n%s\nnot\n%s", again, out)
 	}
+	_, beta, _ := run(t, strings.Join([]string{older, younger, forPods}, "---\n"), "policy", "-f", "-", "--latch-image", image, "--policy-version=v1beta1")
+	if want := strings.ReplaceAll(out, "apiVersion: admissionregistration.k8s.io/v1\n", "apiVersion: admissionregistration.k8s.io/v1beta1\n"); beta != want || beta == out {
+		t.Errorf("with --policy-version=v1beta1 it prints\n%s\nwant\n%s", beta, want)
+	}
 	if _, without, _ := run(t, older, "policy", "-f", "-"); strings.Contains(without, admission.GateNewPodsName) || !strings.Contains(without, admission.TaintNewNodesName) {
 		t.Errorf("without rules for pods it prints\n%s", without)
 	}

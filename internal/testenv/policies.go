@@ -34,27 +34,32 @@ func (c *Cluster) MutatingVersion() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return versions.Version()
+	return versions.Version(context.Background())
 }
 
 // Unavailable is the start of the message of a test that is skipped because the API server lacks a feature.
 const Unavailable = "not available: "
 
-// ServesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicy.
+// ServesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicy. Otherwise it logs that the test leaves
+// out what needs it.
 func (c *Cluster) ServesMutatingPolicies(t testing.TB) bool {
 	t.Helper()
 	_, err := c.MutatingVersion()
-	if err != nil && !meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) {
+		t.Log(notServed)
+	} else if err != nil {
 		t.Fatal(err)
 	}
 	return err == nil
 }
 
+const notServed = Unavailable + "the API server does not serve MutatingAdmissionPolicy"
+
 // NeedMutatingPolicies skips the test if the API server does not serve MutatingAdmissionPolicy.
 func (c *Cluster) NeedMutatingPolicies(t testing.TB) {
 	t.Helper()
 	if !c.ServesMutatingPolicies(t) {
-		t.Skip(Unavailable + "the API server does not serve MutatingAdmissionPolicy")
+		t.Skip(notServed)
 	}
 }
 

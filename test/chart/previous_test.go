@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,7 +41,7 @@ func builds(t *testing.T) (previous, current build) {
 	cmd.Dir = testenv.Root()
 	commit, err := cmd.Output()
 	if err != nil {
-		t.Skip("there is no previous commit here: this is not a git repository, or a shallow clone")
+		t.Skip("there is no previous commit here: this is not a Git repository, or a shallow clone")
 	}
 	dir := t.TempDir()
 	run(testenv.Root(), fmt.Sprintf("git archive %s | tar -x -C %s", strings.TrimSpace(string(commit)), dir))
@@ -182,27 +183,26 @@ func (s *holds) follow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	t.Cleanup(func() { <-done })
-	t.Cleanup(nodes.Stop)
-	t.Cleanup(pods.Stop)
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case event, open := <-nodes.ResultChan():
-				if !open {
-					return
-				}
-				s.check(t, event.Object)
-			case event, open := <-pods.ResultChan():
-				if !open {
-					return
-				}
+	var following sync.WaitGroup
+	stopped := make(chan struct{})
+	for _, events := range []watch.Interface{nodes, pods} {
+		following.Go(func() {
+			for event := range events.ResultChan() {
 				s.check(t, event.Object)
 			}
-		}
-	}()
+			select {
+			case <-stopped:
+			default:
+				t.Error("a watch of the test ended")
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(stopped)
+		nodes.Stop()
+		pods.Stop()
+		following.Wait()
+	})
 }
 
 func (s *holds) check(t *testing.T, obj any) {

@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,7 +75,7 @@ func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadin
 // serve MutatingAdmissionPolicy.
 func awaitCovered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadinessRule {
 	t.Helper()
-	if !c.ServesMutatingPolicies(t) {
+	if _, err := c.MutatingVersion(); meta.IsNoMatchError(err) {
 		return c.EventuallyRule(t, name, "enforced", testenv.Enforced)
 	}
 	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 	"github.com/readygate/readygate/internal/testenv"
 )
 
@@ -55,7 +56,13 @@ func TestTaintNewNodesPolicyIsConfinedToNodes(t *testing.T) {
 	t.Run("without the binding the policy applies to all objects: this test can fail", func(t *testing.T) {
 		hostileTexts()[0].write(t, c)
 		binding := admission.TaintNewNodesBinding()
-		c.Patch(t, binding, func() { binding.Spec.MatchResources = nil })
+		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+			t.Fatal(err)
+		}
+		binding.Spec.MatchResources = nil
+		if err := c.Client.Update(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
 		testenv.Eventually(t, "another object to be changed", func(ctx context.Context) error {
 			if victims["config maps"](ctx) == nil {
 				return errors.New("not yet")
@@ -147,6 +154,20 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 }
 
 // testTheManagerMayWriteOneText sends all requests as a dry run: the authorization is the same.
+// inServedVersion returns a policy in the version that the API server serves.
+func inServedVersion(t *testing.T, c *testenv.Cluster, obj client.Object) client.Object {
+	t.Helper()
+	version, err := c.MutatingVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	converted, err := mutatingpolicy.In(version, obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converted.(client.Object)
+}
+
 func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 	ctx, as := t.Context(), c.As(t, testenv.ManagerUser)
 	mutating, mutatingBinding := admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()
@@ -167,8 +188,8 @@ func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 		changed.SetLabels(map[string]string{admission.PartOfLabel: "theirs"})
 		wantForbidden(t, "creating a "+kind, as.Create(ctx, another, client.DryRunAll))
 		wantForbidden(t, "deleting a "+kind, as.Delete(ctx, obj, client.DryRunAll))
-		wantForbidden(t, "deleting every "+kind, as.DeleteAllOf(ctx, obj, client.DryRunAll))
-		wantForbidden(t, "patching a "+kind, as.Patch(ctx, changed, client.MergeFrom(obj), client.DryRunAll))
+		wantForbidden(t, "deleting every "+kind, as.DeleteAllOf(ctx, inServedVersion(t, c, obj), client.DryRunAll))
+		wantForbidden(t, "patching a "+kind, as.Patch(ctx, inServedVersion(t, c, changed), client.MergeFrom(inServedVersion(t, c, obj)), client.DryRunAll))
 		if obj != mutating {
 			wantForbidden(t, "updating a "+kind, as.Update(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll))
 		}

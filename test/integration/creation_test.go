@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +25,7 @@ var covered = testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTr
 func createCovered(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Create(t, rule)
-	if !c.ServesMutatingPolicies(t) {
+	if _, err := c.MutatingVersion(); meta.IsNoMatchError(err) {
 		c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
 		return
 	}

@@ -33,6 +33,7 @@ func BenchmarkWindow(b *testing.B) {
 				for range 100 / burst {
 					w.round(burst)
 				}
+				w.mu.Lock()
 				for _, created := range w.nodes {
 					windows = append(windows, created.tainted.Sub(created.at))
 					nodes++
@@ -40,6 +41,7 @@ func BenchmarkWindow(b *testing.B) {
 					pods += created.pods
 				}
 				clear(w.nodes)
+				w.mu.Unlock()
 			}
 			slices.Sort(windows)
 			for _, percent := range []int{50, 99} {
@@ -145,11 +147,13 @@ func (w *window) round(burst int) {
 	if err := w.c.Client.List(ctx, &pods); err != nil {
 		w.b.Fatal(err)
 	}
+	w.mu.Lock()
 	for i := range pods.Items {
 		if name := pods.Items[i].Spec.NodeName; slices.Contains(names, name) {
 			w.nodes[name].pods++
 		}
 	}
+	w.mu.Unlock()
 	if err := w.c.Client.DeleteAllOf(ctx, &corev1.Node{}); err != nil {
 		w.b.Fatal(err)
 	}

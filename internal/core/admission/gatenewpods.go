@@ -118,7 +118,7 @@ func GateNewPodsSpec(latch Latch) func(Compiled) admissionv1.MutatingAdmissionPo
 			admissionv1.Variable{Name: "rules", Expression: "[variables.labels].map(labels, [variables.gates].map(gates, [variables.noted].map(noted, [variables.latched].map(latched, [variables.keyed].map(keyed, [\n" +
 				strings.Join(list, ",\n") + "])))))[0][0][0][0][0]"},
 			admissionv1.Variable{Name: "asked", Expression: "variables.rules.filter(r, r.size() > 0)"},
-			// Kubernetes 1.34 has no distinct().
+			// API servers of 1.34 compile new expressions with the CEL of 1.33, which has no distinct().
 			admissionv1.Variable{Name: "wanted", Expression: "[variables.asked.map(r, r.gate)].map(gates, gates.transformList(i, g, gates.indexOf(g) == i, g))[0]"},
 			admissionv1.Variable{Name: "added", Expression: "variables.wanted.filter(g, !(g in variables.gates))"},
 			admissionv1.Variable{Name: "noting", Expression: "variables.wanted.filter(g, !(g in variables.noted))"},

@@ -57,10 +57,9 @@ type Reconciler struct {
 	Coverage *Coverage
 	Clock    clock.PassiveClock
 
-	// client reads and writes the policy. It has no cache: a stale policy must not be written again.
-	client client.Client
-	// versions finds the version of policies that the API server serves.
-	versions mutatingpolicy.Discovery
+	// client reads and writes the policy, and finds its served version. It has no cache: a stale policy must not be written
+	// again.
+	client mutatingpolicy.Client
 
 	// written is the time of the last write, and refusal why that write was rejected.
 	written time.Time

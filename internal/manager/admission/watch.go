@@ -51,9 +51,6 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) (err error) {
 	if r.client, err = mutatingpolicy.NewClient(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
 		return err
 	}
-	if r.versions, err = mutatingpolicy.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
-		return err
-	}
 	policies, err := r.newCache(mgr)
 	if err != nil {
 		return err
@@ -99,44 +96,55 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// watchPolicy watches the policy and its binding in the version that the API server serves; no watch if it serves none. An
+// notWatched is the watched version before the first watch, and after one that failed.
+const notWatched = "none yet"
+
+// watchPolicy watches the policy and its binding in the version that the API server serves, and nothing if it serves none. An
 // upgrade of the API server can change the version. The manager does not wait for the first watch.
-func (r *Reconciler) watchPolicy(ctx context.Context, policies cache.Cache, q queue) {
-	watched := ""
+func (r *Reconciler) watchPolicy(ctx context.Context, policies informers, q queue) {
+	watched := notWatched
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		version, err := r.versions.Version()
-		if meta.IsNoMatchError(err) {
-			version, err = "", nil
-		}
-		if err == nil && version != watched {
-			err = r.watchVersion(ctx, policies, watched, version, q)
-		}
-		if err != nil {
+		var err error
+		if watched, err = r.watchServed(ctx, policies, watched, q); err != nil {
 			log.FromContext(ctx).Error(err, "Watching the policy failed", "retryAfter", apiInterval.String())
-			return
 		}
-		watched = version
 	}, apiInterval)
 }
 
-// watchVersion watches another version than before; an empty version means that the API server serves none.
-func (r *Reconciler) watchVersion(ctx context.Context, policies cache.Cache, before, version string, q queue) error {
-	log.FromContext(ctx).Info("The served version of MutatingAdmissionPolicy has changed", "version", version, "before", before)
-	for _, obj := range mutatingpolicy.Empty(before) {
-		if err := policies.RemoveInformer(ctx, obj); err != nil {
-			return err
+// informers are the informers of a cache.
+type informers interface {
+	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+	RemoveInformer(ctx context.Context, obj client.Object) error
+}
+
+// watchServed watches the served version if it is not the watched one, and returns which one is watched now; empty if the API
+// server serves none.
+func (r *Reconciler) watchServed(ctx context.Context, policies informers, watched string, q queue) (string, error) {
+	version, err := r.client.Version(ctx)
+	if meta.IsNoMatchError(err) {
+		version, err = "", nil
+	}
+	if err != nil || version == watched {
+		return watched, err
+	}
+	log.FromContext(ctx).Info("Served version of MutatingAdmissionPolicy", "version", version, "before", watched)
+	for _, before := range mutatingpolicy.Versions { // also what is left of a watch that failed
+		for _, obj := range mutatingpolicy.Empty(before) {
+			if err := policies.RemoveInformer(ctx, obj); err != nil {
+				return notWatched, err
+			}
 		}
 	}
 	for _, obj := range mutatingpolicy.Empty(version) {
 		if err := r.watch(ctx, policies, obj, q); err != nil {
-			return err
+			return notWatched, err
 		}
 	}
 	q.Add(r.request())
-	return nil
+	return version, nil
 }
 
-func (r *Reconciler) watch(ctx context.Context, c cache.Cache, obj client.Object, q queue) error {
+func (r *Reconciler) watch(ctx context.Context, c informers, obj client.Object, q queue) error {
 	informer, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err

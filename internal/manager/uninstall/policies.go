@@ -15,14 +15,13 @@ import (
 // removePolicies deletes the policies that taint new nodes and gate new pods, and waits until no API server applies
 // them anymore. It also waits if they do not exist: an earlier run that was killed may just have deleted them.
 func (r *run) removePolicies(ctx context.Context) error {
-	err := errors.Join(
-		r.removePolicy(ctx, admission.TaintNewNodesBinding(), admission.TaintNewNodesPolicy()),
-		r.removePolicy(ctx, admission.GateNewPodsBinding(), admission.GateNewPodsPolicy()))
-	if meta.IsNoMatchError(err) {
+	nodes := r.removePolicy(ctx, admission.TaintNewNodesBinding(), admission.TaintNewNodesPolicy())
+	pods := r.removePolicy(ctx, admission.GateNewPodsBinding(), admission.GateNewPodsPolicy())
+	if meta.IsNoMatchError(nodes) && meta.IsNoMatchError(pods) {
 		log.Info("No policies to remove: the cluster does not serve MutatingAdmissionPolicy")
 		return nil
 	}
-	if err != nil {
+	if err := errors.Join(nodes, pods); err != nil {
 		return err
 	}
 	if !sleep(ctx, r.SettleTime) {

@@ -188,12 +188,12 @@ func (s *Source) ManagerVersion(ctx context.Context, namespace string) (string, 
 }
 
 // PolicyVersion returns the version of MutatingAdmissionPolicy that the cluster serves; the preferred one if it serves none.
-func (s *Source) PolicyVersion() (string, error) {
+func (s *Source) PolicyVersion(ctx context.Context) (string, error) {
 	versions, err := mutatingpolicy.NewDiscovery(s.config, nil)
 	if err != nil {
 		return "", inWords("", err)
 	}
-	version, err := versions.Version()
+	version, err := versions.Version(ctx)
 	if meta.IsNoMatchError(err) {
 		return mutatingpolicy.Versions[0], nil
 	}
