@@ -338,7 +338,7 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 			c.Create(t, obj.(client.Object))
 		}
 	}
-	c.StartProcess(t, testenv.ManagerUser)
+	manager := c.StartProcess(t, testenv.ManagerUser)
 	rule, deleted := testenv.Rule("api"), testenv.Rule("api-deleted")
 	for _, r := range []*v1alpha1.NodeReadinessRule{rule, deleted} {
 		c.Create(t, r)
@@ -367,6 +367,12 @@ func TestRulesAreEnforcedWithoutMutatingPolicies(t *testing.T) {
 	c.EventuallyRule(t, rule.Name, "covered", covered)
 	wantCreated(t, c, rule, "api-created")
 
+	testenv.Eventually(t, "the manager to watch the policy", func(context.Context) error { // it looks for the API every minute
+		if !strings.Contains(manager.Log(), `"policy":"readygate-taint-new-nodes","version":"v1"`) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	setFlags(withoutTheAPI)
 	restart(t, c)
 	wantReason(t, c, rule.Name, v1alpha1.ReasonAPIMissing)

@@ -127,7 +127,7 @@ func (r *Reconciler) watchServed(ctx context.Context, policies informers, watche
 	if err != nil || version == watched {
 		return watched, err
 	}
-	log.FromContext(ctx).Info("Served version of MutatingAdmissionPolicy", "version", version, "before", watched)
+	log.FromContext(ctx).Info("Served version of MutatingAdmissionPolicy", "policy", r.Policy.Name, "version", version, "before", watched)
 	for _, before := range mutatingpolicy.Versions { // also what is left of a watch that failed
 		for _, obj := range mutatingpolicy.Empty(before) {
 			if err := policies.RemoveInformer(ctx, obj); err != nil {
