@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -51,7 +50,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) (err error) {
 	if r.client, err = mutatingpolicy.NewClient(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
 		return err
 	}
-	policies, err := r.newCache(mgr)
+	failed := make(chan struct{}, 1)
+	policies, err := r.newCache(mgr, failed)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) (err error) {
 		}).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			q.Add(r.request())
-			go r.watchPolicy(ctx, policies, q)
+			go r.watchPolicy(ctx, policies, failed, q)
 			return nil
 		})).
 		WithOptions(controller.Options{
@@ -75,14 +75,21 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) (err error) {
 }
 
 // newCache returns a cache of the policy and its binding. The manager's own cache is not used, because it does not
-// start if the cluster lacks an API that it has a selector for.
-func (r *Reconciler) newCache(mgr manager.Manager) (cache.Cache, error) {
+// start if the cluster lacks an API that it has a selector for. It sends to the channel when a watch fails.
+func (r *Reconciler) newCache(mgr manager.Manager, failed chan<- struct{}) (cache.Cache, error) {
 	policies, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:           mgr.GetHTTPClient(),
 		Scheme:               mgr.GetScheme(),
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Policy.Name),
 		DefaultTransform:     cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+			select {
+			case failed <- struct{}{}:
+			default:
+			}
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -100,15 +107,24 @@ func (r *Reconciler) onRuleUpdate(_ context.Context, e event.UpdateEvent, q queu
 const notWatched = "none yet"
 
 // watchPolicy watches the policy and its binding in the version that the API server serves, and nothing if it serves none. An
-// upgrade of the API server can change the version. The manager does not wait for the first watch.
-func (r *Reconciler) watchPolicy(ctx context.Context, policies informers, q queue) {
+// upgrade of the API server can change the version: a watch fails then. The manager does not wait for the first watch.
+func (r *Reconciler) watchPolicy(ctx context.Context, policies informers, failed <-chan struct{}, q queue) {
 	watched := notWatched
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
+	for ctx.Err() == nil {
 		var err error
 		if watched, err = r.watchServed(ctx, policies, watched, q); err != nil {
-			log.FromContext(ctx).Error(err, "Watching the policy failed", "retryAfter", apiInterval.String())
+			log.FromContext(ctx).V(1).Info("Watching the policy failed", "policy", r.Policy.Name, "error", err) // reconciles report it
 		}
-	}, apiInterval)
+		var again <-chan time.Time // never, while the watches work
+		if err != nil || watched == "" {
+			again = time.After(apiInterval)
+		}
+		select {
+		case <-ctx.Done():
+		case <-failed:
+		case <-again:
+		}
+	}
 }
 
 // informers are the informers of a cache.
