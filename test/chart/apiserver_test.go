@@ -1,7 +1,6 @@
 package chart_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -13,41 +12,25 @@ import (
 // objects of its release until v1beta1 is served again, as docs/how-to/upgrade.md says. Not in parallel: environment
 // variables select the binaries.
 func TestHelmUpgradeFromV1beta1(t *testing.T) {
-	next := os.Getenv(testenv.NextAssets)
-	if next == "" {
-		t.Skip(testenv.Unavailable + testenv.NextAssets + " names no newer version; make matrix sets it")
-	}
-	now := testenv.Binaries()
-	set := testenv.ReplaceableAPIServer(t)
-	set(now, "")
+	upgrade := testenv.NextAPIServer(t)
 	c := emptyCluster(t)
 	wantVersion(t, c, "v1beta1")
-	restart := func(flags string) {
-		t.Helper()
-		set(next, flags)
-		if err := c.KillAPIServer(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.StartAPIServer(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	h := map[string]helm{}
 	for _, binary := range helms {
 		h[binary] = helmOf(t, c, binary)
 	}
 	// One release is installed by Helm 3 and upgraded by Helm 4.
 	h["helm3"].run(t, "install", "")
-	restart("")
+	upgrade(c, "")
 	wantVersion(t, c, "v1")
 	for _, binary := range helms {
 		if err := h[binary].try(t, "upgrade", ""); err == nil || !strings.Contains(err.Error(), `no matches for kind "MutatingAdmissionPolicy" in version "admissionregistration.k8s.io/v1beta1"`) {
 			t.Errorf("%s upgrade without v1beta1: %v", binary, err)
 		}
 	}
-	restart("--runtime-config=admissionregistration.k8s.io/v1beta1=true")
+	upgrade(c, "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
 	h["helm3"].run(t, "upgrade", "")
-	restart("")
+	upgrade(c, "")
 	for _, binary := range helms {
 		h[binary].run(t, "upgrade", "")
 	}

@@ -204,12 +204,12 @@ func TestPoliciesRejectNoRequestOfKubelets(t *testing.T) {
 	createCovered(t, c, once)
 	createCovered(t, c, always)
 
-	reporter, start := agent(t, c), time.Now()
+	served, reporter, start := c.ServesMutatingPolicies(t), agent(t, c), time.Now()
 	var kubelets sync.WaitGroup
 	lives := make([]int, soakNodes)
 	for i := range soakNodes {
 		name := fmt.Sprintf("soak-%d", i)
-		k := &soakKubelet{T: t, c: c, name: name, api: kubelet(t, c, name), reporter: reporter, once: once, always: always}
+		k := &soakKubelet{T: t, c: c, name: name, api: kubelet(t, c, name), reporter: reporter, once: once, always: always, served: served}
 		kubelets.Go(func() {
 			for !t.Failed() && (lives[i] < 2 || time.Since(start) < soakTime) {
 				k.live(t.Context())
@@ -237,6 +237,7 @@ type soakKubelet struct {
 	name          string
 	api, reporter client.Client
 	once, always  *v1alpha1.NodeReadinessRule
+	served        bool // the API server serves MutatingAdmissionPolicy
 
 	beats int
 }
@@ -282,7 +283,7 @@ func (k *soakKubelet) register(ctx context.Context) {
 	if err := k.api.Create(ctx, node); err != nil {
 		k.Errorf("registering %s: %v", k.name, err)
 	}
-	if k.c.ServesMutatingPolicies(k.T) && (!held(k.once)(node) || !held(k.always)(node)) {
+	if k.served && (!held(k.once)(node) || !held(k.always)(node)) {
 		k.Errorf("%s is not created with the taint: %v %v", k.name, node.Spec.Taints, node.Annotations)
 	}
 	if err := k.api.Create(ctx, k.node()); !apierrors.IsAlreadyExists(err) {

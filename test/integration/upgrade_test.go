@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 
@@ -19,13 +18,7 @@ import (
 // early, and the manager uses the policies in the version that the new API server serves. Not in parallel: environment
 // variables select the binaries.
 func TestTheAPIServerIsUpgraded(t *testing.T) {
-	next := os.Getenv(testenv.NextAssets)
-	if next == "" {
-		t.Skip(testenv.Unavailable + testenv.NextAssets + " names no newer version; make matrix sets it")
-	}
-	now := testenv.Binaries()
-	set := testenv.ReplaceableAPIServer(t)
-	set(now, "")
+	upgrade := testenv.NextAPIServer(t)
 	c := testenv.StartOwnCluster(t)
 	install(t, c)
 	manager := c.StartProcess(t, testenv.ManagerUser)
@@ -40,8 +33,7 @@ func TestTheAPIServerIsUpgraded(t *testing.T) {
 	c.SetCondition(t, done.Name, testenv.Condition, corev1.ConditionFalse) // must not hold the node again
 	served := c.ServesMutatingPolicies(t)
 
-	set(next, "")
-	restart(t, c)
+	upgrade(c, "")
 	c.EventuallyNode(t, node.Name, "still held", held(rule))
 	if c.ServesMutatingPolicies(t) {
 		if !served {

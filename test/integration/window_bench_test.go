@@ -122,7 +122,18 @@ func (w *window) round(burst int) {
 			w.b.Fatal(err)
 		}
 	}
-	time.Sleep(2 * time.Second) // the scheduler has tried every pod
+	testenv.Eventually(w.b, "the scheduler to have tried every pod", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := w.c.Client.List(ctx, &pods); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if len(pods.Items[i].Status.Conditions) == 0 { // PodScheduled
+				return fmt.Errorf("pod %s is new", pods.Items[i].Name)
+			}
+		}
+		return nil
+	})
 	var names []string
 	var creations sync.WaitGroup
 	for range burst {

@@ -1,6 +1,8 @@
 package podgate_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
@@ -33,7 +36,7 @@ func TestProgramsOfThisBuildLogNoErrors(t *testing.T) {
 	s.sandbox(pod, "127.0.15.1", longAgo())
 	s.wantGate(pod, pods.Spec.Gate, waits)
 	if !c.ServesMutatingPolicies(t) {
-		time.Sleep(70 * time.Second) // the manager looks for the API every minute
+		wantLooksAgain(t, c)
 	}
 	c.SetCondition(t, node.Name, testenv.Condition, corev1.ConditionTrue)
 	c.EventuallyNode(t, node.Name, "released", func(n *corev1.Node) bool { return !testenv.HasTaint(n, held.Spec.Taint.Key) })
@@ -50,6 +53,22 @@ func TestProgramsOfThisBuildLogNoErrors(t *testing.T) {
 			}
 		}
 	}
+}
+
+// wantLooksAgain waits until the manager looks for the API again, which it does every minute.
+func wantLooksAgain(t *testing.T, c *testenv.Cluster) {
+	t.Helper()
+	quiet := time.Now().Add(30 * time.Second)
+	testenv.Eventually(t, "the manager to look for the API again", func(context.Context) error {
+		again := false
+		c.Audited(t, testenv.ManagerUser, func(e *auditv1.Event) {
+			again = again || strings.HasSuffix(e.RequestURI, "/apis/admissionregistration.k8s.io/v1beta1") && e.RequestReceivedTimestamp.After(quiet)
+		})
+		if !again {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 // startReporter starts a reporter that reports a condition of the node of the stage.

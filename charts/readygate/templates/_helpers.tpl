@@ -38,11 +38,16 @@ runtime would pull from Docker Hub. A repository may contain its registry. Takes
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .context.Chart.AppVersion }}{{ end }}
 {{- end }}
 
+{{/* The text of a generated file. Takes {context, file}. */}}
+{{- define "readygate.text" -}}
+{{- .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) }}
+{{- end }}
+
 {{/* The text of a generated file, for the namespace of the release. The template engine never parses the text. A namespace
 such as 123 is quoted where it is a value. Takes {context, file}. */}}
 {{- define "readygate.file" -}}
 {{- $namespace := .context.Release.Namespace }}
-{{- $text := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) }}
+{{- $text := include "readygate.text" . }}
 {{- regexReplaceAll "(?m)(-|:) readygate-system$" $text (printf "${1} %q" $namespace) | replace "readygate-system" $namespace }}
 {{- end }}
 
@@ -131,8 +136,7 @@ kinds comes from a cluster, or from helm template --api-versions; without one th
 
 {{/* A file of MutatingAdmissionPolicies in the version that the cluster serves. Takes {context, file, version}. */}}
 {{- define "readygate.mutating" -}}
-{{- $text := .context.Files.Get .file | required (printf "the chart lacks %s: make generate writes it" .file) }}
-{{- regexReplaceAll "(?m)^apiVersion: admissionregistration.k8s.io/v1$" $text (printf "apiVersion: admissionregistration.k8s.io/%s" .version) }}
+{{- regexReplaceAll "(?m)^apiVersion: admissionregistration[.]k8s[.]io/v1$" (include "readygate.text" .) (printf "apiVersion: admissionregistration.k8s.io/%s" .version) }}
 {{- end }}
 
 {{/* A policy that is compiled from the rules. An upgrade keeps the spec in the cluster: with an empty policy, nodes would be created
