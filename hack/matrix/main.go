@@ -29,12 +29,12 @@ func main() {
 // page is the generated page.
 const page = "docs/reference/version-matrix.md"
 
-func run(minors []string) error {
+func run(names []string) error {
 	all, err := columns()
 	if err != nil {
 		return err
 	}
-	columns, err := selected(all, minors)
+	columns, err := selected(all, names)
 	if err != nil {
 		return err
 	}
@@ -161,22 +161,26 @@ func columns() ([]*column, error) {
 	return all, nil
 }
 
-// selected returns the columns of these minor versions; none means all.
-func selected(all []*column, minors []string) ([]*column, error) {
-	if len(minors) == 0 {
+// selected returns the columns with these names, and all columns of a minor version; none means all.
+func selected(all []*column, names []string) ([]*column, error) {
+	if len(names) == 0 {
 		return all, nil
 	}
 	var columns []*column
 	var known []string
 	for _, c := range all {
-		if slices.Contains(minors, c.minor) {
+		name := c.minor
+		if c.beta {
+			name += "+v1beta1"
+		}
+		if slices.Contains(names, c.minor) || slices.Contains(names, name) {
 			columns = append(columns, c)
 		}
-		known = append(known, c.minor)
+		known = append(known, name)
 	}
-	for _, minor := range minors {
-		if !slices.Contains(known, minor) {
-			return nil, fmt.Errorf("VERSIONS contains %q, must be minor versions: %s", minor, strings.Join(slices.Compact(known), " "))
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("VERSIONS contains %q, must be from: %s", name, strings.Join(known, " "))
 		}
 	}
 	return columns, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/admission"
+	"github.com/readygate/readygate/internal/mutatingpolicy"
 	"github.com/readygate/readygate/internal/testenv"
 )
 
@@ -125,7 +126,7 @@ func wantUpdates(t *testing.T, c *testenv.Cluster, may bool) {
 	config := *c.Config
 	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, "", ""
 	config.BearerToken = c.Token(t, namespace, "readygate-manager", nil)
-	as, err := client.New(&config, client.Options{})
+	as, err := mutatingpolicy.NewClient(&config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
