@@ -180,7 +180,7 @@ install-yaml: ## Write install.yaml and uninstall.yaml, for kubectl, into dist/ 
 ##@ Control plane
 
 .PHONY: matrix
-matrix: kube helm ## Run the tests that depend on the version of Kubernetes on API servers of 1.33 to 1.37 (VERSIONS="1.33 1.34": only these), and write docs/reference/version-matrix.md. Builds them first: an hour on 2 cores, then 12 minutes for each version.
+matrix: kube helm ## Run the tests that depend on the version of Kubernetes on API servers of 1.33 to 1.37 (VERSIONS="1.33 1.34": only these), and write docs/reference/version-matrix.md. Builds them first: an hour on 2 cores, then 10 to 18 minutes for each run.
 	@echo "matrix: the tests of hack/matrix/rows.go on every version: logs are in bin/matrix/"
 	@$(GO) run ./hack/matrix $(VERSIONS)
 

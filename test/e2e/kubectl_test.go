@@ -26,8 +26,8 @@ func TestWithKubectl(t *testing.T) {
 	if logs := l.Kubectl.Run(t, "logs", "-n", namespace, "job/readygate-cleanup"); !strings.Contains(logs, "Stays") {
 		t.Errorf("the cleanup does not log what stays:\n%s", logs)
 	}
-	l.Kubectl.Run(t, "delete", "-l", "app.kubernetes.io/part-of=readygate",
-		"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings")
+	l.Kubectl.Run(t, "delete", "-l", "app.kubernetes.io/part-of=readygate", "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings")
+	l.Kubectl.Run(t, "delete", "-l", "app.kubernetes.io/part-of=readygate", "mutatingadmissionpolicies,mutatingadmissionpolicybindings")
 	l.Kubectl.Run(t, "delete", "namespace", namespace)
 	nothingIsLeft(t, l, "customresourcedefinition.apiextensions.k8s.io/"+v1alpha1.CRDName, "customresourcedefinition.apiextensions.k8s.io/"+podv1alpha1.CRDName)
 	l.EventuallyNodes(t, "free", released(waitingTaint), "n1", "n2", "n3")
