@@ -228,6 +228,9 @@ func (o *Options) addControllers(ctx context.Context, mgr manager.Manager, strip
 		o.addPods(mgr, everyNode, others, events.Recorder(podv1alpha1.Reporter), compared))
 }
 
+// orApply is how to install the mutating policies without the chart.
+const orApply = ", or apply mutating-policies.yaml (with v1beta1: mutating-policies-v1beta1.yaml)"
+
 // withoutPolicy describes nodes of a rule that the policy readygate-taint-new-nodes does not cover.
 const withoutPolicy = "the manager adds the taint shortly after a node is created, unless its kubelet registers with the taint (--register-with-taints)"
 
@@ -251,7 +254,7 @@ func taintNewNodes(rules *rulecache.Cache, owners *ruletaints.List, live client.
 			book := noderule.NewRulebook(objs)
 			return admission.CompileTaintNewNodes(book.Rules()), owners.Enter(ctx, book)
 		},
-		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade, or apply mutating-policies.yaml (with v1beta1: mutating-policies-v1beta1.yaml)", Without: withoutPolicy,
+		Spec: admission.TaintNewNodesSpec, Read: admission.ReadTaintNewNodes, Binding: admission.TaintNewNodesBinding(), Install: "run helm upgrade" + orApply, Without: withoutPolicy,
 		Rule: &v1alpha1.NodeReadinessRule{},
 		Same: func(before, after client.Object) bool {
 			return noderule.SameRule(before.(*v1alpha1.NodeReadinessRule), after.(*v1alpha1.NodeReadinessRule))

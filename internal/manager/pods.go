@@ -106,7 +106,7 @@ func (o *Options) startPods(mgr manager.Manager, nodes *nodecache.Cache, others 
 	gates := &admissioncontroller.Reconciler{
 		Policy: admissioncontroller.Policy{
 			Name: admission.GateNewPodsName, Compile: compile(mgr.GetClient()), CompileLive: compile(mgr.GetAPIReader()), Spec: admission.GateNewPodsSpec(latch), Read: admission.ReadGateNewPods(latch),
-			Binding: admission.GateNewPodsBinding(), Install: "run helm upgrade with podgate.enabled=true, or apply mutating-policies.yaml (with v1beta1: mutating-policies-v1beta1.yaml)", Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
+			Binding: admission.GateNewPodsBinding(), Install: "run helm upgrade with podgate.enabled=true" + orApply, Without: ungated, Rule: &podv1alpha1.PodReadinessRule{}, Same: podrule.Same,
 		},
 		Manual: !o.ManagePolicies, Metrics: compared,
 		Coverage: covered, Clock: clock.RealClock{},

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/core/admission"
 	"github.com/readygate/readygate/internal/mutatingpolicy"
 )
@@ -62,6 +64,19 @@ func (c *Cluster) NeedMutatingPolicies(t testing.TB) {
 		t.Skip(notServed)
 	}
 }
+
+// EventuallyCovered waits until TaintedAtCreation of the rule is True, or until the rule is enforced if the API server does not
+// serve MutatingAdmissionPolicy.
+func (c *Cluster) EventuallyCovered(t testing.TB, rule string) *v1alpha1.NodeReadinessRule {
+	t.Helper()
+	if _, err := c.MutatingVersion(); meta.IsNoMatchError(err) {
+		return c.EventuallyRule(t, rule, "enforced", Enforced)
+	}
+	return c.EventuallyRule(t, rule, "covered", Covered)
+}
+
+// Covered reports whether TaintedAtCreation of the rule is True.
+var Covered = Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive)
 
 // InstallPolicies installs the policies that make manifests writes, and leaves out MutatingAdmissionPolicies on an API
 // server that does not serve them. The API server applies them about a second later; condition TaintedAtCreation of a rule

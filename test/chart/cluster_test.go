@@ -200,7 +200,7 @@ func cover(t *testing.T, c *testenv.Cluster, name, without string) *v1alpha1.Nod
 			return nil
 		})
 	}
-	rule = awaitCovered(t, c, name)
+	rule = c.EventuallyCovered(t, name)
 	if err := stop(); err != nil {
 		t.Fatalf("the manager ended with %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/readygate/readygate/internal/testenv"
 )
@@ -63,10 +64,14 @@ func TestPlainManifestsApply(t *testing.T) {
 func asServed(t *testing.T, c *testenv.Cluster) []string {
 	t.Helper()
 	env := []string{"KUBE_VERSION=v" + c.ServerVersion(t).String()}
-	if version, err := c.MutatingVersion(); err == nil {
-		env = append(env, "API_VERSIONS=admissionregistration.k8s.io/"+version+"/MutatingAdmissionPolicy")
+	version, err := c.MutatingVersion()
+	if meta.IsNoMatchError(err) {
+		return env
 	}
-	return env
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(env, "API_VERSIONS=admissionregistration.k8s.io/"+version+"/MutatingAdmissionPolicy")
 }
 
 // applyKeepsPolicyForNodes: applying the file again without --force-conflicts keeps the policy that a manager has

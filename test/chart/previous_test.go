@@ -131,7 +131,7 @@ func newHolds(t *testing.T, c *testenv.Cluster) *holds {
 		if name == "preview" {
 			continue
 		}
-		awaitCovered(t, c, name)
+		c.EventuallyCovered(t, name)
 		s.hold(t, rule)
 	}
 	once := testenv.Node("completed", testenv.Pool("once"))
@@ -236,7 +236,7 @@ func (s *holds) replace(t *testing.T, manager *controlplane.Process) {
 func (s *holds) wantWorking(t *testing.T, name string) {
 	t.Helper()
 	s.Create(t, testenv.Rule(name))
-	awaitCovered(t, s.Cluster, name)
+	s.EventuallyCovered(t, name)
 	for _, rule := range s.rules {
 		if !rule.Spec.DryRun {
 			s.hold(t, rule)

@@ -8,8 +8,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,17 +66,7 @@ func covered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadin
 	if err := c.Client.Create(t.Context(), testenv.Rule(name)); err != nil {
 		t.Fatal(err)
 	}
-	return awaitCovered(t, c, name)
-}
-
-// awaitCovered waits until TaintedAtCreation of the rule is True, or until the rule is enforced if the API server does not
-// serve MutatingAdmissionPolicy.
-func awaitCovered(t *testing.T, c *testenv.Cluster, name string) *v1alpha1.NodeReadinessRule {
-	t.Helper()
-	if _, err := c.MutatingVersion(); meta.IsNoMatchError(err) {
-		return c.EventuallyRule(t, name, "enforced", testenv.Enforced)
-	}
-	return c.EventuallyRule(t, name, "covered", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
+	return c.EventuallyCovered(t, name)
 }
 
 // wantRolledBack checks that the annotation of the upgrade is removed.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/readygate/readygate/api/node/v1alpha1"
 	"github.com/readygate/readygate/internal/testenv"
 	"github.com/readygate/readygate/test/e2e/lab"
 )
@@ -71,7 +70,7 @@ func managed(t *testing.T, l *lab.Lab) {
 // covered waits until the API server adds the taint of the rule to new nodes.
 func covered(t *testing.T, l *lab.Lab, rule string) {
 	t.Helper()
-	l.EventuallyRule(t, rule, "tainted at creation", testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive))
+	l.EventuallyRule(t, rule, "tainted at creation", testenv.Covered)
 }
 
 // workload creates pods without tolerations. They serve a page. A node, also a held one, gets at most a third

@@ -153,7 +153,6 @@ func TestAHolderOfTheManagersTokenCanRewriteNodesAndNewPods(t *testing.T) {
 	})
 }
 
-// testTheManagerMayWriteOneText sends all requests as a dry run: the authorization is the same.
 // inServedVersion returns a policy in the version that the API server serves.
 func inServedVersion(t *testing.T, c *testenv.Cluster, obj client.Object) client.Object {
 	t.Helper()
@@ -168,6 +167,7 @@ func inServedVersion(t *testing.T, c *testenv.Cluster, obj client.Object) client
 	return converted.(client.Object)
 }
 
+// testTheManagerMayWriteOneText sends all requests as a dry run: the authorization is the same.
 func testTheManagerMayWriteOneText(t *testing.T, c *testenv.Cluster) {
 	ctx, as := t.Context(), c.As(t, testenv.ManagerUser)
 	mutating, mutatingBinding := admission.TaintNewNodesPolicy(), admission.TaintNewNodesBinding()

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/readygate/readygate/api/node/v1alpha1"
@@ -18,18 +16,14 @@ import (
 )
 
 // covered reports whether TaintedAtCreation of the rule is True.
-var covered = testenv.Is(v1alpha1.ConditionTaintedAtCreation, metav1.ConditionTrue, v1alpha1.ReasonPolicyActive)
+var covered = testenv.Covered
 
 // createCovered creates the rule and waits until TaintedAtCreation is True, or until the rule is enforced if the API server
 // does not serve MutatingAdmissionPolicy.
 func createCovered(t *testing.T, c *testenv.Cluster, rule *v1alpha1.NodeReadinessRule) {
 	t.Helper()
 	c.Create(t, rule)
-	if _, err := c.MutatingVersion(); meta.IsNoMatchError(err) {
-		c.EventuallyRule(t, rule.Name, "enforced", testenv.Enforced)
-		return
-	}
-	c.EventuallyRule(t, rule.Name, "covered", covered)
+	c.EventuallyCovered(t, rule.Name)
 }
 
 func recordKey(rule *v1alpha1.NodeReadinessRule) string {

@@ -49,6 +49,7 @@ func TestAPIServerValidatesPodRules(t *testing.T) {
 	for what, tc := range map[string]struct{ spec, field, says string }{
 		"required":          {"gate: example.com/a", "spec.components", "Required value"},
 		"list key":          {"components: [{name: a, reach: {}}, {name: a, reach: {}}]", "spec.components[1]", "Duplicate value"},
+		"its value":         {"components: [{name: a, reach: {}}, {name: a, reach: {}}]", "spec.components[1]", `{"name":"a"}`},
 		"enum":              {with("closePolicy: Sometimes"), "spec.closePolicy", `supported values: "Never", "OnNotReady"`},
 		"bound":             {with("deadlineSeconds: 0"), "spec.deadlineSeconds", "greater than or equal to 1"},
 		"CEL of a text":     {component("http: {url: 'http://127.0.0.1:80@example.com/'}"), "spec.components[0].http.url", "url must have the host 127.0.0.1, localhost or [::1]"},
